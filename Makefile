@@ -186,9 +186,8 @@ mutation: setup ## Change the code at random places and count what no test notic
 clean: ## Remove what was built here
 	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
-pictures: setup ## Draw the pictures of the README and of docs/simulator.md
+pictures: setup ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
-	$(BIN)/python docs/images/simulations.py
 
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json

@@ -1,8 +1,8 @@
-"""The CRDs match the models, are structural and accept objects of earlier releases."""
+"""The CRDs match the models and are structural."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,9 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.crds import as_yaml
 from spotladder.cli.main import main
 from tests.api.builders import JOB
-from tests.api.compatibility import breaks
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "spotladder-crds" / "templates"
-RELEASED = Path(__file__).parent / "released"
-"""The CRDs of each release, by version: objects stored in clusters must stay readable. The folder of a version
-is created with the release (`spotladder crds --to tests/api/released/VERSION`) and never changed afterwards."""
-
 BY_NAME = {definition["spec"]["names"]["plural"]: definition for definition in crds()}
 
 
@@ -170,71 +165,3 @@ def test_the_crds_command_reports_a_folder_that_cannot_be_written(
     (tmp_path / "file").write_text("")
     assert main(["crds", "--to", str(tmp_path / "file" / "below")]) == 5
     assert "cannot be written" in capsys.readouterr().err
-
-
-# --- compatibility ---------------------------------------------------------------------------------------------------
-
-VERSIONS = sorted(path.name for path in RELEASED.iterdir())
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("plural", BY_NAME)
-def test_objects_of_earlier_releases_stay_valid(version: str, plural: str) -> None:
-    released = YAML(typ="safe", pure=True).load((RELEASED / version / f"{plural}.yaml").read_text(encoding="utf-8"))
-    assert breaks(released, BY_NAME[plural]) == []
-
-
-def at(definition: dict[str, Any], path: str) -> dict[str, Any]:
-    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    for name in path.split("."):
-        schema = schema[name]
-    return schema
-
-
-SPEC = "properties.spec.properties"
-TIERS = f"{SPEC}.tiers.items.properties"
-
-Change = Callable[[dict[str, Any]], Any]
-BREAKING: dict[str, Change] = {
-    "a field is gone": lambda new: at(new, SPEC).pop("grace"),
-    "a field is required": lambda new: at(new, "properties.spec")["required"].append("budget"),
-    "a type changes": lambda new: at(new, f"{SPEC}.suspend").update(type="string"),
-    "a value is gone": lambda new: at(new, f"{SPEC}.exhausted")["enum"].remove("Wait"),
-    "free text becomes a choice": lambda new: at(new, f"{SPEC}.policy.properties.name").update(enum=["ordered"]),
-    "a bound is tightened": lambda new: at(new, f"{SPEC}.tiers").update(maxItems=3),
-    "a bound is new": lambda new: at(new, f"{SPEC}.restartPolicy.properties.backoffLimit").update(maximum=5),
-    "a lower bound rises": lambda new: at(new, f"{TIERS}.maxFailures").update(minimum=0),
-    "a pattern changes": lambda new: at(new, f"{SPEC}.grace").update(pattern="^[0-9]+s$"),
-    "a default changes": lambda new: at(new, f"{SPEC}.grace").update(default="30s"),
-    "a rule is new": lambda new: at(new, f"{SPEC}.workload")["x-kubernetes-validations"].append({"rule": "false"}),
-    "entries get a key": lambda new: at(new, f"{SPEC}.tiers").update({"x-kubernetes-list-type": "set"}),
-    "a map is closed": lambda new: at(new, f"{TIERS}.overrides.properties.env").pop("additionalProperties"),
-    "the scope changes": lambda new: new["spec"].update(scope="Cluster"),
-    "the plural changes": lambda new: new["spec"]["names"].update(plural="jobs"),
-    "a short name is gone": lambda new: new["spec"]["names"].update(shortNames=[]),
-    "a version is gone": lambda new: new["spec"]["versions"][0].update(name="v1"),
-}
-HARMLESS: dict[str, Change] = {
-    "a new field": lambda new: at(new, SPEC).update(note={"type": "string"}),
-    "a new value": lambda new: at(new, f"{SPEC}.exhausted")["enum"].append("Ask"),
-    "a wider bound": lambda new: at(new, f"{SPEC}.tiers").update(maxItems=64),
-    "no pattern any more": lambda new: at(new, f"{SPEC}.grace").pop("pattern"),
-    "no rule any more": lambda new: at(new, f"{SPEC}.workload").pop("x-kubernetes-validations"),
-    "optional now": lambda new: at(new, "properties.spec")["required"].remove("checkpoints"),
-    "other words": lambda new: at(new, f"{SPEC}.grace").update(description="…"),
-    "another short name": lambda new: new["spec"]["names"]["shortNames"].append("tjob"),
-}
-
-
-@pytest.mark.parametrize("what", BREAKING)
-def test_a_breaking_change_is_detected(what: str) -> None:
-    new = deepcopy(BY_NAME["tieredjobs"])
-    BREAKING[what](new)
-    assert breaks(BY_NAME["tieredjobs"], new) != []
-
-
-@pytest.mark.parametrize("what", HARMLESS)
-def test_a_compatible_change_is_accepted(what: str) -> None:
-    new = deepcopy(BY_NAME["tieredjobs"])
-    HARMLESS[what](new)
-    assert breaks(BY_NAME["tieredjobs"], new) == []

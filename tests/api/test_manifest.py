@@ -90,7 +90,6 @@ TIERS = {
         "price: {perNodeHour: 1}",
         "extraTolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30, value: ~}]",
     ),
-    "a cluster that is full": ("price: {perNodeHour: 1}", "limits: {nodes: 0}"),
 }
 
 

@@ -71,7 +71,6 @@ spec:
   notice: 120s
   price: {perNodeHour: "0.42", onDemandPerNodeHour: "1.41"}
   egressPerGiB: "0.02"
-  limits: {nodes: 64}
 """
 
 

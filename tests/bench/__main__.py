@@ -28,7 +28,8 @@ IMAGES = PAGE.parent / "images"
 HEAD = """# Benchmarks
 
 See how fast spotladder is. `make bench` measures each figure together with a reference or a limit in the same run, and
-writes this page. Absolute figures depend on the machine: compare the ratios.
+writes this page. Absolute figures depend on the machine: compare the ratios. The page has the figures with a goal or a
+reference; `.bench` has all of them.
 """
 
 
@@ -86,8 +87,9 @@ def ended(command: list[str]) -> int:
 
 
 def section(found: dict[str, Any], picture: str = "") -> str:
-    """The picture, the note and the table of a benchmark's result."""
-    return "\n\n".join(filter(None, (picture, found.get("note"), table([Row(**row) for row in found["rows"]]))))
+    """The picture, the note and the table of a benchmark's result, with the figures that have a goal or a reference."""
+    rows = [row for row in (Row(**row) for row in found["rows"]) if row.is_judged]
+    return "\n\n".join(filter(None, (picture, found.get("note"), table(rows))))
 
 
 def kept(page: str) -> dict[str, str]:

@@ -5,18 +5,15 @@ The zones are drawn from the synthetic market, so that the benchmark needs no tr
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from spotladder.cli.simulation import region_of
 from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Trace
 from tests.bench import gangs, published, rows
-from tests.bench.gangs import GANGS, Place
+from tests.bench.gangs import GANGS, Place, region_of
 from tests.bench.rows import Row
 
 HOURS, DEADLINE = 24, 36
@@ -46,14 +43,11 @@ and 0.01 of the g4dn nodes."""
 
 
 def measure(seeds: int) -> Sequence[Row]:
-    with tempfile.TemporaryDirectory() as folder:
-        return [
-            row for gang in GANGS for row in gangs.compared(gang, places(seeds, Path(folder)), HOURS, DEADLINE, seeds)
-        ]
+    return [row for gang in GANGS for row in gangs.compared(gang, places(seeds), HOURS, DEADLINE, seeds)]
 
 
-def places(seeds: int, folder: Path) -> list[Place]:
-    """One region, and all of them with and without egress, and with known capacity. `folder` gets the prices."""
+def places(seeds: int) -> list[Place]:
+    """One region, and all of them with and without egress, and with known capacity."""
     zones = {zone: [trace(zone, seed) for seed in range(seeds)] for zone in ZONES}
     regions = len({region_of(zone) for zone in ZONES})
     home = Place("1 region", {zone: traces for zone, traces in zones.items() if region_of(zone) == HOME})
@@ -61,7 +55,7 @@ def places(seeds: int, folder: Path) -> list[Place]:
     return [
         home,
         everywhere,
-        replace(everywhere, egress=gangs.egress_file(list(ZONES), folder)),
+        replace(everywhere, egress=True),
         replace(home, known=True),
         replace(everywhere, known=True),
     ]
@@ -73,7 +67,7 @@ def trace(zone: str, seed: int) -> Trace:
     pools = generate(POOL, ticks, [f"{zone}-{pool}" for pool in range(POOLS)], seed * len(ZONES) + _place(zone))
     nodes = POOL_NODES * np.array([pool.available(1) for pool in pools]).sum(axis=0)
     prices = np.full(ticks, ZONES[zone])
-    return replace(pools[0], zone=zone, nodes=nodes, prices=prices, on_demand_price=published.ON_DEMAND)
+    return replace(pools[0], zone=zone, nodes=nodes, prices=prices)
 
 
 def _place(zone: str) -> int:
@@ -85,7 +79,7 @@ NOTE = (
     "two in each of three regions. An hour of a node costs 0.97, 1.06 or 1.24 USD on spot, by region, and 3.06 USD on "
     "demand. *8 to 16* is an elastic gang. The controller knows the capacity of a zone only from its own attempts, "
     f"except with *known capacity*. With *egress*, a start in another region reads {gangs.CHECKPOINT:g} GiB at "
-    f"{gangs.EGRESS:g} USD/GiB. Missed deadlines are the sum of all seeds, the other figures are means. Evictions "
+    f"{gangs.EGRESS:g} USD/GiB. Evictions "
     "count nodes. The oracle is exact here; it does not cover elastic gangs. The ratio is the cost relative to "
     "on-demand.\n\n"
     "A larger gang gains more from several regions: a zone nearly always has one node, but rarely all sixteen. "

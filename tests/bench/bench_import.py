@@ -19,9 +19,9 @@ MOST_SECONDS = 0.35
 PROGRAMS = {
     "`import spotladder.train`": "import spotladder.train",
     "`spotladder --help`": "from spotladder.cli.main import main; main(['--help'])",
-    "`spotladder cost …`": (
+    "`spotladder plan --formula …`": (
         "from spotladder.cli.main import main; "
-        "main(['cost', '--hours=5', '--spot-fraction=0.6', '--max-failures=5', '--overhead=0.2'])"
+        "main(['plan', '--formula', '--hours=5', '--spot-fraction=0.6', '--max-failures=5', '--overhead=0.2'])"
     ),
     "reading YAML (`import spotladder.api.read`)": "import spotladder.api.read, ruamel.yaml",
 }

@@ -25,8 +25,7 @@ def measure(hours: int) -> Sequence[Row]:
 
 NOTE = (
     "One run with `uniform-progress` on a zone whose capacity changes about every half hour, with a deadline of twice "
-    "the work. It begins\nat another place of each trace. The figure is the peak of `tracemalloc` without the trace, "
-    "which takes 16 bytes a sample."
+    "the work. The figure is\nthe peak of `tracemalloc` without the trace, which takes 16 bytes a sample."
 )
 
 

@@ -21,7 +21,7 @@ REFERENCE = "`spotladder --help`"
 DEFAULT = "`spotladder plan …`, 4 tiers, 5 h"
 ANSWERS = {
     DEFAULT: (),
-    "the same with `--runs 0`, only the closed formulas": ("--runs=0",),
+    "the same with `--formula`, only the closed formulas": ("--formula",),
 }
 
 

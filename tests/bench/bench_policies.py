@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.policies.adaptive import Adaptive
+from spotladder.display.report.axes import Scale, ticks
+from spotladder.display.report.markup import element
 from spotladder.errors import SpotladderError
 from spotladder.policies import registry
-from spotladder.sim.plots import COLOURS, new_figure, save
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row
 from tests.bench.ticks import drive, oracle
@@ -24,6 +25,11 @@ LIMITED = frozenset({"ordered"})
 """Policies that ignore the deadline: on a tier without maxFailures they wait for spot capacity without a limit."""
 
 VARIANTS = tuple(str(variant) for variant in published.VARIANTS)
+
+WIDTH, HEIGHT, LEFT = 1000, 440, 40
+"""Size of the picture and its left margin, in pixels."""
+
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
 FASTEST = 1_000_000
 """The goal for ticks per second of one thread."""
@@ -93,19 +99,31 @@ def draw(found: Sequence[Row], file: Path) -> None:
         policy, _, variant = row.name.partition(": ")
         if variant in VARIANTS:
             scores.setdefault(policy, {})[variant] = row.measured
-    figure = new_figure((10, 4.6), "--json")
-    axes = figure.add_subplot()
-    width = 0.8 / max(1, len(scores))
+    low = min((value for values in scores.values() for value in values.values()), default=0.0)
+    y = Scale(min(0.0, low), 100.0, HEIGHT - 60, 40)
+    step = (WIDTH - LEFT) / len(VARIANTS)
+    bar = 0.8 * step / max(1, len(scores))
+    parts = [element("rect", width=WIDTH, height=HEIGHT, fill="white")]
+    for value in ticks(100.0, 5, y.low):
+        parts.append(element("line", x1=LEFT, x2=WIDTH, y1=y(value), y2=y(value), stroke="#ddd"))
+        parts.append(element("text", f"{value:g}", x=LEFT - 6, y=y(value) + 4, text_anchor="end"))
     for place, (policy, values) in enumerate(scores.items()):
-        at = [index + place * width for index in range(len(VARIANTS))]
-        axes.bar(at, [values[variant] for variant in VARIANTS], width, color=COLOURS[place], label=policy, align="edge")
-    axes.axhline(PUBLISHED["uniform-progress"], color="grey", linestyle=":", label="uniform-progress, published mean")
-    axes.axhline(PUBLISHED["adaptive"], color="grey", linestyle="--", label="best published policy, mean")
-    axes.set_xticks([index + 0.4 for index in range(len(VARIANTS))], [name.replace(", ", "\n") for name in VARIANTS])
-    axes.set(ylabel="score (100: spot without restarts, 0: on-demand)")
-    axes.tick_params(axis="x", labelsize=8)
-    axes.legend(ncols=2, fontsize=8)
-    save(figure, file, "--json")
+        colour = COLOURS[place % len(COLOURS)]
+        parts.append(element("rect", x=LEFT + 130 * place, y=8, width=12, height=12, fill=colour))
+        parts.append(element("text", policy, x=LEFT + 130 * place + 16, y=18))
+        for index, variant in enumerate(VARIANTS):
+            top, bottom = sorted((y(values[variant]), y(0.0)))
+            at = LEFT + index * step + place * bar
+            parts.append(element("rect", x=at, y=top, width=bar, height=bottom - top, fill=colour))
+    for index, variant in enumerate(VARIANTS):
+        for line, word in enumerate(variant.split(", ")):
+            at = LEFT + (index + 0.4) * step
+            parts.append(element("text", word, x=at, y=HEIGHT - 42 + 14 * line, text_anchor="middle"))
+    for policy, dashes in (("uniform-progress", "2 4"), ("adaptive", "6 4")):
+        at = y(PUBLISHED[policy])
+        parts.append(element("line", x1=LEFT, x2=WIDTH, y1=at, y2=at, stroke="#555", stroke_dasharray=dashes))
+    namespace = {"xmlns": "http://www.w3.org/2000/svg", "font_family": "sans-serif", "font_size": 11}
+    file.write_text(element("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", **namespace) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,28 @@
-"""Policies compared on gangs of several nodes, in the scenarios of `spotladder simulate`, beside on-demand and the
-oracle."""
+"""Policies compared on gangs of several nodes, in the simulator's world, beside on-demand and the oracle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 from statistics import fmean
 
-from spotladder.cli.simulation import SimulationOptions, of_traces, region_of
-from spotladder.sim.compare import Scenario, Summary, compare
-from spotladder.sim.oracle import ORACLE
+from spotladder.core.accounting import GIB
+from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
+from spotladder.planner.tier_capacity import mean_price
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
-from spotladder.sim.zone_prices import KnownPrices
-from spotladder.sim.zone_traces import SyntheticSettings, ZoneTraces
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.run import SimulationOutcome
+from spotladder.sim.world.zone import ZonePlan
+from tests.bench import oracle, published
+from tests.bench.oracle import ORACLE
 from tests.bench.rows import Row
+
+HOUR = 3600
+
+DELAY = 120.0
+"""Seconds until a node joins, and then until a pod on it is ready."""
 
 EGRESS = 0.02
 """USD per GiB between two regions."""
@@ -55,84 +62,103 @@ GANGS = (Gang("1 node", 1), Gang("16 of 16", 16), Gang("8 to 16", 16, 8))
 @dataclass(frozen=True)
 class Place:
     """Zones by their names, with a trace for each seed, which has prices. The first one is in the region of
-    on-demand. `egress` is the file with the prices between their regions. `known`: the capacity of all zones is always
+    on-demand. `egress`: reading a commit of another region costs EGRESS. `known`: the capacity of all zones is always
     known; otherwise only attempts show it."""
 
     name: str
     zones: Mapping[str, Sequence[Trace]]
-    egress: Path | None = None
+    egress: bool = False
     known: bool = False
 
     def __str__(self) -> str:
         return ", ".join([self.name, *(["egress"] if self.egress else []), *(["known capacity"] if self.known else [])])
 
 
-def egress_file(zones: Sequence[str], folder: Path) -> Path:
-    """A file in this folder with equal prices between all regions of these zones."""
-    found = folder / "egress.csv"
-    pairs = permutations(sorted({region_of(zone) for zone in zones}), 2)
-    lines = [f"{source},{target},{EGRESS}" for source, target in pairs]
-    found.write_text("\n".join(["from_region,to_region,price_usd_per_gb", *lines, ""]))
-    return found
+def egress(zones: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Equal prices between all regions of these zones."""
+    return dict.fromkeys(permutations(sorted({region_of(zone) for zone in zones}), 2), EGRESS)
 
 
-def scenario(gang: Gang, place: Place, hours: int, deadline: int) -> Scenario:
+def region_of(zone: str) -> str:
+    """The region of a zone: `us-east-1` of `us-east-1a`."""
+    return zone[:-1]
+
+
+ON_DEMAND = "on-demand"
+
+
+def scenario(gang: Gang, place: Place, hours: int, deadline: int, seed: int = 0) -> Scenario:
     """The job of this gang. All of its times are multiples of two minutes: so the oracle is exact if those of the
     traces are, too."""
-    options = SimulationOptions(
-        hours=hours,
-        deadline=f"{deadline}h",
-        start=0.0,
-        workers=gang.workers,
-        prices=KnownPrices(),
-        synthetic=SyntheticSettings(),
-        restart="6m",
-        commit_interval="10m",
-        commit_time="2m",
-        provision_delay="2m",
-        boot="2m",
-        notice="0s",
-        egress=place.egress,
-        checkpoint_gib=CHECKPOINT if place.egress else 0.0,
-        atomic=False,
-        surge=False,
-        probed=place.known,
+    first = region_of(next(iter(place.zones)))
+    zones = [
+        ZonePlan(name, traces[seed], _price(traces), DELAY, DELAY, region=region_of(name))
+        for name, traces in place.zones.items()
+    ]
+    direct = Price(published.ON_DEMAND, published.ON_DEMAND)
+    zones.append(ZonePlan(ON_DEMAND, None, direct, DELAY, DELAY, region=first))
+    tiers = [Tier(zone.name, FOR_EVER, 600.0, CapacityType.SPOT, zone.price) for zone in zones[:-1]]
+    tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, direct))
+    size = CommitSize(gang.workers, round(CHECKPOINT * GIB)) if place.egress else CommitSize()
+    program = ProgramPlan(
+        hours * HOUR, 360.0, 600.0, 120.0, commit_size=size, hands_over=bool(gang.sizes), sizes=gang.sizes
     )
-    found = of_traces({name: ZoneTraces(tuple(traces)) for name, traces in place.zones.items()}, options)
-    if not gang.sizes:
-        return found
-    return replace(found, program=replace(found.program, hands_over=True, sizes=gang.sizes))
+    spec = JobSpec(tuple(tiers), workers=gang.workers, stall_timeout=3000.0, max_duration=deadline * HOUR)
+    names = {tier.name: tier.name for tier in tiers}
+    prices = egress(list(place.zones)) if place.egress else {}
+    return Scenario(spec, program, tuple(zones), names, prices, probed=place.known)
+
+
+def _price(traces: Sequence[Trace]) -> Price:
+    return Price(mean_price(traces) or 0.0, published.ON_DEMAND)
+
+
+Outcomes = Sequence[SimulationOutcome]
+"""The outcome of each seed."""
+
+
+def outcomes(worlds: Sequence[Scenario], policy: str) -> Outcomes:
+    """The runs of one policy, or of the oracle, in the world of each seed."""
+    if policy == ORACLE:
+        return [oracle.run(world, seed) for seed, world in enumerate(worlds)]
+    return [simulate(world, policy, seed) for seed, world in enumerate(worlds)]
 
 
 def compared(gang: Gang, places: Sequence[Place], hours: int, deadline: int, seeds: int) -> Iterator[Row]:
     """A row for on-demand, and for each policy in each place. A gang that is not elastic has one for the oracle, for
     which the known capacity makes no difference."""
-    (direct,) = compare(scenario(gang, places[0], hours, deadline), ["on-demand"], seeds)
+    worlds = [[scenario(gang, place, hours, deadline, seed) for seed in range(seeds)] for place in places]
+    direct = outcomes(worlds[0], ON_DEMAND)
     yield _row(f"{gang.name}: on-demand", direct, None, "", None)
-    for place in places:
+    for place, world in zip(places, worlds, strict=True):
         names = [*POLICIES, *([] if gang.sizes or place.known else [ORACLE])]
-        found = compare(scenario(gang, place, hours, deadline), names, seeds)
-        for one in found:
-            if one.policy == ORACLE:
-                goal, met = "no policy is cheaper", not any(dearer(one, other) for other in found)
+        found = {name: outcomes(world, name) for name in names}
+        for name, runs in found.items():
+            if name == ORACLE:
+                goal, met = "no policy is cheaper", not any(dearer(runs, other) for other in found.values())
             else:
-                on_time = one.succeeded == len(one.outcomes)
-                goal, met = GOAL, on_time and one.cost <= MOST * direct.cost
-            yield _row(f"{gang.name}: {one.policy}, {place}", one, direct, goal, met)
+                on_time = all(one.succeeded for one in runs)
+                goal, met = GOAL, on_time and _cost(runs) <= MOST * _cost(direct)
+            yield _row(f"{gang.name}: {name}, {place}", runs, direct, goal, met)
 
 
-def dearer(one: Summary, other: Summary) -> bool:
-    """Whether the first one costs more with one of the seeds with which both succeed."""
-    both = zip(one.outcomes, other.outcomes, strict=True)
+def dearer(runs: Outcomes, others: Outcomes) -> bool:
+    """Whether the first ones cost more with one of the seeds with which both succeed."""
+    both = zip(runs, others, strict=True)
     return any(a.cost > b.cost + CENT for a, b in both if a.succeeded and b.succeeded)
 
 
-def _row(name: str, found: Summary, direct: Summary | None, goal: str, met: bool | None) -> Row:
+def _cost(runs: Outcomes) -> float:
+    return fmean(one.cost for one in runs)
+
+
+def _row(name: str, runs: Outcomes, direct: Outcomes | None, goal: str, met: bool | None) -> Row:
+    ends = [one.finished / HOUR for one in runs if one.succeeded]
     also = {
-        "deadlines missed": float(len(found.outcomes) - found.succeeded),
-        "evictions": found.evictions,
-        "hours": found.hours,
-        "egress, USD": fmean(outcome.egress for outcome in found.outcomes),
+        "deadlines missed": float(len(runs) - len(ends)),
+        "evictions": fmean(one.evictions for one in runs),
+        "hours": fmean(ends) if ends else None,
+        "egress, USD": fmean(one.egress for one in runs),
     }
-    reference, compared_with = (None, "–") if direct is None else (direct.cost, "on-demand")
-    return Row(name, found.cost, "USD", compared_with, reference, goal, met, also)
+    reference, compared_with = (None, "–") if direct is None else (_cost(direct), "on-demand")
+    return Row(name, _cost(runs), "USD", compared_with, reference, goal, met, also)

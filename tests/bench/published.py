@@ -13,10 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from spotladder.api.trace import trace_of
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.policies import Policy
-from spotladder.sim.readers import windows
+from spotladder.sim.trace import Trace, of_ticks
 from tests.bench.ticks import fast
 from tests.bench.ticks.job import NEVER, TickJob, TickResult, TickTier
 
@@ -113,7 +117,14 @@ def _chosen(names: Sequence[str]) -> list[str]:
 
 
 def _flags(content: bytes, name: str) -> tuple[bool, ...]:
-    return tuple(windows.parse(json.loads(content), Path(name)).ticks(TICK).tolist())
+    return tuple(window(json.loads(content), Path(name)).ticks(TICK).tolist())
+
+
+def window(document: Any, path: Path) -> Trace:
+    """A parsed window, such as `{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1]}`, where 1 means preempted; `path`
+    is its file. Raises InvalidSpec."""
+    found = trace_of(document, path)
+    return of_ticks(path.stem, ~np.array(found.taken, dtype=np.bool_), found.gap, str(path))
 
 
 SPOT_TIER = Tier("spot", -1, NEVER, CapacityType.SPOT, Price(SPOT, ON_DEMAND))

@@ -29,9 +29,14 @@ class Row:
     def ratio(self) -> float | None:
         return None if not self.reference else self.measured / self.reference
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether the figure has a goal, or a reference."""
+        return bool(self.goal) or self.reference is not None
+
 
 FIRST = ("measurement", "result")
-LAST = ("compared with", "reference", "ratio", "goal", "met")
+LAST = ("reference", "ratio", "goal")
 """The columns of every table, before and after the further figures of its rows."""
 
 
@@ -41,23 +46,23 @@ def cells(row: Row, further: Sequence[str] = ()) -> list[str]:
     def figure(value: float | None, unit: str) -> str:
         return "–" if value is None else f"{value:.3g} {unit}".rstrip()
 
-    ratio = "–" if row.ratio is None else f"{row.ratio:.3f}"
-    met = {None: "–", True: "yes", False: "**no**"}[row.met]
+    named = row.compared_with if row.compared_with not in ("-", "–") else ""
+    reference = ": ".join(part for part in (named, figure(row.reference, row.unit)) if part not in ("", "–"))
+    met = {None: "", True: ": met", False: ": **missed**"}[row.met]
     return [
         row.name,
         figure(row.measured, row.unit),
         *(figure(row.also.get(column), "") for column in further),
-        row.compared_with,
-        figure(row.reference, row.unit),
-        ratio,
-        row.goal or "–",
-        met,
+        reference or "–",
+        "–" if row.ratio is None else f"{row.ratio:.3g}",
+        f"{row.goal}{met}" if row.goal else "–",
     ]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A Markdown table."""
-    further = list(dict.fromkeys(column for row in rows for column in row.also))
+    """A Markdown table. A further column that has the same figure in all rows is left out."""
+    named = dict.fromkeys(column for row in rows for column in row.also)
+    further = [column for column in named if len(rows) == 1 or len({row.also.get(column) for row in rows}) > 1]
     columns = (*FIRST, *further, *LAST)
     lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
     return "\n".join(lines + ["| " + " | ".join(cells(row, further)) + " |" for row in rows]) + "\n"

@@ -49,7 +49,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
     ),
-    "member": ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true"),
+    "member": ("--set", "member.enabled=true,rbac.secrets=true"),
     "member-by-group": (
         "--set", "member.enabled=true,serviceAccount.create=false",
         "--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder",
@@ -68,13 +68,121 @@ def test_the_charts_pass_helm_lint(chart: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["default", "everything"])
 def test_the_rendered_chart_equals_its_golden_file(case: str, tmp_path: Path) -> None:
     text = rendered(tmp_path, *CASES[case])
     file = GOLDEN / f"{case}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 writes it anew; read the difference"
+
+
+# --- differences from the default release ----------------------------------------------------------------------------
+
+Name = tuple[str, str, str]
+"""Kind, namespace ("" for objects of the cluster) and name."""
+
+GLOBAL = "spotladder-system-spotladder"
+CONFIG = ("ConfigMap", "spotladder-system", "spotladder")
+CLUSTER_ROLE = ("ClusterRole", "", GLOBAL)
+DEPLOYMENT = ("Deployment", "spotladder-system", "spotladder")
+NETWORK = ("NetworkPolicy", "spotladder-system", "spotladder")
+
+
+def named(folder: Path, *values: str) -> dict[Name, dict[str, Any]]:
+    """The rendered objects by name, without the checksum of the settings."""
+    found = {}
+    for one in objects(rendered(folder, *values)):
+        metadata = one["metadata"]
+        if one["kind"] == "Deployment":
+            assert one["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
+        found[one["kind"], metadata.get("namespace", ""), metadata["name"]] = one
+    return found
+
+
+def changes(folder: Path, *values: str) -> tuple[set[Name], set[Name], set[Name]]:
+    """The names of the objects that the values add to the default release, remove from it, and change in it."""
+    default, other = named(folder), named(folder, *values)
+    changed = {name for name in default.keys() & other.keys() if default[name] != other[name]}
+    return other.keys() - default.keys(), default.keys() - other.keys(), changed
+
+
+def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
+    default, found = named(tmp_path), named(tmp_path, *CASES["two-namespaces"])
+    homes = {("team-a", "spotladder"), ("team-b", "spotladder"), ("default", "spotladder-events")}
+    added = {(kind, *home) for home in homes for kind in ("Role", "RoleBinding")}
+    assert changes(tmp_path, *CASES["two-namespaces"]) == (added, set(), {CONFIG, CLUSTER_ROLE})
+    mine = found["Role", "team-a", "spotladder"]["rules"]
+    assert mine == found["Role", "team-b", "spotladder"]["rules"]
+    assert found[CLUSTER_ROLE]["rules"] + mine == default[CLUSTER_ROLE]["rules"]
+    events = found["Role", "default", "spotladder-events"]["rules"]
+    assert events == [{"apiGroups": [""], "resources": ["events"], "verbs": ["list", "watch"]}]
+    for namespace, name in homes:
+        binding = found["RoleBinding", namespace, name]
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == ("Role", name)
+        assert binding["subjects"] == default["ClusterRoleBinding", "", GLOBAL]["subjects"]
+
+
+def test_other_clusters_need_their_kubeconfigs_and_the_identity_of_the_home_cluster(tmp_path: Path) -> None:
+    lease = ("Role", "spotladder-system", "spotladder-lease")
+    assert changes(tmp_path, *CASES["clusters"]) == (set(), set(), {CONFIG, CLUSTER_ROLE, lease})
+    default, found = named(tmp_path), named(tmp_path, *CASES["clusters"])
+
+    def added(name: Name) -> list[tuple[list[str], list[str], list[str]]]:
+        rules = [rule for rule in found[name]["rules"] if rule not in default[name]["rules"]]
+        return [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in rules]
+
+    assert added(CLUSTER_ROLE) == [(["namespaces"], ["kube-system"], ["get"])]
+    assert added(lease) == [(["secrets"], ["cluster-east"], ["get"])]
+
+
+def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tmp_path: Path) -> None:
+    name = f"{GLOBAL}-checkpoints"
+    default, found = named(tmp_path, *CASES["two-namespaces"]), named(tmp_path, *CASES["access"])
+    policy = found.pop(("ValidatingAdmissionPolicy", "", name))["spec"]
+    (namespaces,) = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert (namespaces["operator"], namespaces["values"]) == ("In", ["team-a", "team-b"])
+    (allowed,) = [json.loads(entry["expression"]) for entry in policy["variables"] if entry["name"] == "rules"]
+    assert allowed == [
+        {"namespaces": ["team-a", "team-b"], "uris": ["s3://ml/teams", "file:///data"]},
+        {"namespaces": ["*"], "uris": ["gs://*"]},
+    ]
+    binding = found.pop(("ValidatingAdmissionPolicyBinding", "", name))["spec"]
+    assert binding == {"policyName": name, "validationActions": ["Deny"]}
+    changed = {each for each in default if default[each] != found[each]}
+    assert (found.keys(), changed) == (default.keys(), {CONFIG, DEPLOYMENT, NETWORK})
+    (container,) = found[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
+    (plain,) = default[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
+    env = {"AWS_ENDPOINT_URL": "http://minio.minio:9001/", "AWS_REGION": None}
+    assert {entry["name"]: entry.get("value") for entry in container.pop("env")} == env
+    assert container == plain
+
+
+def test_a_release_may_have_only_what_runs_the_controller(tmp_path: Path) -> None:
+    found = named(tmp_path, *CASES["nothing-optional"])
+    assert set(found) == {CONFIG, DEPLOYMENT, ("Service", "spotladder-system", "spotladder")}
+    added, _removed, changed = changes(tmp_path, *CASES["nothing-optional"])
+    assert (added, changed) == (set(), {DEPLOYMENT})
+    assert found[DEPLOYMENT]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+
+
+def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: Path) -> None:
+    """TieredJobs and their Events, CapacityTiers and the election exist only in the home cluster."""
+    group = ("--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder,serviceAccount.create=false")
+    default, found = named(tmp_path), named(tmp_path, "--set", "member.enabled=true", *group)
+    heartbeats = f"{GLOBAL}-heartbeats"
+    assert set(found) == {
+        (kind, namespace, name)
+        for kind, namespace, name in default
+        if name in (GLOBAL, heartbeats) and kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    }
+    home = {"spotladder.io", "events.k8s.io"}
+    kept = [rule for rule in default[CLUSTER_ROLE]["rules"] if not home & {*rule["apiGroups"]}]
+    checked = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}
+    assert [rule for rule in found[CLUSTER_ROLE]["rules"] if rule != checked] == kept
+    assert checked in found[CLUSTER_ROLE]["rules"]
+    role = ("Role", "kube-node-lease", heartbeats)
+    assert found[role] == default[role]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from spotladder.custom_resources import FINALIZER
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]
-JOB = ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete")
+JOB = ("get", "watch", "logs", "events", "report", "suspend", "resume", "delete")
 
 
 def kubeconfig(folder: Path, server: str) -> Path:
@@ -67,7 +67,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.transport", raising=False)
-    answer = call(capsys, "get")
+    answer = call(capsys, "watch", "digits")
     assert (answer.code, answer.err) == (5, "error: aiohttp is missing: pip install 'spotladder[operator]'\n")
 
 
@@ -75,7 +75,8 @@ def test_a_missing_package_is_named_with_its_extra(
     ("arguments", "said"),
     [
         (("get", "digits", "-A"), "NAME and --all-namespaces exclude each other"),
-        (("stop", "digits", "--timeout", "soon"), "--timeout: 'soon' is not a duration"),
+        (("suspend", "digits", "--wait", "--timeout", "soon"), "--timeout: 'soon' is not a duration"),
+        (("suspend", "digits", "--timeout", "5m"), "--timeout is only allowed with --wait"),
         (("submit", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
         (("logs", "digits", "--context-for", "east"), "--context-for east: expected CLUSTER=CONTEXT"),
         (
@@ -124,16 +125,6 @@ def test_an_invalid_namespace_of_a_context_can_be_replaced(capsys: Capture, tmp_
     assert answer.err.startswith("error: context east: invalid namespace: '..' is not a valid Kubernetes name: ")
     assert answer.err.endswith("; specify another with --namespace\n")
     assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5
-
-
-@pytest.mark.parametrize("names", [("digits",), ("digits", "other"), ()])
-def test_get_of_one_job_shows_what_its_shadow_policy_would_have_done(
-    names: tuple[str, ...], capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = {"metadata": {"name": "digits", "namespace": "team-a"}, "status": {"shadow": {"summary": "adaptive agreed"}}}
-    monkeypatch.setattr("spotladder.cli.cluster.get.on_cluster", lambda _target, _work: ([job], "team-a"))
-    shown = call(capsys, "get", *names).out
-    assert ("\nshadow   adaptive agreed\n" in shown) == (len(names) == 1)
 
 
 def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: Any) -> dict[str, Any]:

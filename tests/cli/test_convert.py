@@ -20,7 +20,7 @@ def test_the_result_is_a_valid_file_with_comments(capsys: Capture, tmp_path: Pat
     assert "# Removed backoffLimit: 6. It is set by spotladder" in " ".join(answer.out.split())
     file = tmp_path / "job.yaml"
     file.write_text(answer.out, encoding="utf-8")
-    assert call(capsys, "validate", "--cluster", file).code == 0
+    assert call(capsys, "validate", "--for-cluster", file).code == 0
 
 
 def test_a_removed_field_stands_where_it_was(capsys: Capture) -> None:
@@ -34,8 +34,8 @@ def test_the_result_does_not_replace_its_source(capsys: Capture, tmp_path: Path)
     file = tmp_path / "job.yaml"
     given = (FOLDER / "batch-plain.yaml").read_text(encoding="utf-8")
     file.write_text(given, encoding="utf-8")
-    answer = call(capsys, "convert", file, "-o", tmp_path / "." / "job.yaml")
-    assert (answer.code, "--output: is one of the files to convert: name another file" in answer.err) == (2, True)
+    answer = call(capsys, "convert", file, "--to", tmp_path / "." / "job.yaml")
+    assert (answer.code, "--to: is one of the files to convert: name another file" in answer.err) == (2, True)
     assert file.read_text(encoding="utf-8") == given
 
 
@@ -46,11 +46,11 @@ def test_an_error_of_an_option_names_the_option(capsys: Capture) -> None:
 
 def test_several_files_become_one_with_all_jobs(capsys: Capture, tmp_path: Path) -> None:
     to = tmp_path / "jobs.yaml"
-    answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", FOLDER / "sky-cpu.yaml", "-o", to)
+    answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", FOLDER / "sky-cpu.yaml", "--to", to)
     assert (answer.code, answer.out) == (0, "")
     assert answer.err == f"{to}: sparrow, skypilot-task; 3 fields were removed, see the comments\n"
     assert to.read_text(encoding="utf-8").count("kind: TieredJob") == 2
-    assert call(capsys, "validate", "--cluster", to).code == 0
+    assert call(capsys, "validate", "--for-cluster", to).code == 0
 
 
 def test_standard_input(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +91,6 @@ def test_a_wrong_address_of_checkpoints_names_the_option(capsys: Capture) -> Non
 
 
 def test_a_file_that_cannot_be_written_is_an_error(capsys: Capture, tmp_path: Path) -> None:
-    answer = call(capsys, "convert", FOLDER / "ray-plain.yaml", "-o", tmp_path / "missing" / "job.yaml")
+    answer = call(capsys, "convert", FOLDER / "ray-plain.yaml", "--to", tmp_path / "missing" / "job.yaml")
     assert answer.code == 5
-    assert answer.err.startswith("error: --output: ")
+    assert answer.err.startswith("error: --to: ")

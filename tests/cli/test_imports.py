@@ -20,17 +20,16 @@ HEAVY = (
     "tensorflow",
     "torch",
     "jax",
-    "matplotlib",
     "pulumi",
 )
 ONLY_WITH_A_STORE = "obstore"
 READS_YAML = ("pydantic", "ruamel")  # typer uses pydantic too, but only once a command is chosen
 
 RUN = "from spotladder.cli.main import main; main({0!r})"
-COST = ["cost", "--hours=5", "--spot-fraction=0.6", "--max-failures=5", "--overhead=0.2"]
+FORMULA = ["plan", "--formula", "--hours=5", "--spot-fraction=0.6", "--max-failures=5", "--overhead=0.2"]
 LIGHTEST = {"import spotladder.train": "import spotladder.train", "spotladder --help": RUN.format(["--help"])}
 LIGHT = {
-    "spotladder cost": RUN.format(COST),
+    "spotladder plan --formula": RUN.format(FORMULA),
     **{
         f"spotladder {name} --help": RUN.format([name, "--help"])
         for name, entry in COMMANDS.items()

@@ -6,33 +6,49 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.main import get_command
 
 from spotladder.cli import main as cli
 from spotladder.errors import CheckpointCorrupt, EnvironmentFailure, Fenced, InvalidSpec, SpotladderError
 from tests.cli.terminal import call, start
 
-COMMANDS = [name for name, entry in cli.COMMANDS.items() if find_spec(entry.module)]
+
+def all_commands() -> Iterator[tuple[str, ...]]:
+    """The words of every command, also of those in a group."""
+    for name, entry in cli.COMMANDS.items():
+        target = getattr(import_module(entry.module), entry.attribute)
+        yield (name,)
+        if isinstance(target, typer.Typer):
+            inner: Any = get_command(target)
+            yield from ((name, word) for word, found in inner.commands.items() if not found.hidden)
 
 
 def test_help_lists_every_command_with_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     answer = call(capsys, "--help")
     assert answer.code == 0
-    for name in cli.COMMANDS:
-        assert f"\n  {name} " in answer.out
+    listed = answer.out.partition("\nJobs:\n")[2]
+    for name, entry in cli.COMMANDS.items():
+        assert (f"\n  {name} " in f"\n{listed}") is not entry.hidden
+    assert re.findall(r"^(\w+):$", answer.out, re.MULTILINE)[-4:] == list(cli.GROUPS)
     assert "Examples:" in answer.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    answer = call(capsys, name, "--help")
+@pytest.mark.parametrize("name", list(all_commands()), ids=" ".join)
+def test_the_help_of_every_command_has_an_example_and_no_types_of_the_option_library(
+    capsys: pytest.CaptureFixture[str], name: tuple[str, ...]
+) -> None:
+    answer = call(capsys, *name, "--help")
     assert answer.code == 0
-    assert f"spotladder {name} " in answer.out.partition("Example")[2], "no example"
+    assert f"spotladder {' '.join(name)}" in answer.out.partition("Example")[2], "no example"
     assert max(len(line) for line in answer.out.splitlines()) <= 110
+    assert not re.search(r"[{}<]|list\[|\.{6}|x>=", answer.out)
 
 
 def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,17 +56,10 @@ def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert (answer.code, answer.out.split()[0]) == (0, "spotladder")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_arguments_without_types_of_the_language(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    help_text = call(capsys, name, "--help").out
-    assert "list[" not in help_text
-    assert not re.search(r"[{}]|\.{6}", help_text)
-
-
 def test_no_command_shows_the_help_and_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     answer = call(capsys)
     assert (answer.code, answer.err) == (2, "")
-    assert "Commands:" in answer.out
+    assert "\nJobs:\n" in answer.out
 
 
 USAGE = {
@@ -59,19 +68,19 @@ USAGE = {
     ("validate", "--outptu", "json", "f"): (
         "error: No such option: --outptu (Possible options: --output) (see: spotladder validate --help)\n"
     ),
-    ("cost", "--hours", "5h"): (
-        "error: Invalid value for '--hours': expected a plain number (see: spotladder cost --help)\n"
+    ("plan", "--hours", "5h"): (
+        "error: Invalid value for '--hours': expected a plain number (see: spotladder plan --help)\n"
     ),
-    ("simulate", "--seeds", "1.5"): (
-        "error: Invalid value for '--seeds': expected a whole number (see: spotladder simulate --help)\n"
+    ("sim", "run", "--seeds", "1.5"): (
+        "error: Invalid value for '--seeds': expected a whole number (see: spotladder sim run --help)\n"
     ),
-    ("simulate", "--seeds", "0"): (
-        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder simulate --help)\n"
+    ("sim", "run", "--seeds", "0"): (
+        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder sim run --help)\n"
     ),
     ("plan", "--hours", "2000000", "job.yaml"): (
         "error: Invalid value for '--hours': expected a number, 1000000 or less (see: spotladder plan --help)\n"
     ),
-    ("cost", "--hours", "5"): "error: Missing option '--spot-fraction' (see: spotladder cost --help)\n",
+    ("plan", "job.yaml"): "error: Missing option '--hours' (see: spotladder plan --help)\n",
     ("validate", "-o", "xml", "f"): (
         "error: Invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml' "
         "(see: spotladder validate --help)\n"
@@ -138,7 +147,7 @@ def shell(command: str) -> tuple[int, str]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
     said = "error: No space left on device; free the resource and run the command again\n"
-    assert shell("spotladder cost --help > /dev/full") == (5, said)
+    assert shell("spotladder plan --help > /dev/full") == (5, said)
 
 
 def test_closed_input_is_reported() -> None:
@@ -148,12 +157,12 @@ def test_closed_input_is_reported() -> None:
 
 
 def test_closed_output_is_not_an_error() -> None:
-    assert shell("spotladder cost --help >&-") == (0, "")
+    assert shell("spotladder plan --help >&-") == (0, "")
     assert shell("spotladder nosuch 2>&-") == (2, "")
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:
-    answer = start("cost", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+    answer = start("plan", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert (answer.code, answer.err) == (0, "")
     assert r"\u03b1" in answer.out
 
@@ -166,9 +175,9 @@ def test_an_interrupt_during_imports_prints_no_traceback(tmp_path: Path) -> None
         assert (result.returncode, result.stdout, result.stderr) == (cli.INTERRUPTED, b"", b"")
 
 
-@pytest.mark.parametrize("group", [(), ("checkpoints",), ("infra",)], ids=" ".join)
-def test_the_list_of_commands_has_whole_sentences(capsys: pytest.CaptureFixture[str], group: tuple[str, ...]) -> None:
-    answer = call(capsys, *group, "--help")
-    listed = answer.out.partition("Commands:\n")[2].strip().splitlines()
+@pytest.mark.parametrize("group", ["checkpoints", "infra"])
+def test_the_list_of_commands_has_whole_sentences(capsys: pytest.CaptureFixture[str], group: str) -> None:
+    listed = call(capsys, group, "--help").out.partition("Commands:\n")[2].strip().splitlines()
     assert len(listed) >= 4
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+    assert [entry.summary for entry in cli.COMMANDS.values() if not entry.summary.endswith(".")] == []

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from spotladder.cli.cluster import change, delete
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, in_words
+from spotladder.cli.cluster import delete, suspension
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, for_user
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from tests.clusters.test_client import api, refused
 
 Capture = pytest.CaptureFixture[str]
 JOB = {"metadata": {"name": "digits", "uid": "1", "generation": 2}, "status": {"phase": "Draining"}}
-STOPPED = {**JOB, "status": {"phase": "Suspended", "observedGeneration": 2}}
+SUSPENDED = {**JOB, "status": {"phase": "Suspended", "observedGeneration": 2}}
 
 
 class ScriptedServer:
@@ -38,14 +38,14 @@ def with_server(server: ScriptedServer, work: Callable[[ConnectedCluster], Await
             try:
                 return await work(cluster)
             except SpotladderError as error:
-                raise await in_words(error, cluster) from None
+                raise await for_user(error, cluster) from None
 
     return asyncio.run(run())
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (change, delete):
+    for module in (delete, suspension):
         monkeypatch.setattr(module, "POLL_INTERVAL", 0.0)
 
 
@@ -60,9 +60,9 @@ def test_an_error_of_the_api_server_is_reported(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_stop_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
-    server = ScriptedServer(JOB, status, JOB, status, status, STOPPED)
-    job = with_server(server, lambda cluster: change._until_stopped(cluster, JOB, 60.0))
+def test_suspend_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
+    server = ScriptedServer(JOB, status, JOB, status, status, SUSPENDED)
+    job = with_server(server, lambda cluster: suspension._until_suspended(cluster, JOB, 60.0))
     assert job["status"]["phase"] == "Suspended"
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
@@ -81,9 +81,9 @@ def test_an_outage_beyond_the_tolerance_is_an_error(monkeypatch: pytest.MonkeyPa
     with pytest.raises(EnvironmentFailure, match="try again later"):
         with_server(ScriptedServer(503), lambda cluster: delete._until_gone(cluster, JOB))
     with pytest.raises(EnvironmentFailure, match="has not stopped within the timeout: its phase is Draining"):
-        with_server(ScriptedServer(JOB), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+        with_server(ScriptedServer(JOB), lambda cluster: suspension._until_suspended(cluster, JOB, 0.01))
     with pytest.raises(EnvironmentFailure, match="try again later"):
-        with_server(ScriptedServer(503), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+        with_server(ScriptedServer(503), lambda cluster: suspension._until_suspended(cluster, JOB, 0.01))
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 

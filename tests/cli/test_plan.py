@@ -20,14 +20,14 @@ RATE = ("--evictions-per-node-hour", "0.2", "--runs", "10")
 
 UNKNOWN_RATE = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
 
-WITH_AND_WITHOUT_AN_ESTIMATE = ((RATE, WORLD), (("--runs", "0"), WORLD), ((), UNKNOWN_RATE))
+WITH_AND_WITHOUT_AN_ESTIMATE = ((RATE, WORLD), (("--formula",), WORLD), ((), UNKNOWN_RATE))
 """Options and world files: with simulated runs, without them, and without a known eviction rate."""
 
 
 def planned(capsys: Capture, folder: Path, *more: str | Path, job: str = JOB, world: str = WORLD) -> Answer:
     files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
     runs = () if "--runs" in more else ("--runs", "10")
-    return call(capsys, "plan", "-f", files[0], "--world", files[1], "--hours", "5", *runs, *more)
+    return call(capsys, "plan", files[0], "--world", files[1], "--hours", "5", *runs, *more)
 
 
 def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -> None:
@@ -73,22 +73,20 @@ def test_unknown_rates_are_not_estimated(capsys: Capture, tmp_path: Path) -> Non
 def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
     job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
     for arguments, said in (
-        (("-f", tmp_path / "none.yaml", "--hours", "5", "--world", world), "none.yaml"),
-        (("-f", job, "--world", world), "--hours"),
-        (("-f", job, "--world", world, "--hours", "0"), "--hours"),
-        (("-f", job, "--world", world, "--hours", "5", "--overhead", "-1"), "--overhead"),
-        (("-f", world, "--world", world, "--hours", "5"), "TieredJob"),
-        (("-f", job, "--world", job, "--hours", "5"), "world"),
-        (("--hours", "5", "--world", world), "expected exactly one job file"),
-        ((job, "-f", job, "--hours", "5", "--world", world), "exactly one"),
-        ((job, "--hours", "5", "--world", world, "--polarity", "available"), "--polarity: goes with --trace"),
+        ((tmp_path / "none.yaml", "--hours", "5", "--world", world), "none.yaml"),
+        ((job, "--world", world), "--hours"),
+        ((job, "--world", world, "--hours", "0"), "--hours"),
+        ((job, "--world", world, "--hours", "5", "--overhead", "-1"), "--overhead"),
+        ((world, "--world", world, "--hours", "5"), "TieredJob"),
+        ((job, "--world", job, "--hours", "5"), "world"),
+        (("--hours", "5", "--world", world), "expected a job file"),
     ):
         answer = call(capsys, "plan", *arguments)
         assert (answer.code, answer.out) == (2, ""), arguments
         assert said in answer.err
         assert len(answer.err.splitlines()) == 1
     other = written(tmp_path, "job2.yaml", changed(JOB, ("capacityTier: g5-spot", "capacityTier: g6-spot")))
-    answer = call(capsys, "plan", "-f", other, "--world", world, "--hours", "5")
+    answer = call(capsys, "plan", other, "--world", world, "--hours", "5")
     assert answer.code == 2
     assert "spec.tiers[0].capacityTier" in answer.err
 
@@ -116,13 +114,6 @@ def test_help_has_an_example(capsys: Capture) -> None:
     assert "spotladder plan job.yaml --hours 5" in call(capsys, "plan", "--help").out
 
 
-def test_submit_accepts_a_single_file(capsys: Capture, tmp_path: Path) -> None:
-    job, world = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
-    alone = call(capsys, "plan", job, "--world", world, "--hours", "5")
-    assert alone.code == 0
-    assert alone.out == call(capsys, "plan", "-f", job, "--world", world, "--hours", "5").out
-
-
 def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE)
     assert (answer.code, answer.err) == (0, "")
@@ -143,7 +134,7 @@ def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) 
     assert 0 <= found["successProbability"] <= 1
     assert list(found["costUsd"]) == ["mean", "p10", "p50", "p90", "p99"]
     assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
-    assert len(found["advice"]["commitIntervalByAge"]) == 7
+    assert len(found["advice"]["commitIntervalByAge"]) == 8
 
 
 def test_a_better_max_failures_is_advised(capsys: Capture, tmp_path: Path) -> None:
@@ -182,7 +173,7 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
 
 
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--runs", "0", "-o", "json")
+    answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--formula", "-o", "json")
     assert json.loads(answer.out)["simulation"] is None
 
 
@@ -262,15 +253,15 @@ def test_the_standard_errors_shrink_with_the_number_of_runs(capsys: Capture, tmp
 
 
 def test_a_break_even_table(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--runs", "0")
+    answer = planned(capsys, tmp_path, *RATE, "--formula")
     assert "\nBreak-even of the job as written (blended)\n" in answer.out
     assert "\n× 10 " in answer.out
-    found = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "0", "-o", "json").out)
+    found = json.loads(planned(capsys, tmp_path, *RATE, "--formula", "-o", "json").out)
     rates = found["breakEven"]["lossRates"]
     assert rates[0] == {"factor": 1.0, **found["choices"][0]}
     factor = found["breakEven"]["lossRateFactor"]
     assert f"it saves nothing from {factor:.3g} times the loss rate on" in answer.out
-    calm = ("--evictions-per-node-hour", "0", "--runs", "0")
+    calm = ("--evictions-per-node-hour", "0", "--formula")
     assert "Break-even" not in planned(capsys, tmp_path, *calm).out
 
 

@@ -13,11 +13,11 @@ from tests.cli.test_plan import RATE, UNKNOWN_RATE, Capture, planned
 
 def a_trace(folder: Path, name: str, flags: list[int]) -> Path:
     """Ticks of ten minutes; a 1 means preempted."""
-    return written(folder, name, json.dumps({"metadata": {"gap_seconds": 600}, "data": flags}))
+    return written(folder, name, "time,preempted\n" + "".join(f"{600 * at},{one}\n" for at, one in enumerate(flags)))
 
 
 def test_a_tier_with_a_trace_is_simulated_with_its_capacity(capsys: Capture, tmp_path: Path) -> None:
-    trace = a_trace(tmp_path, "z.json", ([0] * 11 + [1]) * 12)
+    trace = a_trace(tmp_path, "z.csv", ([0] * 11 + [1]) * 12)
     found = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", world=UNKNOWN_RATE)
     assert (found.code, found.err) == (0, "")
     assert f"observed: spot-a: 24 h of {trace}, 92 % of them with nodes for all workers, which were lost 12 times" in (
@@ -38,21 +38,24 @@ def test_a_tier_with_a_trace_is_simulated_with_its_capacity(capsys: Capture, tmp
         ("spot-z={file}", "--trace: the job has no tier 'spot-z' (expected one of spot-a, on-demand): write TIER=FILE"),
         ("{file}", "--trace: the job has no tier 'z' (expected one of spot-a, on-demand): write TIER=FILE"),
         ("on-demand={file}", "--trace: on-demand is on-demand, and its nodes are never lost: name a spot tier"),
-        ("spot-a=synthetic", "--trace: spot-a: runs without a trace are synthetic already: name a file, or omit it"),
-        ("spot-a=", "--trace: expected [ZONE=]FILE"),
-        ("spot-a=none.json", "none.json"),
+        ("spot-z=synthetic", "--trace: the job has no tier 'spot-z'"),
+        ("synthetic", "--trace: expected TIER=FILE or TIER=synthetic, got 'synthetic'"),
+        ("spot-a=", "--trace: expected TIER=FILE"),
+        ("spot-a=none.csv", "none.csv"),
     ],
 )
 def test_a_trace_that_cannot_be_used(given: str, said: str, capsys: Capture, tmp_path: Path) -> None:
-    trace = a_trace(tmp_path, "z.json", [0, 0, 1, 0])
+    trace = a_trace(tmp_path, "z.csv", [0, 0, 1, 0])
     answer = planned(capsys, tmp_path, *RATE, "--trace", given.format(file=trace))
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
 
 
-def test_a_wrong_polarity_of_a_trace_is_refused(capsys: Capture, tmp_path: Path) -> None:
-    trace = a_trace(tmp_path, "z.json", [0, 0, 1, 0])
-    answer = planned(capsys, tmp_path, *RATE, "--trace", f"spot-a={trace}", "--polarity", "up")
-    assert (answer.code, answer.out) == (2, "")
-    assert "--polarity: expected available or preempted, got 'up'" in answer.err
+def test_a_synthetic_trace_is_the_same_in_each_plan(capsys: Capture, tmp_path: Path) -> None:
+    first, again = (
+        planned(capsys, tmp_path, "--trace", "spot-a=synthetic", "-o", "json", world=UNKNOWN_RATE) for _ in range(2)
+    )
+    assert (first.code, first.err, first.out) == (0, "", again.out)
+    assert json.loads(first.out)["tiers"][0]["evictionsPerNodeHour"] > 0
+    assert "of synthetic, " in json.loads(first.out)["simulation"]["observations"][0]

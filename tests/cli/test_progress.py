@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.cli import simulation
-from spotladder.cli.simulation import BAR_AFTER, bar
+from spotladder.cli import forecast
+from spotladder.cli.run_bar import BAR_AFTER, bar
 from tests.cli.test_plan import RATE, planned
 
 Capture = pytest.CaptureFixture[str]
@@ -56,7 +56,7 @@ def test_a_plan_counts_its_runs(capsys: Capture, tmp_path: Path, monkeypatch: py
         totals.append(total)
         yield counts.append
 
-    monkeypatch.setattr(simulation, "bar", counted)
+    monkeypatch.setattr(forecast, "bar", counted)
     answer = planned(capsys, tmp_path, *RATE, "--runs", "20")
     assert (answer.code, answer.err, len(totals)) == (0, "", 1)
     assert sum(counts) == totals[0] == 20

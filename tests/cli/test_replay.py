@@ -1,4 +1,4 @@
-"""`spotladder replay` as a user sees it, on the recorded demo."""
+"""`spotladder sim replay` as a user sees it, on the recorded demo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def states(tmp_path: Path) -> Path:
 
 
 def replayed(capsys: Capture, states: Path, *more: str | Path) -> Answer:
-    return call(capsys, "replay", NAME, "--state-dir", states, *more)
+    return call(capsys, "sim", "replay", NAME, "--state-dir", states, *more)
 
 
 def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: Path) -> None:
@@ -65,34 +65,24 @@ def test_a_policy_that_may_not_end_is_not_called_cheaper(capsys: Capture, states
     assert "compared: uniform-progress instead of on-demand: uniform-progress may not end\n" in out
 
 
-def test_the_oracle_ends(capsys: Capture, states: Path, tmp_path: Path) -> None:
-    lines = replayed(capsys, states, "--policy", "oracle").out.splitlines()
-    assert lines[3].startswith("oracle       Completed")
-    refused = replayed(capsys, states, "--policy", "oracle", "--to", tmp_path / "oracle.json")
-    assert (refused.code, refused.out) == (2, "")
-    assert refused.err == (
-        "error: --to: oracle makes no transitions that a test can compare: name another policy first\n"
-    )
-
-
 def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) -> None:
     file = tmp_path / "incident.json"
     answer = replayed(capsys, states, "--to", file)
     assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Replay: {file}")
-    again = call(capsys, "replay", file)
+    again = call(capsys, "sim", "replay", file)
     assert (again.code, again.err) == (0, "")
     assert "transitions with policy ordered" in again.out
-    data = json.loads(call(capsys, "replay", file, "-o", "json").out)
+    data = json.loads(call(capsys, "sim", "replay", file, "-o", "json").out)
     assert (data["file"], data["policy"], data["differences"]) == (str(file), "ordered", [])
     document = json.loads(file.read_text())
     document["spec"]["tiers"][0]["max_failures"] = 9
     file.write_text(json.dumps(document))
-    other = call(capsys, "replay", file)
+    other = call(capsys, "sim", "replay", file)
     assert other.code == 1
     assert " was " in other.out
-    data = json.loads(call(capsys, "replay", file, "-o", "json").out)
+    data = json.loads(call(capsys, "sim", "replay", file, "-o", "json").out)
     assert data["differences"] == [line.removeprefix(f"{file}: ") for line in other.out.splitlines()]
-    refused = call(capsys, "replay", file, "--policy", "adaptive", "--state-dir", states)
+    refused = call(capsys, "sim", "replay", file, "--policy", "adaptive", "--state-dir", states)
     assert (refused.code, refused.out) == (2, "")
     assert "a file of --to is replayed as it was recorded: remove --policy and --state-dir" in refused.err
 
@@ -112,9 +102,9 @@ def test_bad_options(options: tuple[str, ...], said: str, capsys: Capture, state
 
 
 def test_jobs_and_files_that_do_not_exist(capsys: Capture, states: Path, tmp_path: Path) -> None:
-    answer = call(capsys, "replay", "nothing", "--state-dir", states)
+    answer = call(capsys, "sim", "replay", "nothing", "--state-dir", states)
     assert (answer.code, answer.out) == (2, "")
     assert "no run of default/nothing found" in answer.err
-    answer = call(capsys, "replay", tmp_path / "none.json")
+    answer = call(capsys, "sim", "replay", tmp_path / "none.json")
     assert (answer.code, answer.out) == (2, "")
     assert "none.json: cannot be read" in answer.err

@@ -85,7 +85,7 @@ class RecordingClient:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> RecordingClient:
-    from spotladder.cli.cluster.connected_cluster import in_words
+    from spotladder.cli.cluster.connected_cluster import for_user
 
     client = RecordingClient()
 
@@ -95,7 +95,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> RecordingClient:
             try:
                 return await work(cluster)
             except ApiError as error:
-                raise await in_words(error, cluster) from None
+                raise await for_user(error, cluster) from None
 
         return asyncio.run(run())
 
@@ -379,7 +379,7 @@ def test_without_credentials_the_administrator_must_allow_it(
     file = written(tmp_path, "job.yaml", json.dumps(text))
     client.has("CapacityTier", "spot")
     for command_ in ("submit", "validate"):
-        answer = call(capsys, command_, file, *(("--cluster",) if command_ == "validate" else ()))
+        answer = call(capsys, command_, file, *(("--for-cluster",) if command_ == "validate" else ()))
         assert answer.code == 0
         assert "warning: " in answer.err
         assert "with its own identity: the administrator must allow that" in answer.err
@@ -389,7 +389,7 @@ def test_without_credentials_the_administrator_must_allow_it(
 @pytest.mark.parametrize("uri", ["s3://bucket//a", "s3://bucket/%2e%2e/b", "s3://bucket:443/a"])
 def test_an_ambiguous_address_is_refused(client: RecordingClient, capsys: Capture, tmp_path: Path, uri: str) -> None:
     file = written(tmp_path, "job.yaml", job().replace("s3://bucket/prefix", uri))
-    for arguments in (("submit", file), ("validate", "--cluster", file)):
+    for arguments in (("submit", file), ("validate", "--for-cluster", file)):
         answer = call(capsys, *arguments)
         assert answer.code == 2
         assert "spec.checkpoints.uri" in answer.err

@@ -87,13 +87,13 @@ def test_empty_standard_input_is_rejected() -> None:
     assert answer.err == "error: <stdin>: is empty; specify a TieredJob, CapacityTier or world file\n"
 
 
-@pytest.mark.parametrize("cluster", [False, True], ids=["offline", "--cluster"])
+@pytest.mark.parametrize("cluster", [False, True], ids=["offline", "--for-cluster"])
 def test_warnings_of_the_program_do_not_make_a_file_invalid(capsys: Capture, tmp_path: Path, cluster: bool) -> None:
-    """Without --cluster these are the only warnings."""
+    """Without --for-cluster these are the only warnings."""
     (tmp_path / "train.py").write_text("import ray\n")
     text = changed(cluster_job(), ("entrypoint: python train.py", "entrypoint: python train.py 2>&1 | tee log"))
     job = written(tmp_path, "job.yaml", text)
-    answer = call(capsys, "validate", *(["--cluster"] if cluster else []), job)
+    answer = call(capsys, "validate", *(["--for-cluster"] if cluster else []), job)
     assert answer.code == 0
     at = f"warning: {job}:26:23: spec.workload.ray.template.spec.entrypoint: "
     masked, unused = [line.removeprefix(at) for line in answer.err.splitlines() if line.startswith(at)]
@@ -111,14 +111,14 @@ def test_a_missing_file_is_rejected(capsys: Capture, tmp_path: Path) -> None:
 def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
     assert call(capsys, "validate", job).code == 0
-    answer = call(capsys, "validate", "--cluster", job)
+    answer = call(capsys, "validate", "--for-cluster", job)
     assert answer.code == 2
     assert [line.split(": ")[2] for line in answer.err.splitlines()] == [
         "spec.checkpoints.uri",
         "spec.workload.ray.template.spec.rayClusterSpec.headGroupSpec",
     ]
     assert answer.out.splitlines()[1].endswith("invalid")
-    printed = json.loads(call(capsys, "validate", "--cluster", job, "-o", "json").out)
+    printed = json.loads(call(capsys, "validate", "--for-cluster", job, "-o", "json").out)
     assert (printed["valid"], printed["objects"][0]["valid"], len(printed["problems"])) == (False, False, 2)
 
 
@@ -148,8 +148,8 @@ def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
         f"warning: {job}:8:5: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice, so each eviction "
         "loses work: write each checkpoint with 4 times as many ranks"
     )
-    answer = call(capsys, "validate", "--cluster", job, capacity)
+    answer = call(capsys, "validate", "--for-cluster", job, capacity)
     assert (answer.code, printed in answer.err.splitlines()) == (0, True), answer
     assert "a commit takes" not in call(capsys, "validate", job, capacity).err
     state.write_text(dump(JobState(commit_seconds=29.0)))
-    assert "a commit takes" not in call(capsys, "validate", "--cluster", job, capacity).err
+    assert "a commit takes" not in call(capsys, "validate", "--for-cluster", job, capacity).err

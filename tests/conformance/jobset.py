@@ -9,7 +9,7 @@ from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB, RESTART_ATTEMPT
-from tests.conformance.kubernetes import JOB, NAMESPACE, READY, KubernetesRig, annotations_of
+from tests.conformance.kubernetes import JOB, NAMESPACE, READY, KubernetesRig, annotations_of, asks_to_stop
 from tests.kube.world import WORKERS
 from tests.workloads.builders import jobset_template
 
@@ -38,7 +38,7 @@ class JobSetRig(KubernetesRig):
         self._started = set(jobsets)
         for name in jobsets:
             pods = await self._here.pods(int(name[-3:]))
-            noticed = [pod for pod in pods if "takeover" not in annotations_of(pod).get(names.NOTICE, "takeover")]
+            noticed = [pod for pod in pods if asks_to_stop(annotations_of(pod).get(names.NOTICE, ""))]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), ExitCode.INTERRUPTED)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from spotladder.api.status import TieredJobStatus
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
+from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import (
     Action,
     AskToCommit,
@@ -34,7 +35,7 @@ from spotladder.core.model import (
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
-from spotladder.operator.reconcile.known_jobs import KnownJob
+from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import AccessRule, Settings
 from spotladder.operator.storage.commit_logs import LogAddress
@@ -117,7 +118,7 @@ class KubernetesBackend:
             held=TieredJobStatus(),
             before=JobState(),
             state=JobState(),
-            tiers=reconciler._tiers(record, job, JobState(), known),
+            tiers=reconciler._tiers(record, job, known),
             reading=Reading(known=True, progress=Progress()),
             known=known,
         )
@@ -129,9 +130,7 @@ class KubernetesBackend:
             return await self._session.reconcile._readings.address(loaded.record, loaded.job)
 
         decision = Decision(loaded.state, (action,))
-        result = await self._session.reconcile._executor.execute(
-            loaded, decision, admits=lambda _launch: True, address=address
-        )
+        result = await self._session.reconcile._executor.execute(loaded, decision, address=address)
         assert (result.blocked, result.failed, result.cleanup_error) == (None, None, None)
 
 
@@ -202,7 +201,7 @@ class KubernetesRig:
             await self._scale(int(name[-3:]))
             pods = await kube.pods(int(name[-3:]))
             await self._submit(int(name[-3:]), pods)
-            noticed = [pod for pod in pods if "takeover" not in annotations_of(pod).get(names.NOTICE, "takeover")]
+            noticed = [pod for pod in pods if asks_to_stop(annotations_of(pod).get(names.NOTICE, ""))]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
 
@@ -327,3 +326,8 @@ def _term_allows(term: dict[str, Any], node: str) -> bool:
 
 def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
     return pod["metadata"].get("annotations") or {}
+
+
+def asks_to_stop(notice: str) -> bool:
+    """Whether a program stops at this notice; "" is none."""
+    return bool(notice) and Notice.decode(notice).kind not in (NoticeKind.TAKE_OVER, NoticeKind.COMMIT)

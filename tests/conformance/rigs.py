@@ -106,7 +106,7 @@ import os, pathlib, time
 folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
 while not (folder / "end").exists():
     notice = folder / "notice.json"
-    if notice.exists() and "takeover" not in notice.read_text():
+    if notice.exists() and not any(kind in notice.read_text() for kind in ('"takeover"', '"commit"')):
         raise SystemExit(75)
     if (folder / "crash").exists():
         raise SystemExit(3)

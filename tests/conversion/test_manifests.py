@@ -1,4 +1,4 @@
-"""Every manifest is converted into jobs that `spotladder validate --cluster` accepts, or refused with the reason."""
+"""Every manifest is converted into jobs that `spotladder validate --for-cluster` accepts, or refused with a reason."""
 
 from __future__ import annotations
 

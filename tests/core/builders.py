@@ -117,7 +117,7 @@ class SteppedJob:
     def see_again(self, after: float) -> Decision:
         """The same facts, later."""
         seen = self.last_seen
-        more = {"unavailable": seen.unavailable, "limited": seen.limited, "blocked": seen.blocked}
+        more = {"unavailable": seen.unavailable, "blocked": seen.blocked}
         return self.see(*seen.attempts, after=after, **more)
 
     def running(self, number: int | None = None, workers: int = 2) -> Self:

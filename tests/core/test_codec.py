@@ -1,4 +1,4 @@
-"""The stored state: nothing is lost, states of older versions are loaded, newer and invalid ones are rejected."""
+"""The stored state: nothing is lost, newer and invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import zlib
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -66,36 +65,11 @@ def test_a_dumped_state_is_loaded_unchanged(state: JobState) -> None:
     assert codec.load_state(codec.dump(state)) == state
 
 
-@given(states, st.sets(st.sampled_from([field.name for field in fields(JobState)])))
-def test_fields_missing_in_older_states_get_their_defaults(state: JobState, absent: set[str]) -> None:
-    plain = {name: value for name, value in json.loads(codec.dump(state)).items() if name not in absent}
-    assert codec.load_state(json.dumps(plain)) == replace(state, **{name: getattr(JobState(), name) for name in absent})
-
-
-V1 = (
-    '{"version":1,"stage":"Recovering","attempt":{"number":2,"tier":"spot-b","created_at":1800000100.0,"seen":true,'
-    '"running_at":1800000120.5,"whole_at":1800000120.5,"failures":1,"known_pods":["w2-1"],"lost_pods":["w2-0"]},'
-    '"last_number":2,"tier":"spot-b","tiers":[{"name":"spot-a","failures":2,"attempts":1,"node_seconds":180.0,'
-    '"cost":0.02,"on_demand_cost":0.06,"spent":"MaxFailuresExceeded","last_reason":"MaxFailuresExceeded"},'
-    '{"name":"spot-b","failures":1,"attempts":1}],"failures":3,"waiting_since":1800000200.0,'
-    '"recovering_since":1800000200.0,"loss_counted":true,"progress":{"step":40,"total":100,'
-    '"committed_at":1800000190.0,"attempt":2},"revision":17,"clock":1800000201.0,"nodes":1,"started_at":1800000000.0}'
-)
-
-
-def test_a_state_written_by_the_first_version_is_loaded() -> None:
-    state = codec.load_state(V1)
-    assert (state.stage, state.tier, state.failures) == (Stage.RECOVERING, "spot-b", 3)
-    assert state.attempt is not None
-    assert state.attempt.lost_pods == ("w2-0",)
-    assert json.loads(codec.dump(state)) == json.loads(V1)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "not JSON"),
-        (V1[:200], "truncated"),
+        ('{"version":1,"stage":', "truncated"),
         ("[]", "has no version"),
         ('{"stage":"Idle"}', "has no version"),
         ('{"version":2}', "version 2, this program reads up to 1"),
@@ -170,7 +144,3 @@ def test_a_packed_state_that_is_not_utf_8_is_rejected() -> None:
     text = "zlib:" + base64.b64encode(zlib.compress(b"\xff{}")).decode()
     with pytest.raises(InvalidSpec, match="not JSON"):
         codec.load_state(text)
-
-
-def test_a_state_of_an_older_version_is_loaded() -> None:
-    assert codec.load_state('{"version":0}') == codec.load_state('{"version":1}') == JobState()

@@ -222,10 +222,6 @@ NEVER: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tiers": (priced("spot", 1.0, 3.0), tier("on-demand", price=Price(known=False)))},
         {},
     ),
-    "the next tier has no room": (
-        {"tiers": (priced("spot", 1.0, 3.0), priced("on-demand", 3.0, 3.0, standby=False))},
-        {},
-    ),
     "the next tier is unavailable": ({}, {"unavailable": {"on-demand": "its cluster does not answer"}}),
     "an image cannot be pulled": ({}, {"blocked": "no"}),
 }

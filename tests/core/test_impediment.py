@@ -124,12 +124,6 @@ ROWS = {
     Reason.QUOTA_EXCEEDED: RuleCase(
         waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"
     ),
-    Reason.LIMIT_REACHED: RuleCase(
-        lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
-       ,
-        "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
-        lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
-    ),
     Reason.IMAGE_UNAVAILABLE: RuleCase(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
     Reason.VOLUME_UNAVAILABLE: RuleCase(
         waits(blocked="claim data: Multi-Attach error", blocked_by=Blocker.VOLUME), "claim data: Multi-Attach error"

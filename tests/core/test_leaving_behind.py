@@ -130,7 +130,6 @@ def test_its_head_is_paid_for_until_it_is_gone() -> None:
     ("wanted", "more"),
     [
         pytest.param({"handover": Handover.WHEN_GONE}, {}, id="no fence"),
-        pytest.param({"tiers": (tier("spot-a", 0), tier("on-demand", -1, standby=False))}, {}, id="no room for both"),
         pytest.param({}, {"unavailable": {"on-demand": "no answer"}}, id="a tier that is unavailable"),
         pytest.param({"backoff_limit": 0}, {}, id="the job fails"),
         pytest.param({"deadline": START + 11}, {}, id="the deadline has passed"),

@@ -92,7 +92,6 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
 
 @pytest.mark.parametrize("missing", ["drain_by", "drain_since"])
 def test_a_drain_of_unknown_length_is_described_without_it(missing: str) -> None:
-    """As in states that an older version has stored."""
     job = SteppedJob(spec(grace=20)).running()
     job.edit(suspend=True).see(all_ready(1), after=1)
     assert job.state.attempt is not None

@@ -341,10 +341,6 @@ AS_BEFORE: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tiers": (priced("spot", 9.0, 9.0), priced("on-demand", 3.0, 3.0, max_failures=-1))},
         {},
     ),
-    "a tier that admits no standby": (
-        {"tiers": (priced("spot", 1.0, 3.0, standby=False), priced("on-demand", 3.0, 3.0, max_failures=-1))},
-        {},
-    ),
 }
 
 

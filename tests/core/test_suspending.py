@@ -14,7 +14,6 @@ from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, 
 
 DAY = 86_400.0
 UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not answer"}}
-LIMITED: dict[str, Any] = {"unavailable": {"spot-a": "8 of 8 nodes are in use"}, "limited": frozenset({"spot-a"})}
 
 
 def waiting(**facts: Any) -> AttemptSeen:
@@ -74,29 +73,20 @@ def test_a_long_impediment_without_a_decision_does_not_use_up_recovery_timeout()
     assert job.reasons[-1] is Reason.RECOVERY_TIMEOUT
 
 
-@pytest.mark.parametrize("facts", [UNREACHABLE, LIMITED], ids=["unreachable", "limit"])
 @pytest.mark.parametrize("step", [10.0, 350.0], ids=["with decisions", "without a decision"])
 def test_an_attempt_that_could_not_be_launched_for_long_is_launched_and_has_its_whole_provision_timeout(
-    facts: dict[str, Any], step: float
+    step: float,
 ) -> None:
     job = SteppedJob(spec(tier("spot-a", 0, 300.0)))
-    job.see(**facts)
+    job.see(**UNREACHABLE)
     for _ in range(int(350 / step)):
-        job.see(after=step, **facts)
+        job.see(after=step, **UNREACHABLE)
     assert job.see(after=1).actions == (Launch(1, "spot-a"),)
     job.see(waiting(), after=1)
     job.see(waiting(), after=298)
     assert job.state.record("spot-a").exhausted_by is None
     job.see(waiting(), after=1)
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
-
-
-def test_a_limit_follows_an_unreachable_cluster_and_neither_is_missing_capacity() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0, 300.0))).planned()
-    for facts in (UNREACHABLE, LIMITED):
-        for _ in range(20):
-            job.see(after=10, **facts)
-    assert job.see(after=1).actions == (Launch(1, "spot-a"),)
 
 
 def test_provision_timeout_continues_when_the_cluster_answers_again() -> None:

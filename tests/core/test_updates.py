@@ -100,17 +100,6 @@ def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
     assert job.state.attempt.workers == 2
 
 
-def test_a_state_without_the_launched_spec_takes_the_current_one() -> None:
-    """Earlier versions did not store the spec that an attempt was launched with."""
-    job = SteppedJob(first()).running()
-    assert job.state.attempt is not None
-    job.state = replace(job.state, attempt=replace(job.state.attempt, workers=None, template=""))
-    job.see(all_ready(1), after=1)
-    assert job.state.stage is Stage.RUNNING
-    assert job.state.attempt is not None
-    assert (job.state.attempt.workers, job.state.attempt.template) == (2, "one")
-
-
 def test_recovery_uses_the_worker_count_of_the_launched_spec() -> None:
     job = SteppedJob(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)

@@ -191,8 +191,8 @@ def test_an_elastic_program_without_a_total_has_trained_in_proportion_to_its_wor
     assert view(job).trained == 30.0
 
 
-def test_a_state_from_before_the_sizes_of_groups_of_ranks_means_the_same() -> None:
-    """A job that is not elastic, or one of an earlier version: the steps were made with all workers."""
+def test_steps_without_a_number_of_workers_were_made_with_all_workers() -> None:
+    """Those of a job that is not elastic."""
     steps = '{"first":5,"first_at":30.0,"last":15,"last_at":60.0}'
     attempt = f'{{"number":1,"tier":"spot-a","created_at":0.0,"steps":[{steps}]}}'
     state = codec.load_state(f'{{"version":1,"stage":"Running","attempt":{attempt}}}')

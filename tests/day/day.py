@@ -21,11 +21,11 @@ from spotladder.cli.cluster.snapshot import JobSnapshot
 from spotladder.core.model import Instant, Seconds
 from spotladder.display.records import Record
 from spotladder.planner.replay.history import history
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
-from spotladder.sim.readers.windows import parse
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome
-from tests.bench.published import zone_windows
+from spotladder.sim.world.zone import ZonePlan
+from tests.bench.published import window, zone_windows
 from tests.e2e.world import E2eCluster
 
 HOUR: Seconds = 10.0
@@ -55,7 +55,7 @@ def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> DayP
         if f"/{zone}/" not in path:
             continue
         document = json.loads(content)
-        trace = parse(document, Path(path))
+        trace = window(document, Path(path))
         first = FIRST_TICK - document["metadata"]["start_time"]
         moments = first * (trace.gap or math.nan) + np.arange(HOURS) * 3600.0
         if first >= 0 and moments[-1] < trace.end:
@@ -110,12 +110,11 @@ def predicted(
     commit: the record has only the longest one."""
     scenario, notices = history(records, snapshot.state).low, {pool.name: pool.notice for pool in day.pools}
 
-    def zone(source: ZoneSource) -> ZoneSource:
-        name = source.plan.name
-        changes = {max(0.0, at - records[0].at): number for at, number in day.given[name]}
+    def zone(plan: ZonePlan) -> ZonePlan:
+        changes = {max(0.0, at - records[0].at): number for at, number in day.given[plan.name]}
         times, nodes = np.array(list(changes), dtype=np.float64), np.array(list(changes.values()), dtype=np.int64)
-        plan = replace(source.plan, notice=notices[name], reports_shortage=False)
-        return ZoneSource(plan, (Trace(name, times, nodes, math.inf),))
+        trace = Trace(plan.name, times, nodes, math.inf)
+        return replace(plan, trace=trace, notice=notices[plan.name], reports_shortage=False)
 
     program = replace(scenario.program, commit_time=commit_time)
     world = replace(scenario, program=program, zones=tuple(map(zone, scenario.zones)))

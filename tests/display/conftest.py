@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
-from tests.display import golden
 from tests.display.builders import PlayedRun
+from tests.display.report_checks import facts_of
 
 
 @pytest.fixture(scope="module")
@@ -17,4 +16,5 @@ def run() -> PlayedRun:
 
 @pytest.fixture(scope="module")
 def digits() -> Facts:
-    return gather(*golden.recorded_run())
+    """A run on three tiers: an eviction with notice, one without, a tier without capacity, success on on-demand."""
+    return facts_of(PlayedRun().play())

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 
+from spotladder.core.model import JobState
 from spotladder.display import report
 from spotladder.display.records import Recorded
 from spotladder.display.report import gather
@@ -18,8 +19,13 @@ from tests.display.builders import PlayedRun
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 
 
+def recorded(run: PlayedRun) -> tuple[Recorded, JobState]:
+    """The timeline and the stored state of a run."""
+    return Recorded(tuple(run.records)), run.state
+
+
 def facts_of(run: PlayedRun) -> Facts:
-    return gather(Recorded(tuple(run.records)), run.state)
+    return gather(*recorded(run))
 
 
 def check_json(text: str) -> dict[str, Any]:

@@ -311,7 +311,7 @@ def test_no_savings_are_reported_for_tiers_without_a_price() -> None:
     assert facts.unpriced == ("spot-a",)
     assert facts.saved is None
     data = as_data(facts)["cost"]
-    assert (data["savedAgainstSameNodes"], data["predicted"]) == (None, None)
+    assert (data["savedAgainstSameNodes"], data["onDemandUninterrupted"]) == (None, None)
     text = page(facts)
     assert "no price is known for spot-a" in text
     assert f"&gt;{money(facts.spent)}" in text

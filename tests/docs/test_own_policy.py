@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.builders import JOB, WORLD, changed, written
 from tests.docs.markdown import ROOT, blocks
 
 PAGE = ROOT / "docs" / "policies.md"
@@ -57,13 +58,15 @@ def test_the_test_of_the_policy_passes(project: Path) -> None:
     assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout
 
 
-def test_simulate_compares_the_policy(project: Path) -> None:
+def test_simulated_runs_compare_the_policy(project: Path) -> None:
     (command,) = [text for text in shown("text") if text.startswith("spotladder ")]
     words = shlex.split(command)[1:]
     words[words.index("--seeds") + 1] = "2"
+    written(project, "job.yaml", changed(JOB, ("spot-a", "spot"), ("  suspend: false", "  maxDuration: 12h")))
+    written(project, "world.yaml", WORLD)
     done = run(project, "-m", "spotladder.cli.main", *words, "-o", "json")
     assert done.returncode == 0, done.stderr
     owl, *others = json.loads(done.stdout)["policies"]
-    assert [owl["policy"], *(other["policy"] for other in others)] == ["night-owl", "adaptive", "oracle"]
-    assert [run["succeeded"] for run in owl["runs"]] == [True, True]
-    assert [run["nodeHours"]["synthetic"] for run in owl["runs"]] == [0, 0], "the clock of the runs begins by day"
+    assert [owl["policy"], *(other["policy"] for other in others)] == ["night-owl", "adaptive"]
+    assert [one["succeeded"] for one in owl["runsBySeed"]] == [True, True]
+    assert [one["nodeHours"]["spot"] for one in owl["runsBySeed"]] == [0, 0], "the clock of the runs begins by day"

@@ -67,14 +67,14 @@ def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False
         cluster.up(tag, {SHARED: f"pool={HEADS}"}, *(["--timeouts=stock"] if stock_timeouts else []))
         cluster.addons(*operators)
         with bucket(cluster.host) as made, steps(cluster.host) as reported:
-            install(Kube(cluster.kubeconfig, SYSTEM), tag)
+            install(Kube(cluster.kubeconfig, SYSTEM), tag, made.endpoint)
             yield E2eSite(cluster, made, reported, tag)
     finally:
         cluster.down()
 
 
-def install(kube: Kube, tag: str, *values: str) -> None:
-    """Install both charts as their README describes."""
+def install(kube: Kube, tag: str, endpoint: str, *values: str) -> None:
+    """Install both charts as their README describes. `endpoint` is that of the jobs' bucket."""
     repository, _, version = images.reference(tag).rpartition(":")
     kube.helm("upgrade", "--install", "spotladder-crds", str(CHARTS / "spotladder-crds"), "--create-namespace")
     own = {
@@ -83,6 +83,8 @@ def install(kube: Kube, tag: str, *values: str) -> None:
         "image.pullPolicy": "Never",
         "nodeSelector.pool": HEADS,
         "checkpointSecrets": f"{{{SECRET}}}",
+        "checkpointAccess[0].namespaces": "{*}",
+        "checkpointAccess[0].endpoints": f"{{{endpoint}}}",
     }
     settings = [f"--set={name}={value}" for name, value in own.items()]
     kube.helm(

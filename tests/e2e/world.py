@@ -198,7 +198,7 @@ class E2eCluster:
         }
 
     def suspend(self, name: str = "job") -> None:
-        """Run `spotladder stop`: the job commits and releases its machines."""
+        """Run `spotladder suspend --wait`: the job commits and releases its machines."""
         self.kube.patch("tieredjob", name, {"spec": {"suspend": True}})
         self.until(f"{name} is suspended", lambda: self.status(name).get("phase") == "Suspended")
 

@@ -1,4 +1,4 @@
-"""Golden files of rendered objects for three clouds. `UPDATE_GOLDEN=1 pytest tests/golden` regenerates them."""
+"""Golden files of rendered objects. `UPDATE_GOLDEN=1 pytest tests/golden` regenerates them."""
 
 from __future__ import annotations
 

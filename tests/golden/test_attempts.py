@@ -1,39 +1,56 @@
-"""The rendered objects of an attempt: three clouds × three capacity types × RayJob and JobSet."""
+"""The rendered objects of an attempt: complete files of a plain and of a full RayJob and JobSet, and what each cloud
+and type of capacity changes in the plain one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
 
+from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.placement import Placement
 from tests import golden
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
-CLOUDS: dict[str, dict[str, dict[str, Any]]] = {
-    "aws": {
-        "spot": {"zones": ["us-east-1a", "us-east-1b"]},
-        "on-demand": {},
-        "reserved": {"instanceTypes": ["p5.48xlarge"]},
-    },
-    "gcp": {
-        "spot": {},
-        "on-demand": {"extraSelectors": {"cloud.google.com/gke-nodepool": "od"}},
-        "reserved": {"extraSelectors": {"cloud.google.com/reservation-name": "h100"}},
-    },
-    "azure": {
-        "spot": {"extraTolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]},
-        "on-demand": {},
-        "reserved": {"extraSelectors": {"agentpool": "reserved"}, "applyTo": "WorkersAndHead"},
-    },
-}
 TEMPLATES = {"rayjob": ray_template, "jobset": jobset_template}
-CASES = [(cloud, kind, template) for cloud in CLOUDS for kind in CLOUDS[cloud] for template in TEMPLATES]
+PLAIN = {"provider": "aws", "capacityType": "spot"}
+EVERYTHING = {
+    "provider": "azure",
+    "capacityType": "spot",
+    "zones": ["eastus-1", "eastus-2"],
+    "instanceTypes": ["Standard_NC24ads_A100_v4"],
+    "extraSelectors": {"agentpool": "a100"},
+    "extraTolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    "applyTo": "WorkersAndHead",
+}
+
+Object = dict[str, Any]
 
 
-def as_yaml(documents: list[dict[str, Any]]) -> str:
+def full_job(template: Object) -> TieredJob:
+    checkpoints = {
+        "uri": "s3://bucket/prefix", "interval": "50steps", "keep": 5, "cache": {"sizeLimit": "20Gi"},
+        "credentials": {"secretName": "bucket"},
+    }  # fmt: skip
+    overrides = {
+        "image": "rayproject/ray:2.58.1-gpu",
+        "resources": {"limits": {"nvidia.com/gpu": 1}},
+        "env": {"A": "b"},
+    }
+    metadata = {"labels": {"team": "vision"}, "annotations": {"note": "mine"}}
+    return job({**template, "metadata": metadata}, checkpoints=checkpoints, grace="1m", podSecurity="restricted",
+               tier={"queue": "team", "overrides": overrides})  # fmt: skip
+
+
+def attempt(of: TieredJob, capacity: Object) -> list[Object]:
+    return workload_of(of).render(of, names.Origin("1b4e28ba"), tier(of, **capacity), 1, {})
+
+
+def as_yaml(documents: list[Object]) -> str:
     from ruamel.yaml import YAML
 
     writer = YAML(typ="safe", pure=True)
@@ -45,18 +62,67 @@ def as_yaml(documents: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-@pytest.mark.parametrize(("cloud", "kind", "template"), CASES, ids=["-".join(case) for case in CASES])
-def test_a_rendered_attempt_equals_its_golden_file(cloud: str, kind: str, template: str) -> None:
-    of = job(TEMPLATES[template]())
-    resolved = tier(of, provider=cloud, capacityType=kind, **CLOUDS[cloud][kind])
-    objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})
-    golden.check(f"attempts/{cloud}-{kind}-{template}.yaml", as_yaml(objects))
-
-
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_attempt_with_a_cache(template: str) -> None:
-    checkpoints = {"uri": "s3://bucket/prefix", "interval": "50steps", "cache": {"sizeLimit": "20Gi"}}
-    of = job(TEMPLATES[template](), checkpoints=checkpoints)
-    resolved = tier(of, provider="aws", capacityType="spot", **CLOUDS["aws"]["spot"])
-    objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})
-    golden.check(f"attempts/cache-{template}.yaml", as_yaml(objects))
+def test_a_rendered_attempt_equals_its_golden_file(template: str) -> None:
+    golden.check(f"attempts/plain-{template}.yaml", as_yaml(attempt(job(TEMPLATES[template]()), PLAIN)))
+    golden.check(f"attempts/everything-{template}.yaml", as_yaml(attempt(full_job(TEMPLATES[template]()), EVERYTHING)))
+
+
+# --- what a cloud and a type of capacity change ----------------------------------------------------------------------
+
+GRACE = {"aws": (115, "110"), "gcp": (25, "20"), "azure": (25, "20")}
+"""Seconds before the kubelet kills a pod, and those in which Ray drains its node: less than the cloud's notice."""
+
+
+def pods(thing: Any) -> Iterator[tuple[str, Object]]:
+    """Each pod template in the objects, with its role."""
+    if isinstance(thing, dict):
+        if "containers" in thing.get("spec", {}):
+            yield thing["metadata"]["labels"][names.ROLE], thing["spec"]
+        for inner in thing.values():
+            yield from pods(inner)
+    elif isinstance(thing, list):
+        for inner in thing:
+            yield from pods(inner)
+
+
+def taken(spec: Object) -> tuple[Object, list[Object], list[Object], int]:
+    """Remove what depends on the tier from a pod: labels, expressions, tolerations and the grace period of its node."""
+    affinity = spec.pop("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    (term,) = affinity["nodeSelectorTerms"] if affinity else [{"matchExpressions": []}]
+    grace = spec.pop("terminationGracePeriodSeconds")
+    return spec.pop("nodeSelector", {}), term["matchExpressions"], spec.pop("tolerations", []), grace
+
+
+def drains(spec: Object) -> list[str]:
+    """Remove the time for Ray's drain from the containers of a pod."""
+    found = []
+    for container in spec["containers"]:
+        drain = [entry for entry in container["env"] if entry["name"] == "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"]
+        container["env"] = [entry for entry in container["env"] if entry not in drain]
+        found += [entry["value"] for entry in drain]
+    return found
+
+
+def expressions(where: Placement) -> list[Object]:
+    terms = [("In", term) for term in where.one_of] + [("NotIn", term) for term in where.none_of]
+    return [{"key": key, "operator": operator, "values": list(values)} for operator, (key, values) in terms]
+
+
+@pytest.mark.parametrize("kind", ["spot", "on-demand", "reserved"])
+@pytest.mark.parametrize("cloud", GRACE)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_tier_changes_only_nodes_and_times_of_pods(template: str, cloud: str, kind: str) -> None:
+    """tests/workloads/test_placement.py has the labels and tolerations of each cloud."""
+    of = job(TEMPLATES[template]())
+    capacity = {"provider": cloud, "capacityType": kind, "zones": ["a", "b"]}
+    where, plain, found = tier(of, **capacity), attempt(of, PLAIN), attempt(of, capacity)
+    grace, drain = GRACE[cloud]
+    for role, spec in pods(found):
+        placed = where.workers if role == "worker" else where.head
+        assert taken(spec) == (dict(placed.labels), expressions(placed), list(placed.tolerations), grace), role
+        assert set(drains(spec)) <= {drain}
+    for _role, spec in pods(plain):
+        taken(spec)
+        drains(spec)
+    assert found == plain

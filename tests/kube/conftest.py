@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,10 @@ def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
 
 
 @pytest.fixture
-def cli(api_server: ApiServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs commands with the administrator's kubeconfig."""
+def cli(
+    api_server: ApiServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Cli:
+    """Runs commands with the administrator's kubeconfig, on a machine without runs."""
     monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig))
+    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
     return commands(capsys)

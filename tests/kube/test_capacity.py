@@ -6,12 +6,11 @@ import pytest
 
 from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.transport import Object
-from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.model import Price
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import KubeWorld, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, world
 
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
 ICE = "NodeClaim spot-x event: creating instance, insufficient capacity, with fleet error(s), …"
@@ -200,52 +199,3 @@ async def test_a_price_is_looked_up_while_the_job_starts(api_server: ApiServer) 
                 )
 
             await eventually(costs)
-
-
-async def test_a_tier_at_its_node_limit_is_skipped(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        await kube.capacity("spot-a", limits={"nodes": 2})
-        await kube.capacity("on-demand", capacityType="on-demand")
-        await kube.submit("first", tiers=tiers(kube))
-        await kube.run(1, "first")
-        await eventually(lambda: kube.has_phase("Running", "first"))
-        await kube.submit("second", tiers=tiers(kube))
-        await eventually(lambda: kube.is_on("on-demand", 1, "second"))  # skipped, not exhausted
-
-        async def reported() -> bool:
-            return "LimitReached" in await kube.events("second")
-
-        await eventually(reported)
-        await kube.submit("third", tiers=tiers(kube)[:1])
-        await eventually(lambda: kube.is_on("spot-a", 1, "third"))
-        await kube.pass_time(30)
-        condition = await kube.condition("Degraded", "third")
-        assert (condition["status"], condition["reason"]) == ("True", "LimitReached")
-        assert condition["message"].count("limits.nodes 2: 2 are in use, 2 are needed") == 1
-        assert [name for name in await kube.rayjobs() if name.startswith("third")] == []
-        await tier_condition(kube, "spot-a", "Available", "False", "LimitReached")
-        await kube.report(1, "first", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: kube.has_phase("Succeeded", "first"))
-        await kube.collect(1, "first")
-        freed = kube.clock.ticks()
-        await eventually(lambda: kube.rayjob(1, "third"))
-        assert kube.clock.ticks() - freed < ACTION_RETRY_INTERVAL / 2, "it does not wait for its next poll"
-
-
-@pytest.mark.parametrize(("change", "room"), [(4, True), (1, False)])
-async def test_a_job_uses_the_nodes_of_its_running_attempt(api_server: ApiServer, change: int, room: bool) -> None:
-    """The number of nodes in the changed spec applies to the next attempt."""
-    async with world(api_server, tiers=()) as kube:
-        await kube.capacity("spot-a", limits={"nodes": 4 if room else 3})
-        await kube.capacity("on-demand", capacityType="on-demand")
-        async with kube.operator():
-            await kube.submit("first", tiers=tiers(kube), updateStrategy="AtNextAttempt")
-            await kube.run(1, "first")
-            await eventually(lambda: kube.has_phase("Running", "first"))
-            spec = ray_spec()
-            spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = change
-            await kube.patch("first", workload={"ray": {"template": {"spec": spec}}})
-            await kube.idle()
-        async with kube.operator():  # A new controller knows it only from the status.
-            await kube.submit("second", tiers=tiers(kube))
-            await eventually(lambda: kube.is_on("spot-a" if room else "on-demand", 1, "second"))

@@ -192,7 +192,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
         second_cluster(second_server, kube) as east,
     ):
         await kube.capacity("spot-east", cluster="east")
-        member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
+        member = ("--set", "member.enabled=true,rbac.secrets=true,serviceAccount.create=false",
                   "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
         home = ("--set", "rbac.secrets=true,clusters.east.kubeconfig.secretName=cluster-east")
         async with (
@@ -233,12 +233,9 @@ async def watches_jobsets(kube: KubeWorld, used: Collection[Right]) -> bool:
 
 
 async def walk_in_member(kube: KubeWorld, east: SecondCluster) -> None:
-    """Like `walk`, in another cluster: with copied objects, and without objects that Kubernetes garbage-collects."""
-    await provide(kube)
-    copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}
-    await provide(east, but=set(copied))
-    copies = [{"kind": kind, "name": "needed"} for kind in copied.values()]
-    await kube.submit(tiers=tiers(kube, "spot-east"), workload=needing_everything(), copies=copies)
+    """Like `walk`, in another cluster, without objects that Kubernetes garbage-collects."""
+    await provide(east)
+    await kube.submit(tiers=tiers(kube, "spot-east"), workload=needing_everything())
     await east.run(1)
     await eventually(lambda: kube.has_phase("Running"))
     await replace_worker(kube, east)
@@ -262,19 +259,8 @@ async def walk_in_member(kube: KubeWorld, east: SecondCluster) -> None:
     await kube.patch("odd", policy={"name": "no-such"})
     await kube.delete("odd")
     await eventually(lambda: gone(kube, "odd"))
-    await kube.clock.advance(61)
-
-    async def removed() -> bool:
-        try:
-            await east.client.get(SERVICE_ACCOUNTS, "needed", east.namespace)  # The last copy is removed.
-        except NotFound:
-            return True
-        return False
-
-    await eventually(removed)
-    for kind, made in ((PRIORITY_CLASSES, (kube, east)), (RUNTIME_CLASSES, (kube, east))):
-        for member in made:
-            await member.client.delete(kind, "needed")
+    for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
+        await east.client.delete(kind, "needed")
 
 
 NEEDED: dict[APIResource, dict[str, Any]] = {
@@ -287,11 +273,10 @@ NEEDED: dict[APIResource, dict[str, Any]] = {
 }
 
 
-async def provide(member: KubeWorld, but: Collection[APIResource] = ()) -> None:
+async def provide(member: KubeWorld) -> None:
     """All objects to which a template can refer."""
     for kind, fields in NEEDED.items():
-        if kind not in but:
-            await make(member, kind, "needed", **fields)
+        await make(member, kind, "needed", **fields)
 
 
 def needing_everything() -> dict[str, Any]:

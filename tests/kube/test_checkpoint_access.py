@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
+from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.resources import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
@@ -89,6 +90,15 @@ async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> No
             assert await kube.rayjobs() == []
 
 
+KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
+
+
+async def create_secret(kube: KubeWorld, values: Mapping[str, str]) -> None:
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
+    await kube.client.create(SECRETS, {**body, "data": data})
+
+
 async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
@@ -97,14 +107,11 @@ async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiSe
         assert f"namespace {kube.namespace} lacks Secret bucket" in message
         assert f"Secret {kube.namespace}/bucket does not exist" in message  # The log cannot be read either.
         assert await kube.rayjobs() == []
-        keys = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
-        data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
-        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
-        await kube.client.create(SECRETS, {**body, "data": data})
+        await create_secret(kube, KEYS)
         await kube.run(1)
         await kube.clock.advance(11)
         await message_of(kube, "Degraded", "False", "AsExpected")
-        assert kube.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
+        assert kube.bucket.opened[-1].grant == Grant(KEYS, isolated=True, secret=KEYS)
 
 
 async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
@@ -127,6 +134,24 @@ async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_se
             assert {address.job for address in kube.bucket.opened} == {"digits"}
 
 
+async def test_an_endpoint_that_is_not_listed_is_never_used(api_server: ApiServer) -> None:
+    async with world(api_server) as kube:
+        await create_secret(kube, {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio:9000"})
+        credentials = {"credentials": {"secretName": "bucket"}}
+        async with kube.operator(checkpoint_access=()):
+            await kube.submit(checkpoints={"uri": "s3://bucket/team", "interval": "30s", **credentials})
+            message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
+            assert "AWS_ENDPOINT_URL: http://minio.minio:9000 is not allowed in this namespace" in message
+            assert message.endswith("ask the administrator to add it to the endpoints of the chart's checkpointAccess")
+            assert await kube.rayjobs() == []
+            assert kube.bucket.opened == []
+        rule = {"namespaces": [kube.namespace], "endpoints": ["http://minio.minio:9000"]}
+        async with kube.operator(checkpoint_access=[rule]):
+            await kube.run(1)
+            assert (await kube.condition("Valid"))["status"] == "True"
+            assert str(kube.bucket.opened[-1].grant.endpoint) == "http://minio.minio:9000"
+
+
 async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
     async with world(api_server) as kube:
         async with kube.operator():
@@ -140,11 +165,3 @@ async def test_a_running_job_continues_without_access_to_its_bucket(api_server: 
             assert await kube.has_phase("Running")
             await kube.pass_time(3600)
             assert await kube.has_phase("Running")
-        kube.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
-        async with kube.operator():
-
-            async def reported() -> bool:
-                return "169.254.169.254" in (await kube.condition("Degraded")).get("message", "")
-
-            await eventually(reported)
-            assert (await kube.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"

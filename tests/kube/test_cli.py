@@ -63,13 +63,13 @@ async def test_watch_exits_with_the_code_of_a_failed_job(api_server: ApiServer, 
         assert (await cli("watch", "digits", "-n", kube.namespace)).code == 4
 
 
-async def test_a_stopped_job_has_no_attempt_and_can_be_resumed(api_server: ApiServer, cli: Cli) -> None:
+async def test_a_suspended_job_has_no_attempt_and_can_be_resumed(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as kube, kube.operator():
         await kube.submit()
         await kube.begin(1, "spot-a")
-        stopping = asyncio.create_task(cli("stop", "digits", "-n", kube.namespace))
+        suspending = asyncio.create_task(cli("suspend", "digits", "--wait", "-n", kube.namespace))
         await eventually(lambda: kube.has_phase("Draining"))
-        assert not stopping.done()
+        assert not suspending.done()
         await kube.report(
             1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
             message="Job entrypoint command failed with exit code 75",
@@ -77,9 +77,9 @@ async def test_a_stopped_job_has_no_attempt_and_can_be_resumed(api_server: ApiSe
         await eventually(lambda: without_rayjobs(kube))
         await kube.collect(1)
         await eventually(lambda: kube.has_phase("Suspended"))
-        stopped = await asyncio.wait_for(stopping, 30)
-        assert stopped.code == 0
-        assert stopped.out.splitlines() == [
+        suspended = await asyncio.wait_for(suspending, 30)
+        assert suspended.code == 0
+        assert suspended.out.splitlines() == [
             "tieredjob.spotladder.io/digits suspended",
             "tieredjob digits is Suspended, nothing committed",
         ]
@@ -92,10 +92,10 @@ async def without_rayjobs(kube: KubeWorld) -> bool:
     return await kube.rayjobs() == []
 
 
-async def test_stop_without_a_controller_is_an_error(api_server: ApiServer, cli: Cli) -> None:
+async def test_suspend_without_a_controller_is_an_error(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as kube:
         await kube.submit()
-        answer = await cli("stop", "digits", "--timeout", "1s", "-n", kube.namespace)
+        answer = await cli("suspend", "digits", "--wait", "--timeout", "1s", "-n", kube.namespace)
         assert answer.code == 5
         assert "no controller has reconciled it" in answer.err
 
@@ -161,7 +161,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
 
 async def test_an_unknown_job_is_one_line(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as kube:
-        for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete"):
+        for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "delete"):
             answer = await cli(command, "nothing", "-n", kube.namespace)
             assert (answer.code, answer.out) == (2, "")
             assert answer.err == (

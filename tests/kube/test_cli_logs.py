@@ -79,7 +79,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         missing = await cli("logs", "digits", "--attempt", 7, "-n", kube.namespace)
         assert (missing.code, missing.err) == (2, "error: tieredjob digits has no attempt 7: its newest attempt is 2\n")
 
-        following = asyncio.create_task(cli("logs", "digits", "-f", "--attempt", 2, "-n", kube.namespace))
+        following = asyncio.create_task(cli("logs", "digits", "--follow", "--attempt", 2, "-n", kube.namespace))
 
         async def followed() -> bool:
             return logs.asked[-1].get("follow") == "true"
@@ -105,7 +105,7 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
         assert (await cli(*arguments)).out == "step 40\nstep 41\n"
         assert (await cli(*arguments, "--tail", 1)).out == "step 41\n"
 
-        following = asyncio.create_task(cli(*arguments, "-f"))
+        following = asyncio.create_task(cli(*arguments, "--follow"))
         asked = ray.asked
 
         async def requested_again() -> bool:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from ruamel.yaml import YAML
 
-from spotladder.clusters.client import Client
-from spotladder.clusters.connection import connect
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from tests.charts.helm import objects, rendered
 from tests.cli.terminal import Answer
@@ -119,9 +116,8 @@ async def test_capacity_is_created_before_jobs_and_missing_capacity_is_a_warning
         ]
 
 
-@pytest.mark.parametrize("created_by", ["this version", "an earlier version"])
 async def test_an_update_removes_fields_that_the_file_no_longer_has(
-    created_by: str, api_server: ApiServer, cli: Cli, tmp_path: Path
+    api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
     async with world(api_server) as kube:
         file = job_file(tmp_path, kube)
@@ -129,12 +125,7 @@ async def test_an_update_removes_fields_that_the_file_no_longer_has(
         second = {"name": "spot-b", "capacityTier": f"{kube.namespace}-spot-b"}
         more = {"budget": "20", "grace": "3m", "tiers": [*job["spec"]["tiers"], second]}
         full = {**job, "spec": {**job["spec"], **more}}
-        if created_by == "this version":
-            assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", kube.namespace)).code == 0
-        else:  # An earlier version created the job with POST.
-            full["metadata"]["namespace"] = kube.namespace
-            async with Client(connect(str(api_server.kubeconfig)), manager="spotladder-cli") as older:
-                await older.create(TIEREDJOBS, full)
+        assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", kube.namespace)).code == 0
         assert (await cli("suspend", "digits", "-n", kube.namespace)).code == 0
         answer = await cli("submit", file, "--update", "-n", kube.namespace)
         assert answer.code == 0

@@ -64,7 +64,7 @@ async def test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_
 
         async def forgotten() -> bool:
             await kube.pass_time(60)  # Not at once: the last pause must end before the guards can stay.
-            return (await kube.condition("Degraded"))["reason"] == "AsExpected"
+            return bool((await kube.condition("Degraded"))["reason"] == "AsExpected")
 
         await eventually(forgotten)
         for kind in GUARDS:
@@ -105,42 +105,6 @@ async def test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again(a
             await kube.client.delete(kind, "digits-attempts", kube.namespace)
         await kube.pass_time(3)
         assert [await names_of(kube, kind) for kind in GUARDS] == [[], []]
-
-
-async def test_guards_of_an_earlier_version_are_removed_when_the_shared_ones_exist(api_server: ApiServer) -> None:
-    """Two disruption budgets that cover a pod let the eviction API fail."""
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.begin(1, "spot-a")
-        for kind in GUARDS:
-            shared = await guard(kube, kind)
-            labels = {**shared["metadata"]["labels"], names.ATTEMPT: "1", names.TIER: "spot-a"}
-            metadata = {"name": "digits-a001", "namespace": kube.namespace, "labels": labels}
-            body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": shared["spec"]}
-            await kube.client.create(kind, body)
-        async with kube.operator():
-
-            async def removed() -> bool:
-                return [await names_of(kube, kind) for kind in GUARDS] == [["digits-attempts"]] * 2
-
-            await eventually(removed)
-
-
-async def test_an_attempt_with_guards_of_its_own_needs_no_shared_ones(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.begin(1, "spot-a")
-        for kind in GUARDS:
-            shared = await guard(kube, kind)
-            await kube.client.delete(kind, "digits-attempts", kube.namespace)
-            metadata = {key: shared["metadata"][key] for key in ("namespace", "labels")} | {"name": "digits-a001"}
-            body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": shared["spec"]}
-            await kube.client.create(kind, body)
-        async with kube.operator():
-            await kube.pass_time(30)
-            assert [await names_of(kube, kind) for kind in GUARDS] == [["digits-a001"]] * 2
 
 
 @pytest.mark.parametrize("used", [True, False], ids=["used", "unused"])

@@ -99,21 +99,3 @@ async def test_a_deleted_job_waits_for_an_attempt_that_is_being_removed(api_serv
             return False
 
         await eventually(released)
-
-
-async def test_an_attempt_that_is_being_removed_counts_against_the_limit_of_its_tier(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        await kube.capacity("spot-a", limits={"nodes": 2})
-        await kube.capacity("on-demand", capacityType="on-demand")
-        await has_moved(kube)
-        await eventually(lambda: kube.rayjob(2))
-        await kube.submit("second", tiers=strict(kube)[:1])
-        await eventually(lambda: kube.is_on("spot-a", 1, "second"))
-        await kube.pass_time(30)
-        message = (await kube.condition("Degraded", "second"))["message"]
-        assert "limits.nodes 2: 1 are in use, 2 are needed" in message
-        assert "second-a001" not in await kube.rayjobs()
-        await kube.collect(1)
-        await kube.pass_time(15)
-        await eventually(lambda: kube.rayjob(1, "second"))
-        await keep(kube, kept=False)

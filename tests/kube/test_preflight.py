@@ -1,17 +1,14 @@
-"""Preflight: the objects that a job's pods refer to exist in the cluster of each tier, or are copied there."""
+"""Preflight: the objects that a job's pods refer to exist in the cluster of each tier."""
 
 from __future__ import annotations
 
 import base64
-from functools import partial
 from typing import Any
 
-from spotladder.clusters.errors import NotFound
 from spotladder.operator.installed import DEPLOYMENTS, KUBERAY
-from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS, APIResource
-from spotladder.workloads import names
+from spotladder.resources import PRIORITY_CLASSES, SECRETS, APIResource
 from tests.kube.apiserver import ApiServer
-from tests.kube.test_clusters import degraded, gone, tiers, two_clusters, up
+from tests.kube.test_clusters import degraded, tiers, two_clusters, up
 from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 
@@ -36,13 +33,6 @@ async def make(cluster: KubeWorld, kind: APIResource, name: str, **fields: Any) 
 
 def encoded(**values: str) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-
-
-async def content(cluster: KubeWorld, kind: APIResource, name: str) -> Any:
-    try:
-        return (await cluster.client.get(kind, name, cluster.namespace)).get("data")
-    except NotFound:
-        return None
 
 
 async def preflight(kube: KubeWorld, status: str) -> str:
@@ -85,64 +75,6 @@ async def test_missing_objects_of_a_later_tier_are_reported_from_the_start(
         await kube.pass_time(60)
         assert await eventually(lambda: preflight(kube, "True")) == "AllFound"
         assert not await degraded(kube, "ReferencesMissing")
-
-
-async def test_copies_are_created_updated_and_removed(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
-        await make(kube, SECRETS, "bucket", data=encoded(key="1"), type="spotladder.io/test")
-        await make(kube, CONFIG_MAPS, "settings", data={"a": "1"})
-        await make(kube, SERVICE_ACCOUNTS, "trainer")
-        copies = [{"kind": "Secret", "name": "bucket"}, {"kind": "ConfigMap", "name": "settings"},
-                  {"kind": "ServiceAccount", "name": "trainer"}]  # fmt: skip
-        workload = needing(SECRET, SETTINGS, serviceAccountName="trainer")
-        for name in ("digits", "letters"):
-            await kube.submit(name, tiers=tiers(kube, "spot-east"), workload=workload, copies=copies)
-            await eventually(partial(east.rayjob, 1, name))
-        assert await eventually(lambda: preflight(kube, "True")) == "AllFound"
-        made = await east.client.get(SECRETS, "bucket", east.namespace)
-        assert made["type"] == "spotladder.io/test"
-        assert made["data"] == encoded(key="1")
-        assert made["metadata"]["labels"][names.COPY] == "true"
-        await kube.client.merge(SECRETS, "bucket", kube.namespace, body={"data": encoded(key="2")})
-
-        async def updated() -> bool:
-            return bool(await content(east, SECRETS, "bucket") == encoded(key="2"))
-
-        await kube.pass_time(61)
-        await eventually(updated)
-        await kube.delete()
-        await kube.pass_time(91)
-        await eventually(lambda: gone(kube))
-        await kube.pass_time(61)
-        assert await content(east, SECRETS, "bucket") is not None  # The other job still needs the copy.
-        await kube.delete("letters")
-        await kube.pass_time(91)
-        await eventually(lambda: gone(kube, "letters"))
-
-        async def removed() -> bool:
-            return (
-                await content(east, SECRETS, "bucket") is None and await content(east, CONFIG_MAPS, "settings") is None
-            )
-
-        await kube.pass_time(61)
-        await eventually(removed)
-        assert await content(kube, SECRETS, "bucket") is not None
-
-
-async def test_an_existing_object_is_not_overwritten_by_a_copy(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
-        await make(east, SECRETS, "bucket", data=encoded(key="theirs"))
-        copies = [{"kind": "Secret", "name": "bucket"}]
-        await kube.submit(tiers=tiers(kube, "spot-east"), workload=needing(SECRET), copies=copies)
-        await eventually(lambda: degraded(kube, "ReferencesMissing"))
-        assert "does not exist in the home cluster" in (await kube.condition("Degraded"))["message"]
-        await make(kube, SECRETS, "bucket", data=encoded(key="ours"))
-        await kube.pass_time(11)
-        await eventually(lambda: degraded(kube, "NameTaken"))
-        assert "in cluster east is not a copy of this controller" in (await kube.condition("Degraded"))["message"]
-        assert await content(east, SECRETS, "bucket") == encoded(key="theirs")
-        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body={"spec": {"copies": []}})
-        await eventually(lambda: east.rayjob(1))
 
 
 async def test_incompatible_versions_are_a_warning(api_server: ApiServer) -> None:

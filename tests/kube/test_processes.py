@@ -78,7 +78,7 @@ async def test_another_controller_takes_over_a_job_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
     """Two processes get a second cluster by a flag. The process that takes over finds the attempt there."""
-    flag = f"--cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
+    flag = f"--member-cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
     async with (
         world(api_server) as kube,
         second_cluster(second_server, kube) as east,

@@ -9,7 +9,7 @@ from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.contract import Notice, NoticeKind, Variable
-from spotladder.resources import CAPACITYTIERS, NODES
+from spotladder.resources import NODES
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import KubeWorld, eventually, ray_spec, world
@@ -230,35 +230,6 @@ async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api
         await second_takes_over(kube, "on-demand")
         status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Maintenance")
-
-
-async def test_a_standby_attempt_needs_room_within_the_limits_of_its_tier(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        pool = await kube.capacity("spot-a", limits={"nodes": 3})
-        tiers = [{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}]
-        await training(kube, tiers=tiers)
-        await kube.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 4}}})
-        await kube.idle()
-        await kube.patch(workload=other_image())
-        await eventually(lambda: kube.rayjob(2))
-        assert (await kube.status())["attempt"] == 1
-        await kube.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 3}}})
-        await kube.submit("younger", tiers=tiers)
-
-        async def refused() -> bool:
-            degraded = await kube.condition("Degraded", "younger")
-            return "limits.nodes 3: 4 are in use, 2 are needed" in degraded.get("message", "")
-
-        await eventually(refused)
-
-
-async def test_without_room_the_running_attempt_stops_first(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        pool = await kube.capacity("spot-a", limits={"nodes": 3})
-        await training(kube, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}])
-        await kube.patch(workload=other_image())
-        await eventually(lambda: drained(kube))
-        assert await standby_of(kube) == {}
 
 
 async def hedged(kube: KubeWorld) -> None:

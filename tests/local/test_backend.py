@@ -154,7 +154,7 @@ def test_a_failed_head_start_is_retried_and_then_an_error(rig: BackendRig) -> No
         rig.nodes[name].why = "Address already in use"
         assert rig.observe().exit is None
     rig.nodes["h3"].why = "Address already in use"
-    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--resume"):
+    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--continue"):
         rig.backend.observe()
 
 

@@ -76,9 +76,9 @@ def test_without_a_previous_run_every_mode_starts_a_new_run(place: PreviousRun, 
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (SUSPENDED, r"unfinished \(Suspended\); --resume continues from .*, --fresh "),
-        (EXHAUSTED, r"failed \(TiersExhausted\); --resume retries from .*, --fresh "),
-        (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
+        (SUSPENDED, r"unfinished \(Suspended\); --continue resumes it from .*, --fresh "),
+        (EXHAUSTED, r"failed \(TiersExhausted\); --continue retries it from .*, --fresh "),
+        (SUCCEEDED, r"it has succeeded; --fresh (?!.*--continue)"),
     ],
 )
 def test_without_an_option_a_previous_run_is_not_touched(place: PreviousRun, state: JobState, expected: str) -> None:
@@ -92,7 +92,7 @@ def test_without_an_option_a_previous_run_is_not_touched(place: PreviousRun, sta
 
 def test_without_an_option_existing_checkpoints_are_not_touched(place: PreviousRun) -> None:
     place.commit(40)
-    with pytest.raises(InvalidSpec, match=r"up to step 40; --resume"):
+    with pytest.raises(InvalidSpec, match=r"up to step 40; --continue"):
         start_from(StartMode.NEW, place.folder, place.log, NOW)
 
 
@@ -240,7 +240,7 @@ def test_resume_is_refused_with_another_python_version(place: PreviousRun) -> No
 
 
 def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: PreviousRun) -> None:
-    """Regression: the cost included the time until --resume, and SuspendRequested was recorded without a request."""
+    """Regression: the cost included the time until --continue, and SuspendRequested was recorded without a request."""
     spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, all_ready_at=12.0, known_pods=("w1",))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))

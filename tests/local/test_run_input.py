@@ -10,7 +10,7 @@ import pytest
 
 from spotladder import memory
 from spotladder.cli.main import main
-from spotladder.cli.run import _again, _report
+from spotladder.cli.run import _continue_command, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.display import records, timeline
 from spotladder.local import nodes, preflight
@@ -109,9 +109,9 @@ def test_a_jobset_is_rejected_in_local_mode(files: Files, capsys: pytest.Capture
 
 
 def test_the_command_to_continue_repeats_the_options() -> None:
-    said = _again(Path("my job.yaml"), Path("world.yaml"), Path("out"), Path("st"))
-    assert said == "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --resume"
-    assert _again(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --resume"
+    said = _continue_command(Path("my job.yaml"), Path("world.yaml"), Path("out"), Path("st"))
+    assert said == "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --continue"
+    assert _continue_command(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --continue"
 
 
 def test_a_missing_job_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_a_missing_framework_is_reported_before_the_start(files: Files, capsys: 
 
 
 def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    assert files.run("--fresh", "--resume") == 2
+    assert files.run("--fresh", "--continue") == 2
     assert "exclude each other" in capsys.readouterr().err
 
 
@@ -166,7 +166,7 @@ def test_a_job_that_is_already_running_is_not_started_again(files: Files, capsys
     from spotladder.local.state import JobFolder
 
     with JobFolder(files.state, "team-a", "digits").owned():
-        assert files.run("--resume") == 5
+        assert files.run("--continue") == 5
     assert re.search(r"process \d+ is running this job", capsys.readouterr().err)
 
 

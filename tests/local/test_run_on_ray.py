@@ -36,12 +36,12 @@ def committed(site: RunSite) -> int:
 
 
 def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[[str], RunSite]) -> None:
-    """kill -9, then Ctrl-C, then Ctrl-C twice: --resume continues each time; no step is lost or done twice."""
+    """kill -9, then Ctrl-C, then Ctrl-C twice: --continue resumes it each time; no step is lost or done twice."""
     job = site("stubborn")
     job.lay_out(total=300)
     runner = job.start()
     job.until(lambda: committed(job) >= 20)
-    second = job.start("--resume")
+    second = job.start("--continue")
     code, said = job.end(second, 30)
     assert code == 5
     assert f"process {runner.pid} is running this job" in said
@@ -52,11 +52,11 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
 
     code, said = job.end(job.start(), 30)
     assert code == 2
-    assert "--resume continues from its newest commit" in said
+    assert "--continue resumes it from its newest commit" in said
 
     newest = CommitLog(open_store(job.folder / "checkpoints"), "stubborn").newest()
     assert newest is not None
-    runner = job.start("--resume")
+    runner = job.start("--continue")
     before = newest.step
     job.until(lambda: committed(job) > before)
     assert before in [record.step for record in job.records() if isinstance(record, Committed)], "even if unrecorded"
@@ -71,7 +71,7 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
     assert state.history[-1].reason is Reason.STOP_REQUESTED
     assert members(job.mark(), set()) == []
 
-    runner = job.start("--resume")
+    runner = job.start("--continue")
     before = committed(job)
     job.until(lambda: committed(job) > before)
     (job.folder / "train.py").write_text("never read again by this attempt")
@@ -81,7 +81,7 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
     assert members(job.mark(), set()) == []
 
     (job.folder / "train.py").write_text(PROGRAM.format(total=300))
-    code, said = job.end(job.start("--resume"))
+    code, said = job.end(job.start("--continue"))
     assert code == 0, said
     log = job.state / "attempts" / f"{job.saved().history[-1].number:04d}" / "driver.log"
     assert "all steps in their order" in log.read_text()
@@ -93,7 +93,7 @@ def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Ca
     good.lay_out(total=60)
     bad.lay_out(total=60)
     (bad.folder / "train.py").write_text("print('on the way', flush=True)\nraise ValueError('no such layer')\n")
-    first, second = good.start("--resume", world=False), bad.start()
+    first, second = good.start("--continue", world=False), bad.start()
     code, said = bad.end(second)
     assert code == 1, said
     assert "ValueError: no such layer" in said

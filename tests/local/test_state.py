@@ -97,7 +97,7 @@ def test_a_full_disk_is_reported_and_the_last_state_is_kept(folder: JobFolder, m
     with folder.owned():
         folder.save(JobState())
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(EnvironmentFailure, match=r"No space left.*free space.*--resume"):
+        with pytest.raises(EnvironmentFailure, match=r"No space left.*free space.*--continue"):
             folder.save(STATE)
     assert folder.load() == JobState()
     assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "state.json"]

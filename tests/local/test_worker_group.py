@@ -297,7 +297,7 @@ def test_a_failed_node_start_is_retried_and_then_an_error_with_the_cause() -> No
         assert phases(rig.at(start)) == [PodPhase.PENDING]
         rig.at(start + 0.5)
     rig.nodes["a1-w1-3"].why = "Address already in use"
-    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--resume"):
+    with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--continue"):
         rig.at(3)
 
 

@@ -26,13 +26,14 @@ def test_the_failure_attribution_window_covers_the_node_monitor_grace_period() -
     [
         ({"uris": ["s3://b"]}, "checkpointAccess.0.namespaces: Field required"),
         ({"namespaces": []}, "checkpointAccess.0.namespaces"),
-        ({"namespaces": ["team_a"]}, "'team_a' is not a namespace: write a name, or '*' for all"),
-        ({"namespaces": ["team-*"]}, "'team-*' is not a namespace"),
+        ({"namespaces": ["team_a"], "uris": ["s3://b"]}, "'team_a' is not a namespace: write a name, or '*' for all"),
+        ({"namespaces": ["team-*"], "uris": ["s3://b"]}, "'team-*' is not a namespace"),
         ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris: 'bucket/x' is not a checkpoint address"),
         ({"namespaces": ["*"], "uris": ["s3://b/../x"]}, "'s3://b/../x' is not normalized"),
         ({"namespaces": ["*"], "endpoints": ["minio:9000"]}, "'minio:9000' is not a valid endpoint"),
         ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address that is not in"),
         ({"namespaces": ["*"], "uri": ["s3://b"]}, "checkpointAccess.0.uri: Extra inputs are not permitted"),
+        ({"namespaces": ["*"]}, "checkpointAccess.0: needs uris or endpoints"),
     ],
 )  # fmt: skip
 def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Incidents: recorded replays that must take the same path again. `spotladder replay JOB --to FILE` writes them."""
+"""Incidents: recorded replays that must take the same path again. `spotladder sim replay JOB --to FILE` writes them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from spotladder.core.model import FailureUnit, JobState
 from spotladder.display.records import Committed, Lost, Noted, Record
 from spotladder.display.retrace import retraced
 from spotladder.planner.replay.history import RecordedRun, history
-from spotladder.sim.compare import simulate
+from spotladder.sim.scenario import simulate
 from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun
 from tests.planner.test_replay import recorded, tiers_of

@@ -29,7 +29,7 @@ BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
 
 def test_a_simulation_begins_now_with_the_prices_that_are_recorded_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Watching()
-    monkeypatch.setattr("spotladder.sim.compare.installed", lambda _name: policy)
+    monkeypatch.setattr("spotladder.sim.scenario.installed", lambda _name: policy)
     simulator(question(FACTS, BACKUP, submitted_at=NOW), Assumptions())(1)
     before = PricePoint(START - 9 * HOUR, 0.8), PricePoint(START - 8 * HOUR, 0.1)
     assert {(price, prices) for _now, price, prices in policy.seen} == {(0.1, before)}

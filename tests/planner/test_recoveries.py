@@ -32,7 +32,7 @@ from spotladder.display.retrace import retraced
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import history
 from spotladder.planner.replay.recoveries import Recovered, with_recoveries
-from spotladder.sim.compare import simulate
+from spotladder.sim.scenario import simulate
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun
@@ -50,13 +50,20 @@ class Watched(SimulationRun):
         self.wake_at = min(self.wake_at, self.backend.market.now + HEARTBEAT)
 
 
+def _worked(job: SimulationRun) -> float:
+    """The finished work in seconds, including work that is not committed yet."""
+    backend = job.backend
+    running = (one.program.step(backend.market.now) for one in backend._attempts.values() if one.program)
+    return max((backend.log.committed, *running))
+
+
 def run_on_a_cluster(job: SimulationRun, monkeypatch: pytest.MonkeyPatch) -> tuple[SimulationOutcome, list[Committed]]:
     """The truth, and the commit log. The state of the job has the steps of its heartbeats."""
     watched = Watched(job.spec, job.policy, job.backend)
     commits: list[Committed] = []
 
     def spy(spec: JobSpec, state: JobState, seen: Any, now: float, policy: Any) -> Decision:
-        step = int(job.backend.worked) if job.backend.training else 0
+        step = int(_worked(job)) if job.backend.training else 0
         attempts = tuple(replace(one, step=step) for one in seen.attempts)
         decision = lifecycle.decide(spec, state, replace(seen, attempts=attempts), now, policy)
         progress = decision.state.progress

@@ -18,7 +18,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import RecordedRun, history
 from spotladder.policies import registry
-from spotladder.sim.compare import Scenario, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun

@@ -14,7 +14,7 @@ from spotladder.core.reasons import Reason
 from spotladder.planner.replay.history import RecordedRun, history
 from spotladder.planner.replay.incident import differences, read, written
 from spotladder.planner.replay.prices import prices_of_run
-from spotladder.sim.compare import simulate
+from spotladder.sim.scenario import simulate
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationOutcome
@@ -73,7 +73,7 @@ class Watching:
 def test_a_policy_knows_the_prices_until_then_and_none_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _was = replayed(monkeypatch, *PRICES)
     policy = Watching()
-    monkeypatch.setattr("spotladder.sim.compare.installed", lambda _name: policy)
+    monkeypatch.setattr("spotladder.sim.scenario.installed", lambda _name: policy)
     simulate(found.low, "watching", 0)
     before = [entry for entry in policy.seen if entry[0] < START + 1800]
     after = [entry for entry in policy.seen if entry[0] >= START + 1800]
@@ -132,7 +132,7 @@ def test_the_prices_come_from_the_status_of_the_capacity_tiers(
         "/api/v1/namespaces/default/events": {"kind": "EventList", "metadata": {"resourceVersion": "7"}, "items": []},
     }
     with api_server(tmp_path, objects) as kubeconfig:
-        answer = call(capsys, "replay", "digits", "--kubeconfig", kubeconfig, "--hours", "4", "-o", "json")
+        answer = call(capsys, "sim", "replay", "digits", "--kubeconfig", kubeconfig, "--hours", "4", "-o", "json")
     assert (answer.code, answer.err) == (0, "")
     found = json.loads(answer.out)
     assert "the price of spot changes as recorded: $0.3 to $0.6 per node-hour" in found["assumptions"]

@@ -24,7 +24,7 @@ from spotladder.planner.simulated import (
     simulator,
     with_max_failures,
 )
-from spotladder.sim.compare import Scenario, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.run import SimulationOutcome
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
@@ -272,9 +272,7 @@ def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, mo
     monkeypatch.setattr(simulated, "_quiet_tiers", lambda _question: ())
     every = outcomes(asked, Assumptions(), range(3))
     assert sum(one.decisions for one in few) < sum(one.decisions for one in every)
-    assert [replace(one, decisions=0, samples=()) for one in few] == [
-        replace(one, decisions=0, samples=()) for one in every
-    ]
+    assert [replace(one, decisions=0) for one in few] == [replace(one, decisions=0) for one in every]
 
 
 def test_every_commit_is_considered_where_the_fallback_is_spot_capacity() -> None:

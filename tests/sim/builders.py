@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spotladder.core.model import CapacityType, JobSpec, Price, Tier
 from spotladder.core.policies.ordered import Ordered
+from spotladder.sim.readers.any_format import read_zones
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import START, Market
@@ -35,6 +37,12 @@ def trace(*steps: tuple[float, int], end: float = 100 * HOUR, prices: Sequence[f
     times, nodes = zip(*steps, strict=True)
     found = None if prices is None else np.array(prices, dtype=np.float64)
     return Trace("spot", np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), end, prices=found)
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace of a file with one zone."""
+    ((reading,),) = read_zones(path)
+    return reading.trace
 
 
 def zone(name: str, *steps: tuple[float, int], price: float = 1.0, **more: Any) -> ZonePlan:

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 
 from spotladder.core.model import CapacityType, JobSpec, Price, Tier
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace, of_ticks
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
@@ -36,7 +36,7 @@ def peak(trace: Trace, hours: int = 12) -> int:
     scenario = Scenario(
         JobSpec(tiers, max_duration=2 * hours * HOUR),
         ProgramPlan(hours * HOUR, restart=180.0),
-        (ZoneSource(ZonePlan("spot", price=spot), (trace,)), ZoneSource(ZonePlan("on-demand", price=on_demand))),
+        (ZonePlan("spot", trace, spot), ZonePlan("on-demand", price=on_demand)),
         {"spot": "spot", "on-demand": "on-demand"},
         probed=True,
     )

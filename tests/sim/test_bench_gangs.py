@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spotladder.cli.simulation import region_of
 from spotladder.core.accounting import GIB
-from spotladder.sim.compare import compare
+from spotladder.sim.scenario import simulate
 from spotladder.sim.trace import Trace
 from tests.bench import bench_gangs, gangs
-from tests.bench.gangs import Gang, Place
+from tests.bench.gangs import Gang, Place, region_of
 
 HOURS, DEADLINE = 1, 2
 
 
 def steady(zone: str, nodes: int, hours: int = DEADLINE) -> Trace:
-    return Trace(zone, np.array([0.0]), np.array([nodes]), 3600.0 * hours, prices=np.array([1.0]), on_demand_price=3.0)
+    return Trace(zone, np.array([0.0]), np.array([nodes]), 3600.0 * hours, prices=np.array([1.0]))
 
 
 def test_a_zone_has_pools_of_nodes_and_is_the_same_again() -> None:
@@ -30,8 +28,8 @@ def test_a_zone_has_pools_of_nodes_and_is_the_same_again() -> None:
     assert found.end == bench_gangs.DEADLINE * 3600
 
 
-def test_the_places_are_one_region_and_all(tmp_path: Path) -> None:
-    home, everywhere, *others = bench_gangs.places(1, tmp_path)
+def test_the_places_are_one_region_and_all() -> None:
+    home, everywhere, *others = bench_gangs.places(1)
     assert {region_of(zone) for zone in home.zones} == {"us-east-1"}
     assert len({region_of(zone) for zone in everywhere.zones}) == 3
     assert [str(place) for place in others] == [
@@ -44,8 +42,8 @@ def test_the_places_are_one_region_and_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("gang", "trains"), [(Gang("rigid", 4), False), (Gang("elastic", 4, 2), True)])
 def test_only_an_elastic_gang_trains_with_fewer_nodes(gang: Gang, trains: bool) -> None:
     place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 3)]})
-    (found,) = compare(gangs.scenario(gang, place, HOURS, DEADLINE), ["adaptive"], 1)
-    assert (found.outcomes[0].node_hours["us-east-1a"] > 1.0) is trains
+    found = simulate(gangs.scenario(gang, place, HOURS, DEADLINE), "adaptive", 0)
+    assert (found.node_hours["us-east-1a"] > 1.0) is trains
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -53,8 +51,7 @@ def test_only_an_elastic_gang_trains_with_fewer_nodes(gang: Gang, trains: bool) 
 def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size(policy: str, known: bool) -> None:
     zones = {name: [steady(name, 3)] for name in ("us-east-1a", "us-east-1b")}
     place = Place("2 zones", zones, known=known)
-    (found,) = compare(gangs.scenario(Gang("elastic", 4, 2), place, HOURS, DEADLINE), [policy], 1)
-    (done,) = found.outcomes
+    done = simulate(gangs.scenario(Gang("elastic", 4, 2), place, HOURS, DEADLINE), policy, 0)
     assert (done.succeeded, done.attempts, done.node_hours["on-demand"]) == (True, 1, 0.0)
 
 
@@ -62,19 +59,18 @@ def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size
 @pytest.mark.parametrize("policy", ["greedy", "uniform-progress", "adaptive"])
 def test_a_gang_of_its_smallest_size_leaves_its_zone_in_time_for_the_deadline(policy: str, deadline: int) -> None:
     place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 2, deadline)]})
-    (found,) = compare(gangs.scenario(Gang("elastic", 4, 2), place, 24, deadline), [policy], 1)
-    (done,) = found.outcomes
+    done = simulate(gangs.scenario(Gang("elastic", 4, 2), place, 24, deadline), policy, 0)
     assert (done.succeeded, done.attempts) == (True, 2)
     assert done.node_hours["us-east-1a"] > 3.5 * (deadline - 24) - 2, "it uses nearly all of its slack there"
 
 
-def test_egress_is_paid_between_regions(tmp_path: Path) -> None:
+def test_egress_is_paid_between_regions() -> None:
     zones = {"us-east-1a": [steady("us-east-1a", 1)], "us-west-2a": [steady("us-west-2a", 1)]}
-    place = Place("2 regions", zones, gangs.egress_file(list(zones), tmp_path))
+    place = Place("2 regions", zones, egress=True)
     found = gangs.scenario(Gang("1 node", 1), place, HOURS, DEADLINE)
     assert found.egress["us-east-1", "us-west-2"] == gangs.EGRESS
     assert found.program.commit_size.bytes == gangs.CHECKPOINT * GIB
-    free = gangs.scenario(Gang("1 node", 1), replace(place, egress=None), HOURS, DEADLINE)
+    free = gangs.scenario(Gang("1 node", 1), replace(place, egress=False), HOURS, DEADLINE)
     assert not free.egress
 
 

@@ -17,10 +17,10 @@ from spotladder.core.accounting import GIB
 from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
-from spotladder.sim.compare import Scenario, ZoneSource, compare, simulate
-from spotladder.sim.world import bound
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+from tests.bench import bound, oracle
 from tests.searching import examples
 from tests.sim.builders import HOUR, trace
 
@@ -41,10 +41,11 @@ def scenario(*plans: ZonePlan, workers: int = 1, within: float | None = 4 * HOUR
         )
         for plan in plans
     )
-    zones = tuple(ZoneSource(plan, () if plan.trace is None else (plan.trace,)) for plan in plans)
     spec = JobSpec(tiers, workers=workers, max_duration=within, stall_timeout=1e9)
-    plan = ProgramPlan(**{"work": HOUR, "restart": 180.0, "commit_interval": 300.0, "commit_time": 10.0, **program})
-    return Scenario(spec, plan, zones, {tier.name: tier.name for tier in tiers})
+    program_plan = ProgramPlan(
+        **{"work": HOUR, "restart": 180.0, "commit_interval": 300.0, "commit_time": 10.0, **program}
+    )
+    return Scenario(spec, program_plan, plans, {tier.name: tier.name for tier in tiers})
 
 
 def spot(*steps: tuple[float, int], price: float = 1.0, **more: Any) -> ZonePlan:
@@ -62,14 +63,14 @@ def test_in_a_world_without_interruptions_it_is_as_cheap_as_the_best_policy(
     zones: tuple[ZonePlan, ...], workers: int
 ) -> None:
     world = scenario(*zones, workers=workers)
-    least, *others = compare(world, ["oracle", "ordered", "on-demand"], 1)
-    assert least.cost == pytest.approx(min(other.cost for other in others))
-    assert least.succeeded == 1
-    assert least.hours == pytest.approx((120 + START + HOUR + 10) / HOUR)
+    least = oracle.run(world)
+    assert least.cost == pytest.approx(min(simulate(world, name, 0).cost for name in ("ordered", "on-demand")))
+    assert least.succeeded
+    assert least.finished == pytest.approx(120 + START + HOUR + 10)
 
 
 def test_it_waits_for_spot_capacity_that_arrives_in_time() -> None:
-    found = simulate(scenario(spot((0, 0), (6000, 1)), ON_DEMAND), "oracle", 0)
+    found = oracle.run(scenario(spot((0, 0), (6000, 1)), ON_DEMAND))
     assert found.cost == pytest.approx((START + HOUR + 10) / HOUR)
     assert (found.attempts, found.finished) == (1, pytest.approx(6000 + 120 + START + HOUR + 10))
 
@@ -78,7 +79,7 @@ def test_it_is_on_demand_only_for_the_work_that_spot_capacity_cannot_do() -> Non
     """The spot attempt commits before its capacity ends after half an hour; the notice is part of that time."""
     for until, notice in ((1800, 0.0), (1500, 300.0)):
         world = scenario(spot((0, 1), (until, 0), notice=notice), ON_DEMAND, commit_time=60.0)
-        found = simulate(world, "oracle", 0)
+        found = oracle.run(world)
         on_spot = 1800 - 120 - START - 60
         assert found.cost == pytest.approx((START + on_spot + 60 + 3 * (START + HOUR - on_spot + 60)) / HOUR)
         assert [part.tier for part in found.segments if part.trains] == ["spot", "on-demand"]
@@ -88,57 +89,37 @@ def test_it_is_on_demand_only_for_the_work_that_spot_capacity_cannot_do() -> Non
 def test_it_trains_while_the_price_is_low() -> None:
     steps = ((0, 1), (1200, 1), (2400, 1), (3600, 1))
     rising = ZonePlan("spot", trace(*steps, prices=(2.0, 1.0, 5.0, 0.5)), Price(1.0, 3.0), **FAST)
-    found = simulate(scenario(rising, ON_DEMAND), "oracle", 0)
+    found = oracle.run(scenario(rising, ON_DEMAND))
     assert found.segments[-1].since == pytest.approx(3600 + START, abs=10)
     assert found.cost == pytest.approx(0.5 * (START + HOUR + 10) / HOUR, rel=0.01)
 
 
 def test_it_requests_nodes_of_a_zone_that_closes_before_that() -> None:
     """On-demand capacity costs three times as much."""
-    waits = simulate(scenario(spot(closed=((0, 1800),)), ON_DEMAND), "oracle", 0)
+    waits = oracle.run(scenario(spot(closed=((0, 1800),)), ON_DEMAND))
     assert waits.finished == pytest.approx(1800 + 120 + START + HOUR + 10)
-    keeps = simulate(scenario(spot(closed=((600, math.inf),)), ON_DEMAND), "oracle", 0)
+    keeps = oracle.run(scenario(spot(closed=((600, math.inf),)), ON_DEMAND))
     assert keeps.node_hours["on-demand"] == 0
-    never = simulate(scenario(spot(closed=((0, math.inf),)), ON_DEMAND), "oracle", 0)
+    never = oracle.run(scenario(spot(closed=((0, math.inf),)), ON_DEMAND))
     assert never.node_hours["spot"] == 0
-
-
-def test_a_quota_that_is_too_small_is_no_capacity() -> None:
-    zone = spot(quota=trace((0, 1), (7200, 2)))
-    found = simulate(scenario(zone, workers=2), "oracle", 0)
-    assert found.finished == pytest.approx(7200 + 120 + START + HOUR + 10)
 
 
 def test_it_pays_for_egress_only_if_that_is_cheaper() -> None:
     zones = spot((0, 1), (1800, 0), region="east"), replace(ON_DEMAND, region="west")
     world = replace(scenario(*zones, commit_size=CommitSize(1, GIB)), egress={("east", "west"): 0.1})
-    assert simulate(world, "oracle", 0).egress == pytest.approx(0.1)
+    assert oracle.run(world).egress == pytest.approx(0.1)
     dear = replace(world, egress={("east", "west"): 9.0})
-    assert (simulate(dear, "oracle", 0).egress, simulate(dear, "oracle", 0).node_hours["spot"]) == (0, 0)
+    assert (oracle.run(dear).egress, oracle.run(dear).node_hours["spot"]) == (0, 0)
 
 
 def test_a_deadline_that_cannot_be_met_is_missed_without_cost() -> None:
-    found = simulate(scenario(spot((0, 1), (1800, 0))), "oracle", 0)
+    found = oracle.run(scenario(spot((0, 1), (1800, 0))))
     assert (found.succeeded, found.reason, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("world", "said"),
-    [
-        (replace(scenario(ON_DEMAND), jobs=2), r"several jobs \(--jobs\)"),
-        (scenario(ON_DEMAND, sizes=(1, 2), hands_over=True), r"elastic jobs \(spec.elastic\): compare without"),
-        (scenario(ON_DEMAND, stands_by=True), r"standby attempts \(spec.overlap\)"),
-        (scenario(ON_DEMAND, hands_over=True), r"workers that leave \(--surge\)"),
-    ],
-)
-def test_what_it_does_not_cover_is_refused(world: Scenario, said: str) -> None:
-    with pytest.raises(InvalidSpec, match=rf"--policy: oracle does not cover .*{said}"):
-        compare(world, ["oracle"], 1)
 
 
 def test_a_deadline_out_of_proportion_to_the_work_is_refused() -> None:
     with pytest.raises(InvalidSpec, match="expected a deadline of 20000 times the work or less: set an earlier one"):
-        simulate(scenario(ON_DEMAND, within=40_000.0, work=1), "oracle", 0)
+        oracle.run(scenario(ON_DEMAND, within=40_000.0, work=1))
 
 
 def random_zone(name: str, dice: Random) -> ZonePlan:
@@ -172,7 +153,7 @@ def random_world(dice: Random) -> Scenario:
         commit_size=dice.choice([CommitSize(), CommitSize(1, GIB)]),
     )
     prices = {("east", "west"): 0.02, ("west", "east"): 0.05}
-    return replace(world, egress=prices, atomic=dice.random() < 0.5, probed=dice.random() < 0.5)
+    return replace(world, egress=prices, probed=dice.random() < 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +170,7 @@ def coarse_grid() -> Iterator[None]:
 def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
     world = random_world(Random(seed))
     start = seed % 2
-    least = simulate(world, "oracle", start)
+    least = oracle.run(world, start)
     for name in POLICIES:
         found = simulate(world, name, start)
         if found.succeeded:
@@ -217,7 +198,7 @@ def small_world(dice: Random) -> Scenario:
 def searched(world: Scenario) -> float:
     """The lowest cost, found by trying every request and every stop at the beginning of a cell."""
     cells, commit = round((world.spec.max_duration or 0) / CELL), round(world.program.commit_time / CELL)
-    plans = [source.plan for source in world.zones]
+    plans = world.zones
 
     def has(plan: ZonePlan, cell: int) -> bool:
         return plan.trace is None or bool(plan.trace.nodes[cell])
@@ -250,7 +231,7 @@ def searched(world: Scenario) -> float:
 @given(seed=st.integers(0, 2**32))
 def test_it_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
     world = small_world(Random(seed))
-    found, least = simulate(world, "oracle", 0), searched(world)
+    found, least = oracle.run(world), searched(world)
     assert found.succeeded == (least < math.inf)
     if found.succeeded:
         assert found.cost == pytest.approx(least)

@@ -1,4 +1,4 @@
-"""`simulate --job` and `plan` refuse files from which no estimate follows."""
+"""`sim run` and `plan` refuse files from which no estimate follows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from tests.cli.terminal import Answer, call
 
 Capture = pytest.CaptureFixture[str]
 UNPRICED = changed(WORLD, ('    price: {perNodeHour: "0.42", onDemandPerNodeHour: 1.41}\n', ""))
-COMMANDS = ("plan", "simulate")
+COMMANDS = ("plan", "sim run")
 
 
 def asked(
     capsys: Capture, folder: Path, command: str, *, job: str = JOB, world: str = WORLD, trace: str = ""
 ) -> Answer:
-    options = {
-        "plan": (written(folder, "job.yaml", job), "--evictions-per-node-hour", "0.5", "--runs", "2"),
-        "simulate": (
-            "--job",
-            written(folder, "job.yaml", job),
-            "--trace",
-            f"g5-spot-use1a={written(folder, 'zone.csv', trace) if trace else 'synthetic'}",
-        ),
-    }[command]
-    return call(capsys, command, *options, "--world", written(folder, "world.yaml", world), "--hours", "5")
+    files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
+    given = ("--trace", f"spot-a={written(folder, 'zone.csv', trace)}") if trace else ()
+    runs = ("--runs" if command == "plan" else "--seeds", "2")
+    options = ("--world", files[1], "--hours", "5", "--evictions-per-node-hour", "0.5")
+    return call(capsys, *command.split(), files[0], *options, *runs, *given)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -38,11 +33,6 @@ def test_a_pool_without_a_price_is_refused(capsys: Capture, tmp_path: Path, comm
     assert answer.err.endswith(said)
 
 
-def test_a_trace_with_prices_replaces_the_price_of_the_pool(capsys: Capture, tmp_path: Path) -> None:
-    trace = "time,available,price\n" + "".join(f"{600 * tick},1,0.5\n" for tick in range(600))
-    assert asked(capsys, tmp_path, "simulate", world=UNPRICED, trace=trace).code == 0
-
-
 def test_a_pool_provides_no_node_while_it_is_unavailable(capsys: Capture, tmp_path: Path) -> None:
     closed = changed(WORLD, ("unavailable: [{from: 60s, to: 120s}]", "unavailable: [{from: 0s}]"))
     answer = asked(capsys, tmp_path, "plan", world=closed)
@@ -51,7 +41,7 @@ def test_a_pool_provides_no_node_while_it_is_unavailable(capsys: Capture, tmp_pa
     assert "risk: spec.tiers[0] (spot-a): its pool never provides a node: the tier is never used" in answer.out
 
 
-def test_a_pool_without_a_trace_is_unavailable_in_simulations_too(capsys: Capture, tmp_path: Path) -> None:
+def test_a_pool_beside_one_with_a_trace_is_unavailable_too(capsys: Capture, tmp_path: Path) -> None:
     """There is no spot capacity after the first hour, and no on-demand capacity in the first three."""
     world = changed(
         WORLD,
@@ -59,7 +49,7 @@ def test_a_pool_without_a_trace_is_unavailable_in_simulations_too(capsys: Captur
     )
     trace = "time,available\n" + "".join(f"{600 * tick},{int(not 6 <= tick < 120)}\n" for tick in range(400))
     job = changed(JOB, ("    provisionTimeout: 30m\n", "    provisionTimeout: 4h\n"))
-    answer = asked(capsys, tmp_path, "simulate", job=job, world=world, trace=trace)
+    answer = asked(capsys, tmp_path, "sim run", job=job, world=world, trace=trace)
     assert (answer.code, answer.err) == (0, "")
     (row,) = [line.split() for line in answer.out.splitlines() if line.startswith("ordered")]
     (hours,) = [int(word.removesuffix("h")) for word in row if word[0].isdigit() and word.endswith("h")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.core.model import CapacityType, JobSpec, Price, Tier
 from spotladder.core.reasons import Reason
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 from tests.sim.builders import trace
@@ -23,8 +23,8 @@ def path(*, measured: bool) -> list[tuple[str, Reason]]:
     )
     spec = JobSpec(tiers, max_duration=WORK + 240.0, grace=20.0)
     zones = (
-        ZoneSource(ZonePlan("spot", None, price), (trace((0.0, 1), (LEAVES_AT, 0)),)),
-        ZoneSource(ZonePlan("on-demand", None, Price(3.0, 3.0))),
+        ZonePlan("spot", trace((0.0, 1), (LEAVES_AT, 0)), price),
+        ZonePlan("on-demand", None, Price(3.0, 3.0)),
     )
     program = ProgramPlan(WORK, restart=5.0, commit_interval=10.0, commit_time=1.0)
     scenario = Scenario(spec, program, zones, {tier.name: tier.name for tier in tiers}, measured=measured)

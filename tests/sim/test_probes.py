@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers.any_format import read_trace, read_traces, read_zones
-from spotladder.sim.readers.polarity import Polarity
+from spotladder.sim.readers.any_format import read_zones
 from spotladder.sim.trace import UNLIMITED, Trace
 from tests.api.builders import written
+from tests.sim.builders import read_trace
 
 TWO = (
     "timestamp,zone,ok\n"
@@ -31,18 +31,13 @@ def test_the_answers_of_each_zone_hold_until_its_next_probe(tmp_path: Path) -> N
     assert steps(second.trace) == [(0, UNLIMITED), (607, 0), (1231, UNLIMITED)]
     assert (second.trace.end, second.trace.gap, second.trace.origin) == (1231, None, 1767225600)
     assert steps(first.trace) == [(0, UNLIMITED), (606, 0), (1228, UNLIMITED)]
-    assert (second.format, second.one) == ("probes, CSV", Polarity.AVAILABLE)
+    assert second.format == "probes, CSV"
 
 
 def test_columns_in_any_order_and_each_meaning_of_a_1(tmp_path: Path) -> None:
     text = "preempted,timestamp\n0,100\n1,707\n0,1331\n"
     trace = read_trace(written(tmp_path, "west.csv", text))
     assert (trace.zone, trace.origin, steps(trace)) == ("west", 100, [(0, UNLIMITED), (607, 0), (1231, UNLIMITED)])
-    assert read_trace(written(tmp_path, "west.csv", text), Polarity.AVAILABLE).at(trace.times).tolist() == [
-        0,
-        UNLIMITED,
-        0,
-    ]
     assert steps(read_trace(written(tmp_path, "b.csv", "time,ok\n0,1\n90,1\n"))) == [(0, UNLIMITED), (90, UNLIMITED)]
 
 
@@ -55,7 +50,7 @@ def test_probes_that_are_missing_for_a_short_time_are_bridged(tmp_path: Path) ->
 def test_one_trace_is_expected_where_several_have_no_names(tmp_path: Path) -> None:
     written(tmp_path, "probes.csv", TWO)
     with pytest.raises(InvalidSpec, match=r"probes.csv: has the zones b, a \(expected one\): keep the lines of one"):
-        read_traces([tmp_path])
+        read_zones(tmp_path)
 
 
 @pytest.mark.parametrize(

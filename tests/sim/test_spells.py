@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.sim.spells import durations, spells, survival, surviving
+from spotladder.core.model import Spell
+from spotladder.sim.spells import durations, spells, surviving
 from tests.sim.builders import trace
 
 
-def test_spells_and_survival_are_computed_from_a_trace() -> None:
-    flags = np.array([True, True, False, True, False, False, True])
-    assert spells(flags, True) == [(2, True), (1, True), (1, False)]
-    assert spells(flags, False) == [(1, True), (2, True)]
-    assert survival([flags], True, 4).tolist() == pytest.approx([1, 2 / 3, 0, 0])
+def test_the_spells_of_a_trace_alternate() -> None:
+    zone = trace((0, 2), (30, 3), (100, 1), (150, 2), end=1000)
+    assert spells(zone, 2) == [Spell(True, 0, 100), Spell(False, 100, 150), Spell(True, 150, 1000)]
+    assert surviving(durations(zone, 2, available=True), [99, 100]).tolist() == [1, 0]
 
 
 def test_durations_are_those_of_capacity_for_all_workers() -> None:

@@ -35,7 +35,7 @@ from tests.train.builders import ManualClock
         ('{"kind": "drain", "reason": "Policy", "deadline": 12.5}', Notice("drain", "Policy", 12.5)),
         ('{"kind": "notice"}', Notice("notice", "EvictionNotice")),
         ('{"kind": "takeover"}', None),
-        ('{"kind": "takeover", "commit": true, "deadline": 3}', Notice("commit", "EvictionNotice", 3.0)),
+        ('{"kind": "commit", "deadline": 3}', Notice("commit", "EvictionNotice", 3.0)),
         ('{"kind": "drain", "reason": "Policy", "deadline": null}', Notice("drain", "Policy")),
         ('{"kind": "drain", "more": 1}', Notice("drain", "EvictionNotice")),
     ],

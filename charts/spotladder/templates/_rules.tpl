@@ -54,7 +54,7 @@
   verbs: [list, watch]
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, persistentvolumeclaims]
-  verbs: [get]                          # check objects that templates name; in the home cluster also copy them
+  verbs: [get]                          # check objects that templates name (metadata only)
 {{- if .Values.rbac.secrets }}
 - apiGroups: [""]
   resources: [secrets]
@@ -72,11 +72,6 @@
   resources: [secrets]
   resourceNames: [spotladder-ray-token]
   verbs: [list, watch]                  # notice its deletion (metadata only)
-{{- if and .Values.member.enabled .Values.member.copies }}
-- apiGroups: [""]
-  resources: [configmaps, serviceaccounts, secrets]
-  verbs: [get, list, create, patch, delete]  # manage copies for spec.copies
-{{- end }}
 {{- end -}}
 
 {{/* The controller's permissions for cluster-scoped objects. */}}

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from spotladder.api.fields import (
-    Count,
     Duration,
     FilledText,
     LabelKey,
@@ -105,14 +104,6 @@ class TierPrice(Record):
         return self
 
 
-class TierLimits(Record):
-    """Limits on the use of the tier."""
-
-    nodes: Count | None = Field(
-        default=None, description="Maximum number of nodes in use at the same time, over all jobs."
-    )
-
-
 class CapacityTierSpec(Record):
     """Type, location and price of the capacity."""
 
@@ -160,7 +151,6 @@ class CapacityTierSpec(Record):
         description="USD per GiB read from a checkpoint bucket in another region or cloud. Each start of the program "
         "reads the newest commit. Default: nothing.",
     )
-    limits: TierLimits = Field(default_factory=TierLimits, description="Limits on the use of the tier.")
 
 
 class CapacityTier(Record):

@@ -13,7 +13,6 @@ from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
     Count,
     Duration,
-    FilledText,
     Finding,
     JobBudget,
     JobName,
@@ -43,7 +42,6 @@ from spotladder.core.model import (
 )
 
 MOST_TIERS = 32
-MOST_COPIES = 32
 
 
 class RestartPolicy(Record):
@@ -77,7 +75,7 @@ class PolicyChoice(Record):
         default=None,
         description=(
             "A second policy that is evaluated but not followed. The condition Shadow has the tier that it would use, "
-            "`spotladder status` estimates what it would have saved; `spotladder replay` simulates the job with it."
+            "`spotladder status` estimates what it would have saved; `spotladder sim replay` simulates the job with it."
         ),
     )
 
@@ -136,21 +134,6 @@ class Checkpoints(Record):
         default_factory=CheckpointPrice,
         description="Price of storage and requests. They are part of the cost of the job.",
     )
-
-
-class CopiedKind(StrEnum):
-    """Kinds of objects that can be copied to a tier's cluster."""
-
-    SECRET = "Secret"  # noqa: S105 – the name of a kind
-    CONFIG_MAP = "ConfigMap"
-    SERVICE_ACCOUNT = "ServiceAccount"
-
-
-class Copy(Record):
-    """An object in the job's namespace that its pods need in every cluster."""
-
-    kind: Annotated[CopiedKind, choice(CopiedKind)] = Field(description="Secret, ConfigMap or ServiceAccount.")
-    name: FilledText = Field(description="Name of the object, in all clusters.")
 
 
 class PodSecurity(StrEnum):
@@ -229,14 +212,6 @@ class TieredJobSpec(Record):
     policy: PolicyChoice = Field(default_factory=PolicyChoice, description="Policy that chooses the tier.")
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit after a request to stop.")
     checkpoints: Checkpoints = Field(description="Location, interval and retention of commits.")
-    copies: list[Copy] = Field(
-        default_factory=list,
-        max_length=MOST_COPIES,
-        description="Objects that the controller copies to a tier's cluster, into the same namespace, before an "
-        "attempt "
-        "starts there. It updates the copies and deletes them when no job needs them. Other objects that the template "
-        "names must exist there.",
-    )
     update_strategy: Annotated[UpdateStrategy, choice(UpdateStrategy)] = Field(
         default=UpdateStrategy.NOW,
         description="When a change of the workload, or of the current tier's overrides, replaces the attempt: Now "

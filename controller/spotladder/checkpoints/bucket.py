@@ -45,6 +45,9 @@ SMALL_REQUEST_TIMEOUT = timedelta(seconds=10)
 DATA_REQUEST_TIMEOUT = timedelta(seconds=60)
 """Timeout of one part of an upload or one range of a download."""
 
+NO_PROXY = "http://127.0.0.1:0"
+"""The address of a proxy that no process can have: every connection to it is refused at once."""
+
 RETRY_TIMEOUT = timedelta(seconds=15)
 """Time during which one call retries a failed request. The caller handles longer outages."""
 
@@ -99,14 +102,14 @@ class BucketStore:
         environment: Mapping[str, str] = MappingProxyType({}),
         *,
         isolated: bool = False,
-        proxy: str = "",
+        only_host: str = "",
     ) -> None:
         self._scheme = scheme
         self._bucket = bucket
         self._prefix = prefix
         self._environment = environment
         self.uri = f"{scheme}://{bucket}" + (f"/{prefix}" if prefix else "")
-        self._isolated, self._proxy = isolated, proxy
+        self._isolated, self._only_host = isolated, only_host
         self._endpoint = _endpoint(scheme, environment)
         _check(scheme, environment)
         self._store = self._connected(SMALL_REQUEST_TIMEOUT)
@@ -135,7 +138,7 @@ class BucketStore:
                 self._environment,
                 timeout,
                 isolated=self._isolated,
-                proxy=self._proxy,
+                only_host=self._only_host,
             )
 
     @property
@@ -365,7 +368,7 @@ def _connect(
     timeout: timedelta,
     *,
     isolated: bool,
-    proxy: str,
+    only_host: str,
 ) -> S3Store | GCSStore | AzureStore:
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -384,8 +387,8 @@ def _connect(
             "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
         },
     }
-    if proxy:
-        options["client_options"]["proxy_url"] = proxy
+    if only_host:  # The library follows redirects. It sends those to other hosts to a proxy that does not exist.
+        options["client_options"] |= {"proxy_url": NO_PROXY, "proxy_excludes": only_host}
     if isolated:
         options |= alone.options(scheme, environment)
     match scheme:

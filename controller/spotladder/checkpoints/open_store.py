@@ -11,14 +11,14 @@ from spotladder.errors import InvalidSpec
 
 
 def open_store(
-    uri: str | Path, environment: Mapping[str, str] | None = None, *, isolated: bool = False, proxy: str = ""
+    uri: str | Path, environment: Mapping[str, str] | None = None, *, isolated: bool = False, only_host: str = ""
 ) -> Store:
     """The store at `s3://bucket/prefix`, `gs://…`, `az://container/…`, `file:///folder` or a plain path.
 
     Sends no request; `check_store` does. Credentials and endpoints come from each cloud's usual environment variables
     (AWS_…, GOOGLE_…, AZURE_…); those in `environment` take precedence. With `isolated`, `environment` is complete and
-    the process's own identity is not used. `proxy` is an HTTP proxy for requests to a bucket. Raises InvalidSpec for
-    an invalid address.
+    the process's own identity is not used. With `only_host`, no request is sent to another host, not even after a
+    redirect. Raises InvalidSpec for an invalid address.
     """
     text = str(uri)
     scheme, separator, rest = text.partition("://")
@@ -44,4 +44,4 @@ def open_store(
         raise InvalidSpec(f"the checkpoint address needs a bucket and no credentials: {scheme}://bucket/prefix")
     from spotladder.checkpoints.bucket import BucketStore
 
-    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {}, isolated=isolated, proxy=proxy)
+    return BucketStore(scheme, bucket, prefix.strip("/"), environment or {}, isolated=isolated, only_host=only_host)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.called import refuse_without_command
-from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.invocation import refuse_without_command
+from spotladder.cli.output import Format, OutputOption, print_result
 from spotladder.display.figures import numbered
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.timestamps import utc_timestamp
@@ -52,9 +52,6 @@ def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
     """
     log = _open(uri)
     commits = log.commits()
-    if output is not Format.TABLE:
-        print_data([_commit(commit) for commit in commits], output)
-        return
     rows = [
         [
             f"{c.step}",
@@ -68,7 +65,8 @@ def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
         ]
         for c in commits
     ]
-    print_table(["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"], rows, title=log.uri)
+    columns = ["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"]
+    print_result(output, [_commit(commit) for commit in commits], columns, rows, log.uri)
 
 
 @app.command(short_help="Show the entries of the log.")
@@ -83,28 +81,23 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
     log = _open(uri)
     if step is not None:
         commit = _chosen(log, step)[-1]
-        if output is not Format.TABLE:
-            print_data(_commit(commit) | {"files": [_plain(file) for file in commit.files]}, output)
-            return
-        title = f"{log.uri}/{commit.path}"
-        print_table(["file", "bytes", "crc32"], [[f.name, str(f.size), f.crc] for f in commit.files], title=title)
+        data = _commit(commit) | {"files": [_fields(file) for file in commit.files]}
+        rows = [[file.name, str(file.size), file.crc] for file in commit.files]
+        print_result(output, data, ["file", "bytes", "crc32"], rows, f"{log.uri}/{commit.path}")
         return
     history, entries = log.read(), log.tail()
     outcome = history.end.outcome if history.end else ""
-    if output is not Format.TABLE:
-        data = {
-            "uri": log.uri,
-            "job": history.owner.job,
-            "namespace": history.owner.namespace,
-            "attempt": history.attempt,
-            "outcome": outcome or None,
-            "entries": [_plain(entry) for entry in entries],
-        }
-        print_data(data, output)
-        return
+    data = {
+        "uri": log.uri,
+        "job": history.owner.job,
+        "namespace": history.owner.namespace,
+        "attempt": history.attempt,
+        "outcome": outcome or None,
+        "entries": [_fields(entry) for entry in entries],
+    }
     title = f"{log.uri}: job {history.owner}, attempt {history.attempt}" + (f", {outcome}" if outcome else "")
-    rows = [[str(entry.seq), entry.kind, utc_timestamp(entry.at), _about(entry)] for entry in entries]
-    print_table(["entry", "kind", "at", "what"], rows, title=title)
+    rows = [[str(entry.seq), entry.kind, utc_timestamp(entry.at), _described(entry)] for entry in entries]
+    print_result(output, data, ["entry", "kind", "at", "what"], rows, title)
 
 
 @app.command(short_help="Compare the files of all commits with the log.")
@@ -131,11 +124,9 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
             found.append((commit, ""))
         except CheckpointCorrupt as error:
             found.append((commit, str(error)))
-    if output is Format.TABLE:
-        rows = [[str(c.step), str(c.attempt), _size(c.size), "corrupt" if why else "ok", why] for c, why in found]
-        print_table(["step", "attempt", "size", "result", "why"], rows, title=log.uri)
-    else:
-        print_data([_commit(commit) | {"ok": not why, "why": why or None} for commit, why in found], output)
+    data = [_commit(commit) | {"ok": not why, "why": why or None} for commit, why in found]
+    rows = [[str(c.step), str(c.attempt), _size(c.size), "corrupt" if why else "ok", why] for c, why in found]
+    print_result(output, data, ["step", "attempt", "size", "result", "why"], rows, log.uri)
     _check(log.store)
     if any(why for _, why in found):
         raise typer.Exit(CORRUPT)
@@ -193,16 +184,13 @@ def gc(
     else:
         collected, printed = log.collect(keep), outputs.of_job(log.store, log.read().owner.uid)
         dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(printed), collected.size
-    if output is not Format.TABLE:
-        data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
-        print_data(data, output)
-        return
+    data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
     rows = [[str(c.step), str(c.attempt), utc_timestamp(c.at), _size(c.size), c.path] for c in dropped]
     verb = "would delete" if dry_run else "deleted"
     title = f"{log.uri}: {verb} {numbered(len(dropped), 'commit')}"
     if not dry_run:
         title += f", {numbered(objects, 'object')}, {_size(freed)}"
-    print_table(["step", "attempt", "committed", "size", "path"], rows, title=title)
+    print_result(output, data, ["step", "attempt", "committed", "size", "path"], rows, title)
 
 
 def _open(uri: str) -> CommitLog:
@@ -271,7 +259,7 @@ def _commit(commit: Commit) -> dict[str, Any]:
     }
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _fields(record: Any) -> dict[str, Any]:
     """A record's fields as JSON data."""
     import json
     from dataclasses import asdict
@@ -280,7 +268,7 @@ def _plain(record: Any) -> dict[str, Any]:
     return data
 
 
-def _about(entry: Entry) -> str:
+def _described(entry: Entry) -> str:
     match entry.kind:
         case "start":
             return f"attempt {entry.attempt} on {entry.tier or '–'}" + (

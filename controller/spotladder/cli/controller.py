@@ -7,28 +7,29 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import kubernetes_names
+from spotladder.cli import kubernetes_names
 
 LAST_PORT = 65535
 
 
 def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file with these settings; flags override it.")
+        Path | None, typer.Option("--config", metavar="FILE", help="YAML file with these settings; flags override it.")
     ] = None,
-    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the home cluster. Not needed in a pod.")] = None,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Kubeconfig of the home cluster. Not needed in a pod.")
+    ] = None,
     context: Annotated[str | None, typer.Option(help="Context in the kubeconfig.")] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option(
             "--namespace",
             "-n",
-            metavar="<str>",
             parser=kubernetes_names.namespace,
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
-    cluster: Annotated[
+    member_cluster: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=ADDRESS",
@@ -42,7 +43,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     lease_name: Annotated[str | None, typer.Option(help="Name of the Lease.  [default: spotladder-controller]")] = None,
     listen: Annotated[
         str | None,
-        typer.Option(help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
+        typer.Option(metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Number of jobs reconciled in parallel.  [default: 16]")] = None,
     log_format: Annotated[
@@ -56,7 +57,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     Examples:
       spotladder controller                       (in a pod)
       spotladder controller --kubeconfig ~/.kube/config -n team-a --once
-      spotladder controller --cluster west=eks:us-west-2/training --cluster lab=secret:cluster-lab
+      spotladder controller --member-cluster west=eks:us-west-2/training --member-cluster lab=secret:cluster-lab
     """
     import asyncio
 
@@ -74,7 +75,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         "kubeconfig": kubeconfig,
         "context": context,
         "namespaces": tuple(namespace or ()),
-        "clusters": dict(map(parse_flag, cluster or ())) or None,
+        "clusters": dict(map(parse_flag, member_cluster or ())) or None,
         "lease_namespace": lease_namespace,
         "lease_name": lease_name,
         "listen": listen,

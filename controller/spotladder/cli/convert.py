@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import kubernetes_names
+from spotladder.cli import kubernetes_names
 from spotladder.cli.written_files import check_file
 from spotladder.errors import InvalidSpec, not_written
 
@@ -30,20 +30,18 @@ def convert(
     entrypoint: Annotated[
         str, typer.Option("--entrypoint", metavar="COMMAND", help="Command of the program, for a RayCluster.")
     ] = "",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the jobs into this file.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="Write the jobs into this file.")] = None,
 ) -> None:
     """Convert a job of another system into a TieredJob.
 
     Supported are RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob and PyTorchJob of Kubeflow,
     tasks of SkyPilot, and manifests of AIchor. Each field that is removed or changed becomes a comment with the reason.
     Other objects of the files, such as ConfigMaps, are named at the head of the result. The result passes
-    `spotladder validate --cluster`.
+    `spotladder validate --for-cluster`.
 
     \b
     Examples:
-      spotladder convert rayjob.yaml --tier a100-spot --tier a100 --checkpoints s3://my-bucket/llm -o job.yaml
+      spotladder convert rayjob.yaml --tier a100-spot --tier a100 --checkpoints s3://my-bucket/llm --to job.yaml
       spotladder convert cluster.yaml --entrypoint 'python train.py'
     """
     from spotladder.conversion.reading import read_sources
@@ -51,19 +49,19 @@ def convert(
     from spotladder.conversion.render import text_of
     from spotladder.conversion.source import Options
 
-    check_file("--output", output)
-    if output is not None and any(output.exists() and file.exists() and file.samefile(output) for file in files):
-        raise InvalidSpec("is one of the files to convert: name another file", path="--output")
+    check_file("--to", to)
+    if to is not None and any(to.exists() and file.exists() and file.samefile(to) for file in files):
+        raise InvalidSpec("is one of the files to convert: name another file", path="--to")
     options = Options(tuple(tiers or ()), checkpoints, entrypoint)
     converted = converted_from(read_sources(files), options)
     text = text_of(converted.drafts, converted.others)
-    if output is None:
+    if to is None:
         typer.echo(text, nl=False)
         return
     try:
-        output.write_text(text, encoding="utf-8")
+        to.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise not_written("--output", output, error) from None
+        raise not_written("--to", to, error) from None
     names = ", ".join(str(draft.job["metadata"]["name"]) for draft in converted.drafts)
     removed = sum(draft.removed for draft in converted.drafts)
-    typer.echo(f"{output}: {names}; {removed} fields were removed, see the comments", err=True)
+    typer.echo(f"{to}: {names}; {removed} fields were removed, see the comments", err=True)

@@ -1,23 +1,21 @@
-"""The simulated part of `spotladder plan`: its options, tables and data."""
+"""The simulated part of `spotladder plan`: its tables and data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spotladder.cli.output import print_table
+from spotladder.cli.run_bar import bar
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span
-from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from spotladder.cli.tier_facts import KnownFacts
     from spotladder.planner.advice import IntervalAdvice, LimitAdvice
     from spotladder.planner.plan import Question
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
@@ -40,39 +38,8 @@ class Simulated:
     on_demand_usd: float | None
 
 
-def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -> KnownFacts:
-    """The facts with the recorded traces of --trace, as TIER=FILE. Raises InvalidSpec."""
-    if not given:
-        if polarity is not None:
-            raise InvalidSpec("goes with --trace", path="--polarity")
-        return known
-    if find_spec("numpy") is None:
-        raise InvalidSpec("install 'spotladder[sim]'", path="--trace")
-    from spotladder.cli.simulation import read
-    from spotladder.planner import tier_capacity
-
-    found = read(list(given), polarity, sort=False)
-    names = [facts.tier.name for facts in known.tiers]
-    if unknown := [name for name in found if name not in names]:
-        raise InvalidSpec(
-            f"the job has no tier {unknown[0]!r} (expected one of {', '.join(names)}): write TIER=FILE", path="--trace"
-        )
-    if invented := [name for name, source in found.items() if source.synthetic]:
-        raise InvalidSpec(
-            f"{invented[0]}: runs without a trace are synthetic already: name a file, or omit it", path="--trace"
-        )
-    tiers = tuple(
-        tier_capacity.with_traces(facts, found[facts.tier.name].traces, known.spec.workers)
-        if facts.tier.name in found
-        else facts
-        for facts in known.tiers
-    )
-    return replace(known, tiers=tiers, spec=replace(known.spec, tiers=tuple(facts.tier for facts in tiers)))
-
-
 def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int) -> Simulated:
     """Simulate the job, and other values of maxFailures on the same seeds. Raises InvalidSpec."""
-    from spotladder.cli.simulation import bar
     from spotladder.planner.advice import interval, max_failures
     from spotladder.planner.simulated import expected_uninterrupted_usd, outcomes, summed
 
@@ -87,7 +54,7 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int)
 
 def print_forecast(found: Simulated, question: Question) -> None:
     """The tables of the terminal."""
-    from spotladder.planner.assumptions import assumed, observed
+    from spotladder.planner.assumptions import observed
 
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
@@ -120,8 +87,15 @@ def print_forecast(found: Simulated, question: Question) -> None:
         typer.echo(f"advice: {sentence}")
     for sentence in observed(question):
         typer.echo(f"observed: {sentence}")
-    for sentence in assumed(found.assumptions, question):
+    for sentence in _assumed(found, question):
         typer.echo(f"assumed: {sentence}")
+
+
+def _assumed(found: Simulated, question: Question) -> list[str]:
+    """The assumptions of the forecast, one sentence each."""
+    from spotladder.planner.assumptions import assumed, chosen_by
+
+    return [*assumed(found.assumptions, question), chosen_by(question.policy)]
 
 
 def advice(found: Simulated, question: Question) -> list[str]:
@@ -169,12 +143,12 @@ def _better_limit(found: LimitAdvice) -> str:
 
 def plain(found: Simulated, question: Question) -> dict[str, Any]:
     """The forecast as data for JSON and YAML."""
-    from spotladder.planner.assumptions import assumed, observed
+    from spotladder.planner.assumptions import observed
 
     limit, interval = found.limit, found.interval
     return {
         "seed": found.seed,
-        **_plain(found.own),
+        **forecast_data(found.own),
         "onDemandUsd": None if found.on_demand_usd is None else round(found.on_demand_usd, 4),
         "advice": {
             "maxFailures": None
@@ -202,11 +176,12 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
             "sentences": advice(found, question),
         },
         "observations": observed(question),
-        "assumptions": assumed(found.assumptions, question),
+        "assumptions": _assumed(found, question),
     }
 
 
-def _plain(result: Forecast) -> dict[str, Any]:
+def forecast_data(result: Forecast) -> dict[str, Any]:
+    """The runs of one variant of a job as data for JSON and YAML."""
     return {
         "runs": result.runs,
         "successProbability": round(result.success, 4),
@@ -219,6 +194,7 @@ def _plain(result: Forecast) -> dict[str, Any]:
         "lossesPercentiles": _percentiles(result.losses),
         "recomputedHours": round(result.recomputed.mean, 4),
         "recomputedHoursPercentiles": _percentiles(result.recomputed),
+        "overheadHours": round(result.overhead, 4),
         "waitingUsd": round(result.waiting, 4),
         "extraUsd": {name: round(usd, 4) for name, usd in asdict(result.extra).items()},
         "tiers": [

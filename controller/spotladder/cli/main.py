@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from spotladder.cli.called import called_as, refuse_without_command
+from spotladder.cli.invocation import program_name, refuse_without_command
+from spotladder.cli.notation import in_kubectl_notation
+from spotladder.cli.option_groups import with_option_groups
 from spotladder.errors import SpotladderError
 
 INTERRUPTED = 130
@@ -29,38 +31,52 @@ PIPE_CLOSED = 141
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The module of a command. `attribute` is a function, or a `typer.Typer` with subcommands."""
+    """The module of a command. `attribute` is a function, or a `typer.Typer` with subcommands. The help does not list a
+    hidden command."""
 
     module: str
     attribute: str
     summary: str
+    hidden: bool = False
 
 
-COMMANDS = {
-    "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
-    "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
-    "convert": _Entry("spotladder.cli.convert", "convert", "Convert a RayJob, JobSet, PyTorchJob, … into a TieredJob."),
-    "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
-    "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
-    "trace": _Entry("spotladder.cli.trace", "trace", "Describe traces of spot capacity, offline."),
-    "replay": _Entry("spotladder.cli.replay", "replay", "Run a recorded job again, offline, with another policy."),
-    "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Inspect, verify and clean up the commit log of a job."),
-    "status": _Entry("spotladder.cli.status", "status", "Show the state of jobs, on this machine or a cluster."),
-    "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Create or update jobs in a cluster."),
-    "get": _Entry("spotladder.cli.cluster.get", "get", "List the jobs of a cluster."),
-    "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job in a cluster until it ends."),
-    "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print the output of a job's program, by attempt."),
-    "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
-    "report": _Entry("spotladder.cli.cluster.report", "report", "Show the attempts, tiers, time and cost of a job."),
-    "suspend": _Entry("spotladder.cli.cluster.change", "suspend", "Commit a job and release its nodes."),
-    "resume": _Entry("spotladder.cli.cluster.change", "resume", "Continue a suspended job."),
-    "stop": _Entry("spotladder.cli.cluster.change", "stop", "Suspend a job and wait until its nodes are released."),
-    "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),
-    "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),
-    "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions."),
-    "controller": _Entry("spotladder.cli.controller", "controller", "Run the controller of a Kubernetes cluster."),
-    "cost": _Entry("spotladder.cli.cost", "cost", "Compute the savings of spot capacity by formula."),
+GROUPS = {
+    "Jobs": {
+        "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Create or update jobs in a cluster."),
+        "get": _Entry("spotladder.cli.get", "get", "List the jobs of a cluster and of this machine, or show one."),
+        "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job in a cluster until it ends."),
+        "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print the output of a job's program, by attempt."),
+        "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
+        "report": _Entry(
+            "spotladder.cli.cluster.report", "report", "Show the attempts, tiers, time and cost of a job."
+        ),
+        "suspend": _Entry("spotladder.cli.cluster.suspension", "suspend", "Commit a job and release its nodes."),
+        "resume": _Entry("spotladder.cli.cluster.suspension", "resume", "Continue a suspended job."),
+        "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),
+        "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "List, verify and delete the checkpoints of a job."),
+        "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
+        "convert": _Entry(
+            "spotladder.cli.convert", "convert", "Convert a RayJob, JobSet, PyTorchJob, … into a TieredJob."
+        ),
+    },
+    "Local": {
+        "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
+    },
+    "Plan": {
+        "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
+        "sim": _Entry("spotladder.cli.sim.group", "app", "Compare policies on recorded capacity, offline."),
+    },
+    "Admin": {
+        "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),
+        "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions."),
+        "controller": _Entry(
+            "spotladder.cli.controller", "controller", "Run the controller of a Kubernetes cluster.", hidden=True
+        ),
+    },
 }
+"""The commands, in the groups and in the order of the help."""
+
+COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
 
 class _Root(TyperGroup):
@@ -71,36 +87,24 @@ class _Root(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except (BrokenPipeError, SystemExit):  # Rich ends the process when the pipe is closed.
-            _give_up_output()
+            _discard_output()
             raise typer.Exit(PIPE_CLOSED) from None
         return result
 
-
-class _Argument(TyperArgument):
-    """An argument in kubectl's notation: FILE..., without braces and Python types."""
-
-    def _usage_display_name(self) -> str:
-        name = self.display_name_raw.removesuffix("...") + ("..." if self.nargs != 1 else "")
-        return name if self.required else f"[{name}]"
-
-    def display_type_rich(self, ctx: Any) -> None:
-        """Print no type: the name and the help text are sufficient."""
-
-
-def _with_plain_arguments(command: Any) -> Any:
-    for parameter in command.params:
-        if isinstance(parameter, TyperArgument):
-            parameter.__class__ = _Argument
-    for inner in getattr(command, "commands", {}).values():
-        _with_plain_arguments(inner)
-    return command
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 – the signature of the library
+        """List the commands by group, with aligned summaries."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                shown = {name: entry for name, entry in commands.items() if not entry.hidden}
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in shown.items()])
 
 
 class _Deferred(TyperCommand):
     """A placeholder in the list of commands that loads the command on first use."""
 
     def __init__(self, name: str, entry: _Entry) -> None:
-        super().__init__(name, short_help=entry.summary, rich_markup_mode=None)
+        super().__init__(name, short_help=entry.summary, hidden=entry.hidden, rich_markup_mode=None)
         self._entry = entry
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -111,10 +115,10 @@ class _Deferred(TyperCommand):
         target = getattr(import_module(self._entry.module), self._entry.attribute)
         if not isinstance(target, typer.Typer):
             app = typer.Typer(add_completion=False)
-            app.command(self.name)(target)
+            app.command(self.name)(with_option_groups(target))
             target = app
         target.rich_markup_mode = None
-        return _with_plain_arguments(get_command(target))
+        return in_kubectl_notation(get_command(target))
 
 
 def _version(asked: bool) -> None:
@@ -136,8 +140,8 @@ def _root(
     \b
     Examples:
       spotladder run job.yaml --world world.yaml
-      spotladder validate job.yaml
-      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
+      spotladder submit job.yaml -n team-a --watch
+      spotladder get digits
     """
     if not version:
         refuse_without_command(context)
@@ -157,23 +161,23 @@ def group() -> TyperGroup:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
-    _never_fail_on_output()
+    _tolerate_output_errors()
     try:
-        outcome = group().main(args=arguments, prog_name=called_as(), standalone_mode=False)
+        outcome = group().main(args=arguments, prog_name=program_name(), standalone_mode=False)
     except SpotladderError as error:
-        return _complain(str(error).splitlines(), error.exit_code)
+        return _print_error(str(error).splitlines(), error.exit_code)
     except typer.TyperException as error:
-        return _complain([_usage(error)], error.exit_code)
+        return _print_error([_usage_message(error)], error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except OSError as error:  # a full disk or too many open files: a problem of the machine
-        _give_up_output()
+        _discard_output()
         about = f": {error.filename}" if error.filename else ""
-        return _complain([f"{error.strerror or error}{about}; free the resource and run the command again"], 5)
+        return _print_error([f"{error.strerror or error}{about}; free the resource and run the command again"], 5)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _never_fail_on_output() -> None:
+def _tolerate_output_errors() -> None:
     """Escape characters that the terminal cannot show, and ignore a closed one, instead of raising an error."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 – stays open until the process exits
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
@@ -183,7 +187,7 @@ def _never_fail_on_output() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _give_up_output() -> None:
+def _discard_output() -> None:
     """Redirect output to the null device if the buffer cannot be written, so that the interpreter's last flush
     succeeds."""
     try:
@@ -203,7 +207,7 @@ _EXPECTED = (
 """Messages of the library for invalid values of options, and those that users see."""
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage_message(error: typer.TyperException) -> str:
     message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     for theirs, ours in _EXPECTED:
         message = re.sub(theirs, ours, message)
@@ -211,7 +215,7 @@ def _usage(error: typer.TyperException) -> str:
     return f"{message} (see: {context.command_path} --help)" if context else message
 
 
-def _complain(lines: list[str], exit_code: int) -> int:
+def _print_error(lines: list[str], exit_code: int) -> int:
     with suppress(BrokenPipeError):
         for line in lines:
             print(f"error: {line}", file=sys.stderr)  # noqa: T201 – the only place where the CLI prints errors

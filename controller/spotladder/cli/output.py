@@ -60,6 +60,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         _write(columns, rows, title, numeric)
 
 
+def print_result(
+    output: Format, data: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
+) -> None:
+    """Print the rows as a table, or the data as JSON or YAML."""
+    if output is Format.TABLE:
+        print_table(columns, rows, title)
+    else:
+        print_data(data, output)
+
+
 def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
     from rich import box
     from rich.console import Console

@@ -3,65 +3,61 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spotladder.cli import forecast
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
-from spotladder.cli.option_errors import seconds
+from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
+from spotladder.cli.option_errors import option_errors, seconds
+from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
     AccountingOption,
     CheckpointGibOption,
     CommitTimeOption,
     EvictionsOption,
-    FileArgument,
-    FilenameOption,
+    FormulaOption,
     HoursOption,
+    MaxFailuresOption,
     OverheadOption,
     RestartOption,
     RunsOption,
     SeedOption,
+    SpotDiscountOption,
+    SpotFractionOption,
     TraceOption,
     WorldOption,
 )
-from spotladder.cli.simulate_options import PolarityOption
+from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
 from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.cli.tier_facts import tier_facts
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, Estimate
+from spotladder.core.cost import Accounting, CostScenario, Estimate
 from spotladder.display.figures import numbered, span
 
 if TYPE_CHECKING:
-    from spotladder.cli.tier_facts import KnownFacts
-    from spotladder.core.model import CommitSize, Seconds
     from spotladder.planner.plan import Choice, Question, TierFacts
-    from spotladder.planner.simulated import Assumptions
-
-RESTART = 0.05
-"""Default restart time after a failure, in hours (3 minutes)."""
 
 
 def plan(
-    file: FileArgument = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="File of the job.")] = None,
     *,
-    filename: FilenameOption = None,
     hours: HoursOption,
     overhead: OverheadOption = None,
     evictions: EvictionsOption = None,
     world: WorldOption = None,
     trace: TraceOption = None,
-    polarity: PolarityOption = None,
     accounting: AccountingOption = Accounting.BLENDED,
     runs: RunsOption = 100,
     seed: SeedOption = 0,
     restart: RestartOption = "3m",
     commit_time: CommitTimeOption = None,
     checkpoint_gib: CheckpointGibOption = None,
+    formula: FormulaOption = False,
+    spot_fraction: SpotFractionOption = None,
+    max_failures: MaxFailuresOption = None,
+    spot_discount: SpotDiscountOption = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -74,36 +70,33 @@ def plan(
     \b
     Examples:
       spotladder plan job.yaml --hours 5
-      spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
-      spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.json
+      spotladder plan job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
+      spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.csv
+      spotladder plan --formula --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
     """
-    from spotladder.api.checkpoint_fields import interval_seconds
-    from spotladder.api.read import errors_located, read_job
-    from spotladder.api.resolve import sizes
-    from spotladder.planner.plan import Question, check_budget, time_limit
+    from spotladder.api.read import errors_located
 
-    source = _only_file(file, filename)
+    numbers = {"--spot-fraction": spot_fraction, "--max-failures": max_failures, "--spot-discount": spot_discount}
+    if file is None:
+        if not formula or overhead is None or spot_fraction is None or max_failures is None:
+            raise Refused(
+                "expected a job file: spotladder plan job.yaml --hours 5; without one, --formula needs --overhead, "
+                "--spot-fraction and --max-failures"
+            )
+        discount = PUBLISHED_DISCOUNT if spot_discount is None else spot_discount
+        with option_errors():
+            scenario = CostScenario(hours, spot_fraction, max_failures, overhead, discount)
+        return print_formula(scenario, accounting, output)
+    if wrong := next((name for name, value in numbers.items() if value is not None), None):
+        raise Refused(f"{wrong} is for --formula without a job file: remove one of the two")
     first_step_after = seconds("--restart", restart)
-    job = read_job(source)
-    known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
-    known = forecast.with_traces(known, trace or (), polarity)
-    with errors_located(source):
-        time_limit(known.spec, hours)
-        check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
-    interval = interval_seconds(job.spec.checkpoints.interval)
-    if overhead is None:
-        overhead = RESTART + (interval or 0.0) / 2 / HOUR
-    longest = 0.0 if known.run is None else known.run.commit_seconds
-    commit = math.ceil(longest) if commit_time is None else seconds("--commit-time", commit_time)
-    measured = commit_time is None and commit > 0
-    question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
-    if (elastic := job.spec.elastic) is not None:
-        question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)
+    given = Given(file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib)
+    question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     formulas = _plain(question, accounting)
     simulated = None
-    if runs and formulas["choices"] and _installed():
-        with errors_located(source):
-            assumptions = _assumptions(question, first_step_after, _commit_size(known, checkpoint_gib))
+    if not formula and formulas["choices"] and simulator_installed():
+        assumptions = assumed_program(question, known, given)
+        with errors_located(file):
             simulated = forecast.simulate(question, assumptions, runs, seed)
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
@@ -111,44 +104,11 @@ def plan(
     _print(question, accounting)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif runs and formulas["choices"]:
+    elif not formula and formulas["choices"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
-
-
-def _installed() -> bool:
-    """Whether the packages of the simulator are installed."""
-    return find_spec("numpy") is not None
-
-
-def _only_file(*given: Path | None) -> Path:
-    """The one job file. Raises Refused for none and for two."""
-    files = [path for path in given if path is not None]
-    if len(files) != 1:
-        raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
-    return files[0]
-
-
-def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:
-    """The size of a commit of so many GiB, in one file of each worker; else that of the job's run, None if unknown."""
-    from spotladder.core.accounting import GIB
-    from spotladder.core.model import CommitSize
-
-    if gib is not None:
-        return CommitSize(known.spec.workers, round(gib * GIB))
-    return None if known.run is None or not known.run.progress.size.files else known.run.progress.size
-
-
-def _assumptions(question: Question, restart: Seconds, size: CommitSize | None) -> Assumptions:
-    from spotladder.planner.simulated import Assumptions
-
-    given: dict[str, Any] = {"restart": restart, "commit_size": size}
-    if question.commit_time:
-        given["commit_time"] = question.commit_time
-    if question.interval is not None:
-        given["commit_interval"] = question.interval
-    return Assumptions(**given)
+    return None
 
 
 # --- output ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The options of `spotladder plan`."""
+"""The options of `spotladder plan`; `spotladder sim run` has some of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from spotladder.core.cost import Accounting
 from spotladder.planner.plan import MOST
 
 MAX_RUNS = 10_000
-
-FileArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help="File of the job.")]
-
-FilenameOption = Annotated[
-    Path | None, typer.Option("--filename", "-f", metavar="FILE", help="File of the job, as in kubectl.")
-]
 
 HoursOption = Annotated[
     float, typer.Option(min=0.001, max=MOST, help="Duration of the job on demand only, in hours (T).")
@@ -47,8 +41,8 @@ TraceOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TIER=FILE",
-        help="Simulate a spot tier with recorded capacity, from a random moment of it: a file, or a folder of "
-        "periods. Repeat it for several tiers.",
+        help="Simulate a spot tier with recorded capacity, from a random moment of it: a file, a folder of periods, "
+        "or the word synthetic. Repeat it for several tiers.",
     ),
 ]
 
@@ -59,7 +53,7 @@ AccountingOption = Annotated[
     ),
 ]
 
-RunsOption = Annotated[int, typer.Option(min=0, max=MAX_RUNS, help="Simulated runs. 0: only the closed formulas.")]
+RunsOption = Annotated[int, typer.Option(min=1, max=MAX_RUNS, help="Simulated runs.")]
 
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the first run. The same seed gives the same answer.")]
 
@@ -83,4 +77,19 @@ CheckpointGibOption = Annotated[
         help="Size of a commit, for the costs of storage, requests and egress. Default: that of the newest commit of a "
         "run of the job.",
     ),
+]
+
+FormulaOption = Annotated[
+    bool,
+    typer.Option("--formula", help="Only the closed formulas: for the job, or without a job for the numbers below."),
+]
+
+SpotFractionOption = Annotated[
+    float | None, typer.Option(help="Without a job: share of the work on spot before the fallback, 0 to 1 (α).")
+]
+
+MaxFailuresOption = Annotated[int | None, typer.Option(help="Without a job: number of failures tolerated on spot (M).")]
+
+SpotDiscountOption = Annotated[
+    float | None, typer.Option(help="Without a job: discount of spot compared with on demand, 0 to 1. Default: 0.9.")
 ]

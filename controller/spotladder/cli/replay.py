@@ -1,4 +1,4 @@
-"""`spotladder replay`: runs a recorded job again with another policy."""
+"""`spotladder sim replay`: runs a recorded job again with another policy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typer
 
 from spotladder.cli.cluster.capacity_tiers import capacity_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.written_files import check_file
@@ -87,18 +87,17 @@ def replay(
 
     \b
     Examples:
-      spotladder replay digits --policy ordered --policy adaptive
-      spotladder replay digits --to incident.json
-      spotladder replay incident.json
+      spotladder sim replay digits --policy ordered --policy adaptive
+      spotladder sim replay digits --to incident.json
+      spotladder sim replay incident.json
     """
     try:
-        from spotladder.cli.simulation import policies
+        from spotladder.cli.policies import policies
         from spotladder.planner.replay.history import history
-        from spotladder.sim.oracle import ORACLE
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
-        raise EnvironmentFailure("replay needs numpy: pip install 'spotladder[sim]'") from None
+        raise EnvironmentFailure("sim replay needs numpy: pip install 'spotladder[sim]'") from None
 
     if job.endswith(".json"):
         recording = {"--policy": policy, "--hours": hours, "--to": to}
@@ -113,10 +112,6 @@ def replay(
     recorded, state, prices = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     found = history(recorded.records, state, hours, prices)
     names = policies(policy or found.policies)
-    if to is not None and names[0] == ORACLE:
-        raise InvalidSpec(
-            f"{ORACLE} makes no transitions that a test can compare: name another policy first", path="--to"
-        )
     replays = _replays(found, names)
     if to is not None:
         _write(to, found, replays[0])
@@ -137,7 +132,7 @@ Prices = dict[str, "tuple[PricePoint, ...]"]
 def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState, Prices]:
     """The record of the job, its state and the prices of its tiers, of this machine or of a cluster. The prices of the
     pools of this machine do not change."""
-    from spotladder.cli.cluster import kubernetes_names
+    from spotladder.cli import kubernetes_names
 
     try:
         name = kubernetes_names.job(name)
@@ -166,7 +161,7 @@ def _prices(snapshot: JobSnapshot, capacity: Mapping[str, CapacityRecord]) -> Pr
 
 
 def _replays(found: RecordedRun, policies: Sequence[str]) -> list[Replayed]:
-    from spotladder.sim.compare import simulate
+    from spotladder.sim.scenario import simulate
 
     return [Replayed(name, simulate(found.low, name, 0), simulate(found.high, name, 0)) for name in policies]
 
@@ -249,7 +244,7 @@ def _row(one: Replayed) -> tuple[str, ...]:
 
 
 def _ending(one: SimulationOutcome) -> str:
-    """The reason of the end; a policy that waits for capacity may not end at all. The oracle has no transitions."""
+    """The reason of the end; a policy that waits for capacity may not end at all."""
     from spotladder.core.model import TERMINAL
 
     ended = one.succeeded or (one.path and one.path[-1].move.target in TERMINAL)

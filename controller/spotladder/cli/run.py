@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.called import words_to_call
 from spotladder.cli.folders import check_writable, folder
+from spotladder.cli.invocation import command_words
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from step 0: remove the previous run and its checkpoints.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the previous run from its newest commit.")] = False,
+    continue_: Annotated[
+        bool, typer.Option("--continue", help="Continue the previous run from its newest commit.")
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="DIR", parser=folder, help="Folder of the report. Default: the run's state folder."),
@@ -51,8 +53,8 @@ def run(
 ) -> None:
     """Run a job on this machine, on Ray nodes that are taken away according to the world file.
 
-    Ctrl-C drains the job and commits; a second Ctrl-C kills it. --resume continues after either, and after a crash or
-    reboot.
+    Ctrl-C drains the job and commits; a second Ctrl-C kills it. --continue resumes it after either, and after a crash
+    or reboot.
 
     \b
     Exit codes: 0 succeeded, 1 failed, 2 invalid input, 3 all tiers exhausted, 4 deadline or budget,
@@ -61,11 +63,11 @@ def run(
     \b
     Examples:
       spotladder run job.yaml --world world.yaml
-      spotladder run job.yaml --world world.yaml --resume
+      spotladder run job.yaml --world world.yaml --continue
       spotladder run job.yaml --world world.yaml --fresh --logs
     """
-    if fresh and resume:
-        raise typer.BadParameter("--fresh and --resume exclude each other")
+    if fresh and continue_:
+        raise typer.BadParameter("--fresh and --continue exclude each other")
     from rich.console import Console
 
     from spotladder.api.deadline import check_deadline
@@ -86,16 +88,16 @@ def run(
             read, pools = read_job_and_world(job, world)
         else:
             read = read_job(job)
-            pools = _plenty(read)
+            pools = _default_world(read)
         request = Request(
             job=read,
             world=pools,
             file=job,
             world_file=world or job,
             state_root=state_dir.resolve() if state_dir else state_root(os.environ),
-            mode=StartMode.FRESH if fresh else StartMode.RESUME if resume else StartMode.NEW,
+            mode=StartMode.FRESH if fresh else StartMode.RESUME if continue_ else StartMode.NEW,
         )
-        if not resume:
+        if not continue_:
             check_deadline(read, time.time())
         if report:
             check_writable(report)
@@ -113,11 +115,11 @@ def run(
         typer.echo(outcome.message)
     if outcome.exit_code in (ExitCode.INTERRUPTED, EnvironmentFailure.exit_code):
         verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
-        typer.echo(f"{verb}: {_again(job, world, report, state_dir)}")
+        typer.echo(f"{verb}: {_continue_command(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 
 
-def _plenty(job: TieredJob) -> World:
+def _default_world(job: TieredJob) -> World:
     """The default world: every tier has as many nodes as the job has workers and never loses them."""
     from spotladder.api.resolve import local_program
     from spotladder.api.world import World
@@ -149,9 +151,9 @@ def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     typer.echo(f"report: {place / 'report.html'}")
 
 
-def _again(job: Path, world: Path | None, report: Path | None, state_dir: Path | None) -> str:
-    words = [*words_to_call(), "run", str(job)]
+def _continue_command(job: Path, world: Path | None, report: Path | None, state_dir: Path | None) -> str:
+    words = [*command_words(), "run", str(job)]
     words += ["--world", str(world)] if world else []
     words += ["--report", str(report)] if report else []
     words += ["--state-dir", str(state_dir)] if state_dir else []
-    return shlex.join([*words, "--resume"])
+    return shlex.join([*words, "--continue"])

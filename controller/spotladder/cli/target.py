@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.errors import SpotladderError
 
 
@@ -15,8 +16,16 @@ class Refused(SpotladderError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterTarget:
-    """The cluster and namespace from the command line; None for the defaults of the kubeconfig."""
+    """The cluster and namespace from the command line; None for the defaults of the kubeconfig.
 
-    namespace: str | None = None
-    context: str | None = None
-    kubeconfig: str | None = None
+    As a parameter of a command, it is the options --namespace, --context and --kubeconfig.
+    """
+
+    namespace: NamespaceOption = None
+    context: ContextOption = None
+    kubeconfig: KubeconfigOption = None
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the command line names a cluster."""
+        return self.context is not None or self.kubeconfig is not None

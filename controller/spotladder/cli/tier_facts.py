@@ -142,9 +142,8 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
                 float(rate) if rate else None,
                 float(status.get("observedHours") or 0),
                 unavailable,
-                known[entry.capacity_tier].spec.limits.nodes,
-                _share(status.get("availability")),
-                tier.wait or None,
+                availability=_share(status.get("availability")),
+                ready_after=tier.wait or None,
             )
         )
     return KnownFacts(tuple(facts), spec, await run_there(cluster, job))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster.options import NamespaceOption
+from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ def validate(
         typer.Argument(metavar="FILE", help="YAML files with TieredJobs, CapacityTiers or a world; - is stdin."),
     ],
     *,
-    cluster: Annotated[bool, typer.Option("--cluster", help="Also run the checks that only a cluster needs.")] = False,
+    for_a_cluster: Annotated[
+        bool, typer.Option("--for-cluster", help="Also run the checks that only a cluster needs.")
+    ] = False,
     namespace: NamespaceOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -32,16 +34,15 @@ def validate(
     include a CapacityTier or a world file. Exit code 2 if there is any problem.
 
     A file may be valid for `spotladder run` but not for a cluster, where pods need images and checkpoints need a
-    bucket.
-    --cluster also runs these checks, as `spotladder submit` does, without a connection to the cluster. Jobs with a
-    JobSet run only on clusters and always get these checks. If the job has run on this machine, --cluster warns if its
-    commits took longer than the notice of a spot tier.
+    bucket. --for-cluster also runs these checks, as `spotladder submit` does, without a connection to the cluster. Jobs
+    with a JobSet run only on clusters and always get these checks. If the job has run on this machine, --for-cluster
+    warns if its commits took longer than the notice of a spot tier.
 
     \b
     Examples:
       spotladder validate job.yaml
       spotladder validate job.yaml world.yaml --output json
-      spotladder validate --cluster job.yaml capacity.yaml -n team-a
+      spotladder validate --for-cluster job.yaml capacity.yaml -n team-a
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
@@ -49,12 +50,12 @@ def validate(
     from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs
 
     found = review(files, now=time.time())
-    found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
+    found = found.with_problems(for_cluster(found) if for_a_cluster else for_clusters_alone(found))
     found = found.with_problems(namespace_problems(found, namespace))
-    for warning in () if found.problems else _warnings(found) if cluster else of_programs(found):
+    for warning in () if found.problems else _warnings(found) if for_a_cluster else of_programs(found):
         typer.echo(f"warning: {warning}", err=True)
     if output is not Format.TABLE:
-        print_data(_plain(found), output)
+        print_data(_as_data(found), output)
         raise typer.Exit(2 if found.problems else 0)
     if found.objects:
         rows = [
@@ -76,7 +77,7 @@ def _warnings(found: Review) -> list[Problem]:
     return [*warnings(found), *notice_warnings(found, measured)]
 
 
-def _plain(found: Review) -> dict[str, object]:
+def _as_data(found: Review) -> dict[str, object]:
     return {
         "valid": not found.problems,
         "objects": [

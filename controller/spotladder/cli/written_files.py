@@ -6,23 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from spotladder.errors import InvalidSpec, not_written
-
-PICTURES = (".png", ".svg")
-"""File names of pictures end with one of these."""
-
-
-def check_picture(option: str, file: Path | None) -> None:
-    """Raises InvalidSpec for a format that cannot be drawn, EnvironmentFailure without matplotlib or for a file that
-    cannot be written. Needs the packages of the simulator."""
-    if file is None:
-        return
-    if file.suffix.lower() not in PICTURES:
-        raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path=option)
-    from spotladder.sim.plots import new_figure
-
-    new_figure((1, 1), option)
-    check_file(option, file)
+from spotladder.errors import not_written
 
 
 def check_file(option: str, file: Path | None) -> None:

@@ -1,6 +1,6 @@
 """The address of a cluster in the controller's settings or in a flag.
 
-| settings (`clusters.NAME`) | flag (`--cluster NAME=…`) |
+| settings (`clusters.NAME`) | flag (`--member-cluster NAME=…`) |
 |---|---|
 | `kubeconfig: {secretName: cluster-east}` | `secret:cluster-east` |
 | `kubeconfig: {file: /etc/east, context: admin}` | `kubeconfig:/etc/east#admin` |
@@ -68,7 +68,7 @@ class ClusterAddress(_AddressPart):
 
 
 def parse_flag(text: str) -> tuple[str, ClusterAddress]:
-    """The name and the address in a `--cluster` flag. Raises InvalidSpec."""
+    """The name and the address in a `--member-cluster` flag. Raises InvalidSpec."""
     name, equals, found = text.partition("=")
     kind, colon, rest = found.partition(":")
     parts = rest.split("/")
@@ -84,5 +84,5 @@ def parse_flag(text: str) -> tuple[str, ClusterAddress]:
             return name, ClusterAddress(gke=GkeAddress(project=parts[0], location=parts[1], name=parts[2]))
     raise InvalidSpec(
         "use NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME",
-        path=f"--cluster {text}",
+        path=f"--member-cluster {text}",
     )

@@ -1,4 +1,4 @@
-"""Removes the fields of a draft that `spotladder validate --cluster` does not accept, with its reasons.
+"""Removes the fields of a draft that `spotladder validate --for-cluster` does not accept, with its reasons.
 
 Only fields with which the other system controls restarts, sizes or the removal of its objects are removed; any other
 problem is an error of the source.

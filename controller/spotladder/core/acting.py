@@ -117,7 +117,7 @@ def wake_at(situation: Situation, *, acted: bool, review_at: Instant | None = No
     times = [review_at, *_limits(situation), *_timers(situation)]
     if acted or (situation.state.stage is Stage.IDLE and review_at is None):
         times.append(situation.now + ACTION_RETRY_INTERVAL)
-    # For a timer that expired without effect, such as provisionTimeout of a job at a limit that has no other tier.
+    # For a timer that expired without effect, such as provisionTimeout of a job whose only cluster is unreachable.
     again = situation.now + ACTION_RETRY_INTERVAL
     return min((time if time > situation.now else again for time in times if time is not None), default=None)
 

@@ -1,7 +1,7 @@
 """Converts `JobState` to JSON and back. The local runner stores it in a file, the operator in the object's status.
 
-Unknown fields are rejected and missing fields get their defaults: a state of an older version can be read, and one of
-a newer version is not misread.
+Fields with their default value are not written. Unknown fields are rejected, so that a state of a newer version is not
+misread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pack(state: JobState) -> str:
 
 
 def load_state(text: str) -> JobState:
-    """Read a state that `dump` or `pack` of this or an older version wrote.
+    """Read a state that `dump` or `pack` wrote.
 
     Raises:
         InvalidSpec: not a state, or one of a newer version.

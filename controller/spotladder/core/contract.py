@@ -64,10 +64,8 @@ class LaunchVariable:
 
 class NoticeKind(StrEnum):
     """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end. `TAKE_OVER`
-    and `COMMIT` are not requests to stop.
-
-    An older library treats a kind that it does not know as a notice: it commits and stops. It would stop at `COMMIT`,
-    too, so this one is written as a `TAKE_OVER`, which a program that runs ignores, with the field `commit`.
+    and `COMMIT` are not requests to stop. A library treats a kind that it does not know as a notice: it commits and
+    stops.
     """
 
     NOTICE = "notice"
@@ -114,9 +112,7 @@ class Notice:
 
     def encode(self) -> str:
         """The notice as one line of JSON."""
-        content: dict[str, object] = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
-        if self.kind == NoticeKind.COMMIT:
-            content |= {"kind": NoticeKind.TAKE_OVER.value, "commit": True}
+        content = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
         return json.dumps(content, separators=(",", ":"))
 
     @classmethod
@@ -130,9 +126,8 @@ class Notice:
         if not isinstance(content, dict):
             raise ValueError(f"expected a JSON object, got {text[:80]!r}")  # noqa: TRY004 – the value of `text` is wrong
         deadline = content.get("deadline")
-        kind = NoticeKind.COMMIT if content.get("commit") is True else content.get("kind", NoticeKind.NOTICE)
         return cls(
-            kind=str(kind),
+            kind=str(content.get("kind", NoticeKind.NOTICE)),
             reason=str(content.get("reason", Reason.EVICTION_NOTICE)),
             deadline=None if deadline is None else _seconds(deadline),
         )

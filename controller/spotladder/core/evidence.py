@@ -42,7 +42,7 @@ def program_ended(situation: Situation) -> str:
 
 def cluster_unreachable(situation: Situation) -> str:
     """The attempt's cluster does not answer."""
-    if situation.state.stage not in LIVE or situation.reachable or situation.state.tier in situation.seen.limited:
+    if situation.state.stage not in LIVE or situation.reachable:
         return ""
     return situation.seen.unavailable.get(situation.state.tier) or "the attempt's cluster cannot be reached"
 
@@ -127,17 +127,6 @@ def inadmissible(situation: Situation) -> str:
 def quota_exceeded(situation: Situation) -> str:
     """A ResourceQuota of the namespace refuses the pods."""
     return _blocked_by(situation, Blocker.QUOTA)
-
-
-def limit_reached(situation: Situation) -> str:
-    """A limit of the CapacityTier leaves no room for this job."""
-    if situation.state.stage is not Stage.STARTING or situation.attempt_seen is not None:
-        return ""
-    return (
-        situation.seen.unavailable.get(situation.state.tier, "")
-        if situation.state.tier in situation.seen.limited
-        else ""
-    )
 
 
 def image_unavailable(situation: Situation) -> str:

@@ -49,7 +49,7 @@ def hedge_tier(situation: Situation) -> Tier | None:
     names = [tier.name for tier in spec.tiers]
     later = spec.tiers[names.index(state.tier) + 1 :] if state.tier in names else ()
     usable = (tier for tier in later if situation.may_use(tier.name))
-    return next((tier for tier in usable if tier.standby and tier.price.known), None)
+    return next((tier for tier in usable if tier.price.known), None)
 
 
 def _waits_for_capacity(situation: Situation) -> bool:

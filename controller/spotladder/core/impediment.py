@@ -74,7 +74,6 @@ RULES: tuple[ImpedimentRule, ...] = (
         Impediment.QUOTA, Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False
     ),
     ImpedimentRule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
-    ImpedimentRule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
     ImpedimentRule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
     ImpedimentRule(Impediment.VOLUME, Reason.VOLUME_UNAVAILABLE, evidence.volume_unavailable),
     ImpedimentRule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),

@@ -3,9 +3,8 @@
 1. Under `handover: Fenced`, the next attempt on another tier is planned as soon as the last has ended. The removal and
    the launch are actions of the same decision. The commit log fences the last attempt, which may still run.
 2. The next attempt waits for the removal, at most `HANDOVER_GRACE_PERIOD`, on a tier that the ended attempt used: their
-   pods would compete for the same nodes. Likewise if both tiers may wait in the same admission queue, or if
-   `limits.nodes` of the next tier has no room for both. It does not wait for pods that are all on silent nodes: nothing
-   is placed there.
+   pods would compete for the same nodes. Likewise if both tiers may wait in the same admission queue. It does not wait
+   for pods that are all on silent nodes: nothing is placed there.
 3. The job pays for the nodes of an attempt until its pods are gone, also for those of its last attempt and of a standby
    attempt that was given up. The removal is repeated until the objects are gone; it follows from the observation, so no
    crash leaves objects behind.
@@ -41,7 +40,7 @@ def moves_on(situation: Situation) -> bool:
 
 def _has_room_beside(situation: Situation, target: Tier) -> bool:
     """Whether an attempt on this tier needs nothing that the ended one, or an earlier one, may still hold."""
-    if not situation.may_use(target.name) or not target.standby:
+    if not situation.may_use(target.name):
         return False
     if target.name == situation.attempt.tier or is_left(situation, target.name):
         return False

@@ -142,8 +142,6 @@ def _planned_with_spec(situation: Situation, attempt: Attempt, *, launched: bool
     """The situation in which the attempt has the workers and the template of the current spec, if it is not launched
     yet."""
     planned = launched_with(attempt, situation.spec)
-    if attempt.workers is None:  # A version that did not store them wrote this state.
-        return replace(situation, state=replace(situation.state, attempt=planned))
     if launched or situation.state.stage is not Stage.STARTING or planned == attempt:
         return situation
     changes = replace(situation.changes, replanned=True)

@@ -10,12 +10,10 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from typing import Any
-
-from spotladder.core.model import WIRE_NAME
 
 
 def to_plain(value: Any, *, full: bool = False) -> Any:
@@ -35,8 +33,8 @@ def to_plain(value: Any, *, full: bool = False) -> Any:
         return value.value
     if is_dataclass(kind):
         return {
-            wire: to_plain(item, full=full)
-            for wire, name, default in _fields(kind)
+            name: to_plain(item, full=full)
+            for name, default in _fields(kind)
             if (item := getattr(value, name)) != default or default is MISSING or full
         }
     if isinstance(value, Mapping):
@@ -48,13 +46,9 @@ _AS_THEY_ARE = frozenset({bool, int, float, str, types.NoneType})
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, str, Any], ...]:
-    """The wire name, the name and the default of each field."""
-    return tuple((_wire_name(spec), spec.name, spec.default) for spec in fields(kind))
-
-
-def _wire_name(spec: Field[Any]) -> str:
-    return str(spec.metadata.get(WIRE_NAME, spec.name))
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """The name and the default of each field."""
+    return tuple((spec.name, spec.default) for spec in fields(kind))
 
 
 def from_plain(kind: Any, plain: Any, *, lenient: bool = False) -> Any:
@@ -99,16 +93,12 @@ def _scalar(kind: type, plain: Any) -> Any:
 
 def _record_reader(kind: type, lenient: bool) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
-    readers = {wire: (name, _reader(hints[name], lenient)) for wire, name, _ in _fields(kind)}
+    readers = {name: _reader(hints[name], lenient) for name, _ in _fields(kind)}
 
     def record(plain: Any) -> Any:
         unknown = plain.keys() - readers.keys()
         if unknown and not lenient:
             raise ValueError(f"unknown fields {', '.join(sorted(unknown))}")
-        values = {}
-        for wire in plain.keys() - unknown:
-            name, read = readers[wire]
-            values[name] = read(plain[wire])
-        return kind(**values)
+        return kind(**{name: readers[name](plain[name]) for name in plain.keys() - unknown})
 
     return record

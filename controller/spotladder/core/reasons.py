@@ -95,7 +95,6 @@ class Reason(StrEnum):
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the admission queue holds the attempt until there is quota
     INADMISSIBLE = "Inadmissible"  # the admission queue cannot admit the attempt before something is changed
     VOLUME_UNAVAILABLE = "VolumeUnavailable"  # a claim is missing, or its volume cannot be attached or mounted
-    LIMIT_REACHED = "LimitReached"  # the CapacityTier's own limit
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     ACCESS_DENIED = "AccessDenied"  # credentials are refused, by the API server or by the checkpoint store
     OPERATOR_SILENT = "OperatorSilent"  # KubeRay, JobSet or the scheduler does not act on the attempt

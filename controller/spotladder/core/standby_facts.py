@@ -26,7 +26,7 @@ def returns_beside(situation: Situation, target: Tier) -> bool:
     current, standby = situation.tier, situation.state.standby
     if standby is not None:
         return standby.tier == target.name
-    if current is None or target.name == current.name or not (target.standby and overlaps(situation)):
+    if current is None or target.name == current.name or not overlaps(situation):
         return False
     if target.price.known and current.price.known and target.price != current.price:
         return target.price.per_node_hour < current.price.per_node_hour
@@ -39,7 +39,7 @@ def may_stand_by(situation: Situation, tier: str, *, updates: bool) -> bool:
     target = situation.spec.tier(tier)
     if target is None or tier in situation.seen.unavailable:
         return False
-    return target.standby and overlaps(situation) if updates else returns_beside(situation, target)
+    return overlaps(situation) if updates else returns_beside(situation, target)
 
 
 def overlap_budget_used(situation: Situation) -> bool:

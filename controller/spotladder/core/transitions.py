@@ -69,7 +69,6 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
             Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
-            Reason.LIMIT_REACHED: Stage.ENDING,
             Reason.HEDGED: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.START_CRASHED: Stage.ENDING,

@@ -17,7 +17,6 @@ from spotladder.core.model import Instant, Phase
 from spotladder.errors import InvalidSpec
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.records import Object, instant
-from spotladder.workloads.references import Reference, listed
 
 FINALIZER = "spotladder.io/cleanup"
 """On a TieredJob until nothing of it is left."""
@@ -31,7 +30,7 @@ class JobRecord:
     """A TieredJob. Records are compared by `generation`, so status writes trigger no reconcile. `folder` is the address
     of the commit log. `tiers` maps its tiers to their CapacityTiers. `tier` is the tier of the live or last attempt.
     `capacity` is the CapacityTier that the job holds or waits for, and `standby_capacity` that of its standby attempt;
-    "" if none. `copies` are the objects to copy to other clusters."""
+    "" if none."""
 
     name: str
     namespace: str
@@ -44,7 +43,6 @@ class JobRecord:
     finalizers: tuple[str, ...] = ()
     folder: str = ""
     tiers: tuple[tuple[str, str], ...] = ()
-    copies: tuple[Reference, ...] = ()
     phase: str = field(default="", compare=False)
     tier: str = field(default="", compare=False)
     capacity: str = field(default="", compare=False)
@@ -70,7 +68,6 @@ class JobRecord:
             finalizers=tuple(metadata.get("finalizers") or ()),
             folder=_folder(thing),
             tiers=tiers,
-            copies=_copies(thing),
             phase=phase,
             tier=tier,
             capacity=held.get(tier, ""),
@@ -150,11 +147,6 @@ def _tiers(job: Object) -> Iterator[tuple[str, str]]:
     for tier in tiers if isinstance(tiers, list) else ():
         if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):
             yield intern(tier["name"]), intern(tier["capacityTier"])
-
-
-def _copies(job: Object) -> tuple[Reference, ...]:
-    entries = (job.get("spec") or {}).get("copies") or ()
-    return listed((entry["kind"], entry["name"]) for entry in entries)
 
 
 def _folder(job: Object) -> str:

@@ -220,7 +220,6 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.START_TIMEOUT: (Tone.BAD, _ends),
     Reason.CRASH_LOOP: (Tone.BAD, _job),
     Reason.CLUSTER_UNREACHABLE: (Tone.BAD, _ends),
-    Reason.LIMIT_REACHED: (Tone.CAUTION, _ends),
     Reason.INTERRUPTED: (Tone.CAUTION, _ends),
     Reason.APPLICATION_RETRY: (Tone.BAD, _ends),
     Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),

@@ -104,7 +104,7 @@ class Timeline:
     def _refused(self, error: OSError) -> EnvironmentFailure:
         what = error.strerror or str(error)
         return EnvironmentFailure(
-            f"{self._path}: cannot write the timeline: {what}; free space, then run with --resume"
+            f"{self._path}: cannot write the timeline: {what}; free space, then run with --continue"
         )
 
 

@@ -126,7 +126,7 @@ class LocalBackend:
         if self._log.gone:
             raise EnvironmentFailure(
                 f"{self._log.gone}, so attempt {action.attempt} would start at step 0: mount the file system or "
-                "restore the folder, then run with --resume"
+                "restore the folder, then run with --continue"
             )
         tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
 
@@ -359,7 +359,7 @@ class LocalBackend:
         if not attempt.head.up and (why := attempt.head.failed()):
             attempt.head.kill()
             if attempt.head_starts >= HEAD_STARTS:
-                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
+                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --continue")
             attempt.head_starts += 1
             attempt.head = self._new_head()
         return attempt.head

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StartMode(Enum):
-    """What the user asks for: `run`, `run --fresh` or `run --resume`."""
+    """What the user asks for: `run`, `run --fresh` or `run --continue`."""
 
     NEW = "fail if there is a previous run"
     FRESH = "remove the previous run and its checkpoints"
@@ -45,7 +45,7 @@ def start_from(
     removes the previous run, whatever its state, if it belongs to this job.
 
     `interval` is the commit interval in seconds, 0 if it is not a time. Raises InvalidSpec if the user must choose
-    between `--fresh` and `--resume`; EnvironmentFailure if the previous run had other versions or another address, if
+    between `--fresh` and `--continue`; EnvironmentFailure if the previous run had other versions or another address, if
     its commits are missing, or if another run writes to the log.
     """
     if mode is not StartMode.NEW:
@@ -61,7 +61,7 @@ def start_from(
             raise InvalidSpec(f"this job has a previous run: {_what(state)}", where=str(folder.path))
         if history.seq >= 0:
             step = history.newest.step if history.newest else 0
-            raise InvalidSpec(f"this job has checkpoints up to step {step}; {_CHOICE}", where=log.uri)
+            raise InvalidSpec(f"this job has checkpoints up to step {step}; {_choice('resumes')}", where=log.uri)
         return RunStart(JobState(), now)
     if state is None or run is None:
         return RunStart(JobState(), replace(now, uid=history.owner.uid or now.uid), resumed=history.seq >= 0)
@@ -141,10 +141,12 @@ def _what(state: JobState) -> str:
     if state.stage is Stage.SUCCEEDED:
         return "it has succeeded; --fresh removes it with its checkpoints and starts over"
     if state.stage in TERMINAL:
-        return f"it has failed ({state.reason}); {_CHOICE.replace('continues', 'retries', 1)}"
-    return f"it is unfinished ({state.phase}); {_CHOICE}"
+        return f"it has failed ({state.reason}); {_choice('retries')}"
+    return f"it is unfinished ({state.phase}); {_choice('resumes')}"
+
+
+def _choice(verb: str) -> str:
+    return f"--continue {verb} it from its newest commit, --fresh removes it and starts over"
 
 
 LEAST_SILENCE: Seconds = 60.0  # lower limit of the time after which a writer counts as gone
-
-_CHOICE = "--resume continues from its newest commit, --fresh removes it and starts over"

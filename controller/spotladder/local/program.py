@@ -182,7 +182,7 @@ class Program:
     def asked_to_stop(self) -> bool:
         """Whether the notice file asks the program to stop."""
         notice = _read(self.notice_file)
-        return notice is not None and notice.get("kind") != NoticeKind.TAKE_OVER
+        return notice is not None and notice.get("kind") not in (NoticeKind.TAKE_OVER, NoticeKind.COMMIT)
 
     @property
     def phase(self) -> str:

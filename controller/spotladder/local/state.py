@@ -166,7 +166,7 @@ class JobFolder:
             yield
         except OSError as error:
             where = error.filename or self.path
-            hint = "; free space, then run with --resume" if verb == "write" else "; name another with --state-dir"
+            hint = "; free space, then run with --continue" if verb == "write" else "; name another with --state-dir"
             raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}{hint}") from error
 
 

@@ -235,7 +235,7 @@ class WorkerGroup:
         elif why := node.failed():
             node.kill()
             if pod.starts >= STARTS:
-                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --resume")
+                raise EnvironmentFailure(f"{why}; free memory and CPU, then run with --continue")
             pod.stage = NodeStage.PROVISIONING
 
     def _gone(self, pod: _Pod, now: Instant, cause: Cause) -> None:

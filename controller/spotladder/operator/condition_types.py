@@ -41,7 +41,6 @@ class ConditionReason(StrEnum):
     NAMESPACE_MISSING = "NamespaceMissing"
     REFERENCES_MISSING = "ReferencesMissing"
     VERSION_CONFLICT = "VersionConflict"
-    COPY_REFUSED = "CopyRefused"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"
@@ -55,10 +54,10 @@ class ConditionReason(StrEnum):
     BLOCKED = "Blocked"
     STATE_UNREADABLE = "StateUnreadable"
     CLEANUP_BLOCKED = "CleanupBlocked"
-    LIMIT_REACHED = "LimitReached"
     PRICE_UNKNOWN = "PriceUnknown"
     NOTICE_TOO_SHORT = "NoticeTooShort"
     GUARDS_DELETED = "GuardsDeleted"
+    RECONCILE_ERROR = "ReconcileError"
     TOKEN_REFUSED = "TokenRefused"  # noqa: S105 – a reason
     SIDECAR_FAILED = "SidecarFailed"
 

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import structlog
@@ -30,7 +29,6 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
@@ -44,7 +42,6 @@ from spotladder.operator.settings import Settings
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
 from spotladder.operator.storage.credentials import SecretReader
-from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
@@ -115,10 +112,7 @@ class LeaderRuntime:
             changed=self._cluster_changed,
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
-        self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
-        self._egress = Egress()
-        opened = open_log or partial(BucketLog, egress=self._egress)
-        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
+        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or BucketLog)
         self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
@@ -144,7 +138,6 @@ class LeaderRuntime:
                 self.clusters,
                 remover=remover,
                 preflight=self._preflight,
-                copies=self._copies,
                 environment=settings.environment,
             ),
             remover=remover,
@@ -158,7 +151,6 @@ class LeaderRuntime:
             observer=observer,
             clock=clock,
             attribution_window=settings.settle,
-            wake=self.queue.add,
         )
 
     @property
@@ -197,8 +189,8 @@ class LeaderRuntime:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
-        works = (self._events.run, self._tier_status.run, self.clusters.run, self._copies.run, self._silence.run)
-        async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
+        works = (self._events.run, self._tier_status.run, self.clusters.run, self._silence.run)
+        async with self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:
@@ -276,7 +268,7 @@ class LeaderRuntime:
             try:
                 return await self.reconcile(key)
             finally:
-                self._touch(key)
+                self._usage.touch(key)
 
     def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
@@ -327,20 +319,15 @@ class LeaderRuntime:
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
-            self._touch(record.key)
+            self._usage.touch(record.key)
             self.queue.add_changed(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
 
     def _object_changed(self, key: JobKey) -> None:
-        self._touch(key)
-        self.queue.add_changed(key)
-
-    def _touch(self, key: JobKey) -> None:
-        """The job, its state or its objects may have changed."""
-        self.reconcile.touch(key)
         self._usage.touch(key)
+        self.queue.add_changed(key)
 
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():

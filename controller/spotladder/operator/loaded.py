@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
@@ -18,11 +18,10 @@ from spotladder.workloads.workload import WorkloadKind
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A job's tiers, resolved, with the reason for each unresolved tier, and for each tier without room for the job."""
+    """A job's tiers, resolved, with the reason for each unresolved tier."""
 
     resolved: Mapping[str, ResolvedTier]
     missing: Mapping[str, Diagnosis]
-    full: Mapping[str, str] = field(default_factory=dict)
 
     def cluster_of(self, tier: str) -> str | None:
         """The cluster of the tier, if known."""

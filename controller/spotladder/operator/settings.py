@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from spotladder.api.address import Endpoint, StoreAddress
@@ -29,7 +29,7 @@ _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class AccessRule(BaseModel):
-    """The addresses that namespaces may use for their checkpoints."""
+    """The addresses and endpoints that namespaces may use for their checkpoints."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,7 +37,9 @@ class AccessRule(BaseModel):
         min_length=1, description='Namespaces to which the rule applies; "*" means all.'
     )
     uris: tuple[str, ...] = Field(
-        default=(), description="Addresses at or below which checkpoints are allowed: s3://bucket/folder."
+        default=(),
+        description="Addresses at or below which checkpoints are allowed: s3://bucket/folder. Empty: any, with the "
+        "credentials of a Secret.",
     )
     endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may use: https://host:port.")
 
@@ -58,6 +60,12 @@ class AccessRule(BaseModel):
     @classmethod
     def _places(cls, endpoints: tuple[str, ...]) -> tuple[str, ...]:
         return _each(endpoints, partial(Endpoint.parse, pattern=True))
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.uris and not self.endpoints:
+            raise ValueError("needs uris or endpoints")
+        return self
 
     @property
     def parsed(self) -> NamespaceAccess:
@@ -109,7 +117,8 @@ class Settings(BaseModel):
     checkpoint_access: tuple[AccessRule, ...] = Field(
         default=(),
         description="Addresses that the controller may read with its own identity for a namespace; the namespace may "
-        "use no others. A namespace without a rule may use any bucket with its own Secret.",
+        "use no others. A namespace without listed addresses may use any bucket with its own Secret. Endpoints that "
+        "are not a cloud's own must be listed.",
     )
     environment: dict[str, str] = Field(
         default_factory=dict, description="Environment variables of every program, such as AWS_ENDPOINT_URL."

@@ -53,14 +53,13 @@ def poisson_range(count: int) -> tuple[float, float]:
 
 
 def assumed(assumptions: Assumptions, question: Question) -> list[str]:
-    """The assumptions of the forecast, one sentence each."""
+    """What is assumed of the program and of the tiers, one sentence each."""
     restart = format_duration(assumptions.restart)
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
     sentences += _capacity([facts for facts in question.tiers if facts.spot])
     sentences += [_closed(facts) for facts in question.tiers if facts.closed]
-    sentences.append(_chosen_by(question.policy))
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
@@ -132,7 +131,7 @@ def _priced_commits(question: Question) -> bool:
     )
 
 
-def _chosen_by(policy: str) -> str:
+def chosen_by(policy: str) -> str:
     """Which policy the runs and the closed formulas describe."""
     runs = f"the policy {policy} chooses the tiers"
     return runs if policy == "ordered" else f"{runs} of the simulated runs; the closed formulas describe ordered"

@@ -10,12 +10,10 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
-
-from spotladder.sim.child_processes import held_interrupts
 
 LEAST_ITEMS = 12
 """Minimum number of items of a process, if each is one run."""
@@ -65,6 +63,17 @@ def spread(
     for part, data in written:
         found.update(zip(part, _results(run, part, data), strict=True))
     return [found[item] for item in items]
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Inside the block, SIGINT waits until its end. Processes that are started there never receive it: a terminal sends
+    it to all processes of a command, and only this one handles it, and then ends the others."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def processors() -> int:

@@ -23,7 +23,7 @@ from spotladder.planner.known_prices import known_prices
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
 from spotladder.planner.tier_capacity import drawn
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
@@ -93,8 +93,9 @@ class TierForecast:
 class Forecast:
     """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
-    `success_range` is its 95 % confidence interval. `waiting` is the mean cost in USD of nodes of gangs that were not
-    complete, and `extra` that of heads, storage, requests and egress, both parts of `cost`."""
+    `success_range` is its 95 % confidence interval. `overhead` is the mean time from ready workers to the first step
+    in hours, `waiting` the mean cost in USD of nodes of gangs that were not complete, and `extra` that of heads,
+    storage, requests and egress, both parts of `cost`."""
 
     runs: int
     success: float
@@ -103,6 +104,7 @@ class Forecast:
     hours: Distribution | None
     losses: Distribution
     recomputed: Distribution
+    overhead: float
     waiting: float
     extra: ExtraCosts
     tiers: tuple[TierForecast, ...]
@@ -185,14 +187,12 @@ def _quiet_tiers(question: Question) -> tuple[str, ...]:
     return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
 
 
-def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZoneSource:
+def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZonePlan:
     """The capacity of the tier in the run with this seed."""
     ready_after = assumptions.ready_after if facts.ready_after is None else facts.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
-    plan = ZonePlan(
-        facts.tier.name, None, facts.tier.price, ready_after, 0.0, notice, region="here", closed=facts.closed
-    )
-    return ZoneSource(plan, (drawn(facts, workers, horizon, seed),))
+    trace = drawn(facts, workers, horizon, seed)
+    return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.closed)
 
 
 def with_max_failures(question: Question, limit: int) -> Question:
@@ -220,13 +220,14 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
     for index, facts in enumerate(question.tiers):
         if facts.spot and facts.evictions is None:
             raise InvalidSpec(
-                "its eviction rate is unknown: set --evictions-per-node-hour", path=f"spec.tiers[{index}]"
+                "its eviction rate is unknown: set --evictions-per-node-hour, or name a --trace of the tier",
+                path=f"spec.tiers[{index}]",
             )
         losses = (facts.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
         if facts.spot and losses > MOST_LOSSES:
             raise InvalidSpec(
                 f"{losses:.0f} losses would be simulated (expected at most {MOST_LOSSES}): check that the eviction "
-                "rate is per hour, or specify --runs 0",
+                "rate is per hour",
                 path=f"spec.tiers[{index}]",
             )
 
@@ -251,6 +252,7 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
         losses=Distribution.of([one.evictions for one in found]),
         recomputed=Distribution.of([one.recomputed / HOUR for one in found]),
+        overhead=fmean(one.overhead for one in found) / HOUR,
         waiting=fmean(one.waiting for one in found),
         extra=ExtraCosts(*(fmean(getattr(one.extra, name) for one in found) for name in EXTRA_COSTS)),
         tiers=tuple(tiers),

@@ -29,11 +29,11 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Price, Seconds
+from spotladder.core.outcomes import observed_between
 from spotladder.errors import InvalidSpec
-from spotladder.sim import synthetic
+from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import SyntheticMarket
-from spotladder.sim.trace import UNLIMITED, Floats, Trace
-from spotladder.sim.zone_prices import prices_in_traces
+from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace
 
 if TYPE_CHECKING:
     from spotladder.planner.plan import TierFacts
@@ -75,10 +75,9 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
     flags = [trace.available(workers) for trace in traces]
     losses = sum(int((one[:-1] & ~one[1:]).sum()) for one in flags)
     hours = sum(trace.share(workers) * trace.end for trace in traces) / HOUR
-    tier, found = facts.tier, prices_in_traces(traces)
-    if found.spot is not None:
-        price = Price.listed(found.spot, found.on_demand or tier.price.on_demand or None)
-        tier = replace(tier, price=price, prices=())
+    tier, usd = facts.tier, mean_price(traces)
+    if usd is not None:
+        tier = replace(tier, price=Price.listed(usd, tier.price.on_demand or None), prices=())
     return replace(
         facts,
         tier=tier,
@@ -88,6 +87,17 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
         traces=traces,
         closed=(),
     )
+
+
+def mean_price(traces: Sequence[Trace]) -> float | None:
+    """The mean price over time in these traces, in USD per node-hour; None if one of them has no prices."""
+    paid = duration = 0.0
+    for trace in traces:
+        if trace.prices is None:
+            return None
+        paid += float(np.diff(trace.times, append=trace.end) @ trace.prices)
+        duration += trace.end
+    return paid / duration if duration else None
 
 
 def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
@@ -117,17 +127,24 @@ def losses_by_age(facts: TierFacts, workers: int) -> LossesByAge:
     """How the loss rate of the tier depends on the age of its capacity: by its traces, else by the lifetimes that jobs
     have observed on it, else by public spot traces."""
     counts, name = facts.tier.fleet.capacity, facts.tier.name
-    ages: tuple[int, ...] = (0, *synthetic.AGES)
+    source = "public spot traces"
     if facts.traces:
-        chances, source = synthetic.fit(facts.traces, workers).lost, f"the traces of {name}"
+        counts, source = _counted(facts.traces, workers), f"the traces of {name}"
     elif ended := sum(counts.ended):
-        ages, chances = tuple(age - 1 for age in AGES), hazards(counts, usual_hazards("lost"))
         source = f"the lifetimes that jobs have observed on {name} ({ended})"
-    else:
-        chances, source = SyntheticMarket().lost, "public spot traces"
-    rates = [-math.log1p(-chance) for chance in chances]
+    ages = tuple(age - 1 for age in AGES)
+    rates = [-math.log1p(-chance) for chance in hazards(counts, usual_hazards("lost"))]
     mean = _mean(ages, rates)
     return LossesByAge(tuple(age / mean for age in ages), tuple(rate * mean for rate in rates), source)
+
+
+def _counted(traces: Sequence[Trace], workers: int) -> AgeCounts:
+    """The spells with capacity for all workers in these traces."""
+    found = [observed_between((), tuple(spells(trace, workers))).capacity for trace in traces]
+    return AgeCounts(
+        tuple(map(sum, zip(*(one.survived for one in found), strict=True))),
+        tuple(map(sum, zip(*(one.ended for one in found), strict=True))),
+    )
 
 
 def _mean(ages: Sequence[float], rates: Sequence[float]) -> float:
@@ -150,7 +167,7 @@ def lengths(chances: tuple[float, ...]) -> Floats:
     return found
 
 
-def spells(facts: TierFacts) -> Floats:
+def lifetimes(facts: TierFacts) -> Floats:
     """The lengths of spells of capacity with mean 1, at equal steps of probability."""
     found = lengths(hazards(facts.tier.fleet.capacity, usual_hazards("lost")))
     shape: Floats = found / found.mean()
@@ -180,7 +197,7 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
     failed = facts.tier.provision_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
     first = failed[0] if facts.unavailable or waits[0] != REPLACED else 0.0
-    lasting = dice.choice(spells(facts), losses) / rate if rate else np.full(losses, math.inf)
+    lasting = dice.choice(lifetimes(facts), losses) / rate if rate else np.full(losses, math.inf)
     ends = first + np.cumsum(lasting + np.concatenate(([0.0], waits[1:-1])))
     ends = ends[ends < horizon]
     times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
@@ -196,13 +213,18 @@ def _recorded(facts: TierFacts, trace: Trace, horizon: Seconds, seed: int) -> Tr
     Seed 0 begins at the start of the trace."""
     # Seeded on purpose: these numbers simulate a market and are no secret.
     start = Random(seed).uniform(0.0, trace.end) if seed else 0.0  # noqa: S311
-    rounds = range(math.ceil((start + horizon) / trace.end))
-    times = np.concatenate([trace.times + lap * trace.end - start for lap in rounds])
-    nodes = np.tile(trace.nodes, len(rounds))
-    prices = None if trace.prices is None else np.tile(trace.prices, len(rounds))
+    parts = [_part(trace, start - lap * trace.end, horizon) for lap in range(math.ceil((start + horizon) / trace.end))]
+    times, nodes = (np.concatenate(one) for one in list(zip(*parts, strict=True))[:2])
+    prices = None if trace.prices is None else np.concatenate([part[2] for part in parts if part[2] is not None])
     if facts.room is not None:
         nodes = np.minimum(nodes, facts.room)
-    first = int(np.searchsorted(times, 0.0, side="right")) - 1
-    part = slice(first, max(first + 1, int(np.searchsorted(times, horizon))))
-    times = np.maximum(times[part], 0.0)
-    return Trace(trace.zone, times, nodes[part], end=horizon, prices=None if prices is None else prices[part])
+    return Trace(trace.zone, times, nodes, end=horizon, prices=prices)
+
+
+def _part(trace: Trace, start: Seconds, horizon: Seconds) -> tuple[Floats, Counts, Floats | None]:
+    """The times, nodes and prices of the trace from `start` on, which may be before its first sample, for `horizon`
+    seconds. The times are after `start`."""
+    first = max(0, int(np.searchsorted(trace.times, start, side="right")) - 1)
+    part = slice(first, max(first + 1, int(np.searchsorted(trace.times, start + horizon))))
+    prices = None if trace.prices is None else trace.prices[part]
+    return np.maximum(trace.times[part] - start, 0.0), trace.nodes[part], prices

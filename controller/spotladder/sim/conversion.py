@@ -7,19 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
+from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, not_written
 from spotladder.sim.readers.any_format import Reading
-from spotladder.sim.synthetic import tick_of
+
+SAMPLE: Seconds = 600.0
+"""The interval at which a trace of events is sampled."""
 
 
 def write(file: Path, zones: Mapping[str, Sequence[Reading]]) -> None:
     """Write the only trace as `time,nodes` or `time,available`, with `,price` if it has prices, one line per tick; a
-    trace of events is sampled, as for a fit. Raises InvalidSpec for several traces, EnvironmentFailure if the file
-    cannot be written."""
+    trace of events is sampled every SAMPLE seconds. Raises InvalidSpec for several traces, EnvironmentFailure if the
+    file cannot be written."""
     readings = [reading for found in zones.values() for reading in found]
     if len(readings) != 1:
         raise InvalidSpec(f"expected one trace, got {len(readings)}: name one file", path="--convert")
-    trace, gap = readings[0].trace, tick_of([readings[0].trace])
+    trace, gap = readings[0].trace, readings[0].trace.gap or SAMPLE
     moments = np.arange(0.0, trace.end, gap)
     values = trace.at(moments) if trace.counted else trace.ticks(gap).astype(np.int64)
     prices = trace.price_ticks(gap)

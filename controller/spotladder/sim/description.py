@@ -10,9 +10,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Seconds
 from spotladder.sim.readers.any_format import Reading
-from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.spells import durations, surviving
-from spotladder.sim.synthetic import like
 from spotladder.sim.trace import Trace, share_of
 
 AGES: tuple[Seconds, ...] = (600, HOUR, 4 * HOUR, 12 * HOUR, 24 * HOUR)
@@ -44,13 +42,12 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The traces of one zone. `formats` and `ones` are the formats and what a 1 means in them. `gap` is the length of a
-    tick in seconds, None for events, `silence` the longest time between two samples of these. `nodes` are the fewest
-    and the most nodes; None without counts. `share` is the share of the time with capacity for all workers."""
+    """The traces of one zone. `gap` is the length of a tick in seconds, None for events, `silence` the longest time
+    between two samples of these. `nodes` are the fewest and the most nodes; None without counts. `share` is the share
+    of the time with capacity for all workers."""
 
     zone: str
     formats: tuple[str, ...]
-    ones: tuple[Polarity, ...]
     files: int
     samples: int
     duration: Seconds
@@ -58,7 +55,6 @@ class Description:
     silence: Seconds | None
     nodes: tuple[int, int] | None
     prices: Prices | None
-    on_demand_price: float | None
     share: float
     available: Spells
     unavailable: Spells
@@ -71,7 +67,6 @@ def describe(zone: str, readings: Sequence[Reading], workers: int) -> Descriptio
     return Description(
         zone=zone,
         formats=tuple(dict.fromkeys(reading.format for reading in readings)),
-        ones=tuple(dict.fromkeys(reading.one for reading in readings if reading.one is not None)),
         files=len(readings),
         samples=sum(len(trace.times) for trace in traces),
         duration=sum(trace.end for trace in traces),
@@ -79,16 +74,10 @@ def describe(zone: str, readings: Sequence[Reading], workers: int) -> Descriptio
         silence=max((_silence(trace) for trace in traces if trace.gap is None), default=None),
         nodes=_nodes(traces),
         prices=_prices(traces),
-        on_demand_price=next((trace.on_demand_price for trace in traces if trace.on_demand_price is not None), None),
         share=share_of(traces, workers),
         available=_spells(traces, workers, available=True),
         unavailable=_spells(traces, workers, available=False),
     )
-
-
-def generated(zone: str, readings: Sequence[Reading], workers: int) -> Reading:
-    """A synthetic trace that is fitted to these. Raises InvalidSpec for traces whose ticks differ in length."""
-    return Reading(like(zone, [reading.trace for reading in readings], workers), "synthetic")
 
 
 def _spells(traces: Sequence[Trace], workers: int, *, available: bool) -> Spells:

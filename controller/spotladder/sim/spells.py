@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from spotladder.core.model import Seconds
-from spotladder.sim.trace import Flags, Floats, Trace
+from spotladder.core.model import Seconds, Spell
+from spotladder.sim.trace import Floats, Trace
 
 
-def spells(flags: Flags, available: bool) -> list[tuple[int, bool]]:
-    """Length in ticks of each spell of that kind, and whether it ended within the trace."""
-    return [(end - begin, end < len(flags)) for begin, end in _bounds(flags, available)]
+def spells(trace: Trace, workers: int) -> list[Spell]:
+    """The spells of the trace, alternating, at times of the trace: with capacity for all of `workers` nodes, or without
+    it. The last one has not ended."""
+    flags, times = trace.available(workers), [*trace.times.tolist(), trace.end]
+    changes = (np.flatnonzero(np.diff(flags)) + 1).tolist()
+    return [Spell(bool(flags[begin]), times[begin], times[end]) for begin, end in pairwise([0, *changes, len(flags)])]
 
 
 def durations(trace: Trace, workers: int, available: bool) -> list[tuple[Seconds, bool]]:
     """Length in seconds of each spell with capacity for all of `workers` nodes, or without it, and whether it ended
     within the trace."""
-    flags, times = trace.available(workers), [*trace.times.tolist(), trace.end]
-    return [(times[end] - times[begin], end < len(flags)) for begin, end in _bounds(flags, available)]
-
-
-def survival(flags: Sequence[Flags], available: bool, ages: int) -> Floats:
-    """Shape (ages,): the share of spells that last longer than each age in ticks, as `surviving`."""
-    return surviving([spell for one in flags for spell in spells(one, available)], range(ages))
+    found = spells(trace, workers)
+    last = len(found) - 1
+    return [(one.until - one.since, index < last) for index, one in enumerate(found) if one.available is available]
 
 
 def surviving(found: Sequence[tuple[float, bool]], ages: Sequence[float]) -> Floats:
@@ -38,11 +37,3 @@ def surviving(found: Sequence[tuple[float, bool]], ages: Sequence[float]) -> Flo
     alive = np.concatenate(([1.0], np.cumprod(1.0 - counts / at_risk)))
     curve: Floats = alive[np.searchsorted(ends, np.asarray(ages, dtype=np.float64), side="right")]
     return curve
-
-
-def _bounds(flags: Flags, available: bool) -> Iterator[tuple[int, int]]:
-    """The first sample of each spell of that kind, and the one after its last."""
-    changes = np.flatnonzero(np.diff(flags)) + 1
-    for begin, end in pairwise([0, *changes.tolist(), len(flags)]):
-        if bool(flags[begin]) is available:
-            yield begin, end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ class Trace:
     `times` has shape (n,): seconds since the start of the trace, 0 first, strictly ascending. From `times[i]` on,
     until `times[i + 1]` or `end`, the zone has `nodes[i]` nodes at `prices[i]` USD per node-hour. `prices` is None when
     the trace has no prices. `gap` is the length of a tick in seconds, None for a trace of events.
-    `on_demand_price` is in USD per node-hour. `origin` is the epoch second of `times[0]`, if the file contains it.
-    `source` is the file that the trace was read from.
+    `origin` is the epoch second of `times[0]`, if the file contains it. `source` is the file that the trace was read
+    from.
     """
 
     zone: str
@@ -45,7 +45,6 @@ class Trace:
     end: Seconds
     gap: Seconds | None = None
     prices: Floats | None = None
-    on_demand_price: float | None = None
     origin: Instant | None = None
     source: str = ""
 
@@ -81,14 +80,6 @@ class Trace:
     def counted(self) -> bool:
         """Whether the trace has numbers of nodes, and not only whether there is capacity."""
         return not np.isin(self.nodes, (0, UNLIMITED)).all()
-
-    def inverted(self) -> Trace:
-        """The same trace with available and preempted swapped. Raises InvalidSpec for counts of nodes."""
-        if self.counted:
-            raise InvalidSpec(
-                "is a count of nodes and has no polarity: remove --polarity", where=self.source or self.zone
-            )
-        return replace(self, nodes=np.where(self.nodes == 0, UNLIMITED, 0).astype(np.int64))
 
 
 def share_of(traces: Sequence[Trace], workers: int = 1) -> float:

@@ -17,7 +17,7 @@ def _age(seconds: Seconds) -> str:
     return f"{seconds / 60:g} min" if seconds < HOUR else f"{seconds / HOUR:g} h"
 
 
-COLUMNS = ("Zone", "Format", "A 1 means", "Files", "Samples", "Duration", "Tick", "Nodes", "Price")
+COLUMNS = ("Zone", "Format", "Files", "Samples", "Duration", "Tick", "Nodes", "Price")
 
 SPELL_COLUMNS = ("Zone", "Share", "Spells", "Mean", "Median", "Longest", *(f">{_age(age)}" for age in AGES))
 """`Mean` is the time of all spells divided by the number of their ends; `>1 h` the share that lasts longer."""
@@ -29,7 +29,6 @@ def rows(found: Sequence[Description]) -> list[tuple[str, ...]]:
         (
             one.zone,
             " and ".join(one.formats),
-            " and ".join(one.ones) or NONE,
             count(one.files),
             count(one.samples),
             span(one.duration),
@@ -78,21 +77,6 @@ def notes(found: Sequence[Description]) -> list[str]:
     return sentences
 
 
-def fit_note(recorded: Description, fitted: Description) -> str:
-    """How far the figures of a fitted process can be trusted. The mean length of spells is known up to about one part
-    in the square root of the number that end."""
-    known = [
-        f"{count(spells.ended)} ends of spells {kind} capacity ({_error(spells.ended)})"
-        for kind, spells in (("with", recorded.available), ("without", recorded.unavailable))
-    ]
-    shares = f"{percent(recorded.share, 1)} of the time in the record, {percent(fitted.share, 1)} in the fitted process"
-    return f"{recorded.zone}: fitted to {' and '.join(known)}; capacity for {shares}"
-
-
-def _error(ended: int) -> str:
-    return f"standard error of their mean: {percent(ended**-0.5)} or more" if ended else "their mean is unknown"
-
-
 def _price(prices: Prices | None) -> str:
     if prices is None:
         return NONE
@@ -106,7 +90,6 @@ def plain(one: Description) -> dict[str, Any]:
     return {
         "zone": one.zone,
         "formats": list(one.formats),
-        "oneMeans": [str(polarity) for polarity in one.ones],
         "files": one.files,
         "samples": one.samples,
         "durationSeconds": round(one.duration, 3),
@@ -120,7 +103,6 @@ def plain(one: Description) -> dict[str, Any]:
             "mean": round(one.prices.mean, 6),
             "highest": round(one.prices.highest, 6),
         },
-        "onDemandPriceUsd": one.on_demand_price,
         "availableShare": round(one.share, 6),
         "available": _plain(one.available),
         "unavailable": _plain(one.unavailable),

@@ -70,7 +70,7 @@ class Guarded:
 
 
 def digest_of(guard: Object) -> str:
-    """The digest with which a guard was made; "" for one of an earlier version."""
+    """The digest with which a guard was made; "" if it has none."""
     return (guard["metadata"].get("annotations") or {}).get(names.DIGEST) or ""
 
 

@@ -26,10 +26,6 @@ DIGEST = "spotladder.io/digest"
 """Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
 the job is corrected. On a guard: a digest of what it was made of, so that it is applied again only after a change."""
 
-GUARDS = "spotladder.io/guards"
-"""Annotation on an attempt's object: `job` if all attempts of the job share the disruption budget and the
-NetworkPolicy. Attempts in member clusters, and those of earlier versions, have their own."""
-
 TOKEN_REFUSED = "spotladder.io/token-refused"  # noqa: S105 – the name of an annotation
 """Annotation on an attempt's object: why it runs without the token that it should require."""
 
@@ -38,12 +34,6 @@ NOTICE = "spotladder.io/notice"
 
 HEAD_TRAINS = "spotladder.io/head-trains"
 """Annotation on an attempt's RayJob: no worker group is on the tier, so its head is the attempt's only worker."""
-
-COPY = "spotladder.io/copy"
-"""On copies of Secrets and similar objects in other clusters."""
-
-COPY_OF = "spotladder.io/copy-of"
-"""Annotation on copies: uid and version of the original."""
 
 _DIGEST = 8
 

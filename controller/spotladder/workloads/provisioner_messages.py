@@ -362,13 +362,6 @@ def _of_scheduler(sentence: str) -> Row | None:
 
 
 def markdown() -> str:
-    """The table in Markdown, for docs/attempts.md."""
-    lines = ["| said by | sentence | meaning |\n", "| --- | --- | --- |\n"]
-    lines += [
-        f"| {speaker} | {', '.join(f'`{text.strip()}`' for text in sentences)} | {means} |\n"
-        for speaker in Speaker
-        for means in Meaning
-        if (sentences := says(speaker, means))
-    ]
+    """The effects of the meanings in Markdown, for docs/attempts.md."""
     effects = [f"| {means} | {effect} |\n" for means, effect in EFFECTS.items()]
-    return "".join([*lines, "\n| meaning | effect |\n| --- | --- |\n", *effects])
+    return "".join(["| meaning | effect |\n| --- | --- |\n", *effects])

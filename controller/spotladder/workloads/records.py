@@ -257,12 +257,10 @@ class WorkloadRecord(Made):
     `digest` covers all input of the attempt's rendering. `queue` is the queue in its label ("" without one),
     `suspended` is `spec.suspend`, which Kueue sets and the controller never does. `restarts` is how often the
     workload's operator has restarted all pods in place. `token_refused` is why the attempt runs without the token that
-    it should require, "" if it does not. `shares_guards`: all attempts of the job have the same disruption budget and
-    NetworkPolicy.
+    it should require, "" if it does not.
     """
 
     digest: str = ""
-    shares_guards: bool = False
     queue: str = ""
     suspended: bool = False
     restarts: int = 0
@@ -358,7 +356,6 @@ def launched_fields(attempt: Object) -> dict[str, Any]:
     annotations = attempt["metadata"].get("annotations") or {}
     return {
         "digest": annotations.get(names.DIGEST, ""),
-        "shares_guards": names.GUARDS in annotations,
         "token_refused": annotations.get(names.TOKEN_REFUSED, ""),
         "queue": labels_of(attempt).get(QUEUE, ""),
     }

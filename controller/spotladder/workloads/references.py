@@ -22,9 +22,6 @@ from spotladder.resources import (
 )
 from spotladder.workloads.kueue import LOCAL_QUEUES
 
-COPIED = (SECRETS, CONFIG_MAPS, SERVICE_ACCOUNTS)
-"""The kinds that `spec.copies` may list."""
-
 _NAMED = (
     ("serviceAccountName", SERVICE_ACCOUNTS),
     ("priorityClassName", PRIORITY_CLASSES),
@@ -46,12 +43,6 @@ class Reference:
     def __str__(self) -> str:
         unknown = "" if self.installed else f" (the cluster has no {self.kind.plural} of {self.kind.api_version})"
         return f"{self.kind.kind} {self.name}{unknown}"
-
-
-def listed(copies: Iterable[tuple[str, str]]) -> tuple[Reference, ...]:
-    """Kinds and names as references, without kinds that are not copied."""
-    kinds = {kind.kind: kind for kind in COPIED}
-    return tuple(Reference(kinds[kind], name) for kind, name in copies if kind in kinds)
 
 
 def references(objects: Iterable[Mapping[str, Any]], queue: str = "") -> tuple[Reference, ...]:

@@ -54,8 +54,6 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and bucket.region != cluster.region:
         spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[cluster.cloud])
-    if pool.limits.nodes is not None:
-        spec["limits"] = {"nodes": pool.limits.nodes}
     return {
         "apiVersion": "spotladder.io/v1alpha1",
         "kind": "CapacityTier",

@@ -90,7 +90,7 @@ class TickWorld:
             AttemptSeen(one.number, self._pods(one), one.exit, total=self.job.work) for one in self._attempts.values()
         )
         revision = self.tick * 1000 + self.changes
-        return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable), offered=offered)
+        return Observation(revision, attempts, progress, unavailable, offered=offered)
 
     def _pods(self, attempt: _SimulatedAttempt) -> tuple[PodSeen, ...]:
         phase = PodPhase.RUNNING if attempt.running else PodPhase.PENDING

@@ -1,4 +1,4 @@
-"""`status`, `logs` and `report` of a run on this machine."""
+"""`get`, `logs` and `report` of a run on this machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,6 @@ from spotladder.core.model import (
     Move,
     Price,
     Progress,
-    Shadow,
-    ShadowTier,
     Stage,
     Tier,
     TierRecord,
@@ -80,86 +79,87 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """The runs of a user who has no cluster."""
     monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
     return Runs(tmp_path / "state")
 
 
-def test_status_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def fields(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The run as `get` prints it for programs."""
+    return dict(json.loads(call(capsys, "get", "digits", "-o", "json").out))
+
+
+def test_get_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     JobFolder(runs.root, "team-a", "other").path.mkdir(parents=True)
     JobFolder(runs.root, "team-a", "other").save_run(RunIdentity(BEGAN, "3.11", "2.58.1", "file:///y"))
-    listed = call(capsys, "status")
+    listed = call(capsys, "get")
     assert listed.code == 0
     rows = [line.split() for line in listed.out.splitlines()[1:]]
     assert [row[:3] for row in rows] == [["default", "digits", "Succeeded"], ["team-a", "other", "Interrupted"]]
     assert rows[0][3:9] == ["spot-a", "2", "1", "60/60", "$0.4000", "60"]
-    one = call(capsys, "status", "digits")
-    assert "runner   none" in one.out
-    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["progress"] == {"step": 60, "total": 60}
-    assert len(json.loads(call(capsys, "status", "-o", "json").out)) == 2
-    assert call(capsys, "status", "-n", "nobody").err.startswith("No runs found on this machine")
+    assert "runner   none" in call(capsys, "get", "digits").out
+    found = fields(capsys)
+    assert (found["kind"], found["status"]["progress"]) == ("TieredJob", {"step": 60, "total": 60, "text": "60/60"})
+    assert len(json.loads(call(capsys, "get", "-o", "json").out)["items"]) == 2
+    assert call(capsys, "get", "-n", "nobody").err.startswith("No runs found on this machine")
 
 
-def test_status_shows_the_process_of_a_live_run(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_lists_the_runs_even_if_the_cluster_does_not_answer(
+    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    answer = call(capsys, "get")
+    assert (answer.code, answer.out.splitlines()[1].split()[:2]) == (0, ["default", "digits"])
+    assert answer.err.startswith(f"warning: the jobs of the cluster are missing: {tmp_path / 'none'}: ")
+    assert call(capsys, "get", "--state-dir", runs.root).err == ""
+    assert call(capsys, "get", "-n", "nobody").code == 5, "there is nothing to show"
+
+
+def test_get_names_the_place_of_each_job_if_there_are_several(
+    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "elsewhere")
+    job = {"apiVersion": "v1", "kind": "TieredJob", "metadata": {"name": "llm", "namespace": "team-a"}}
+    monkeypatch.setattr("spotladder.cli.get.on_cluster", lambda _target, _work: ("team-a", [("prod", job)]))
+    rows = [line.split() for line in call(capsys, "get").out.splitlines()]
+    assert [row[:2] for row in rows] == [["CLUSTER", "NAMESPACE"], ["this", "machine"], ["prod", "team-a"]]
+    assert call(capsys, "get", "--context", "prod").out.split()[:2] == ["NAME", "PHASE"]
+
+
+def test_get_shows_the_process_of_a_live_run(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.folder.save(JobState(stage=Stage.RUNNING, tier="spot-a", last_number=1))
-    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["phase"] == "Interrupted"
+    assert fields(capsys)["status"]["phase"] == "Interrupted"
     with runs.folder.owned():
-        said = json.loads(call(capsys, "status", "digits", "-o", "json").out)
-    assert (said["phase"], said["process"]) == ("Running", os.getpid())
+        said = fields(capsys)
+    assert (said["status"]["phase"], said["run"]["process"]) == ("Running", os.getpid())
 
 
-def test_status_shows_what_a_live_run_waits_for(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_shows_what_a_live_run_waits_for(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     now = time.time()
     runs.folder.save(JobState(stage=Stage.STARTING, tier="spot-a", last_number=1))
     with Timeline(runs.folder.timeline) as lines:
         lines.append(Began(now - 9, "digits", "default", SPEC, resumed=True))
         lines.append(Waited(now - 7, "the pool has 0 nodes", now - 9, "provisionTimeout", now + 111, "the job leaves"))
-    assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out), "no runner is active"
+    assert "waiting" not in fields(capsys)["status"], "no runner is active"
     with runs.folder.owned():
-        waiting = json.loads(call(capsys, "status", "digits", "-o", "json").out)["waiting"]
+        waiting = fields(capsys)["status"]["waiting"]
         assert (waiting["message"], waiting["timer"]) == ("the pool has 0 nodes", "provisionTimeout")
         assert {waiting["since"][-1], waiting["until"][-1]} == {"Z"}
-        shown = next(line for line in call(capsys, "status", "digits").out.splitlines() if line.startswith("waits"))
+        shown = next(line for line in call(capsys, "get", "digits").out.splitlines() if line.startswith("waits"))
         assert shown.startswith("waits    the pool has 0 nodes (for ")
         assert "; provisionTimeout in 1m" in shown
         with Timeline(runs.folder.timeline) as lines:
             lines.append(Waited(now))
-        assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out)
-        assert "waits" not in call(capsys, "status", "digits").out
+        assert "waiting" not in fields(capsys)["status"]
+        assert "waits" not in call(capsys, "get", "digits").out
 
 
-def test_status_shows_what_the_shadow_policy_would_have_done(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "shadow" not in call(capsys, "status", "digits").out
-    runs.folder.save(replace(SUCCEEDED, shadow=Shadow("adaptive")))
-    assert "shadow" not in call(capsys, "status", "digits").out, "it was not asked yet"
-    tier = ShadowTier("spot-b", 600.0, 480.0, 120.0, 3.0, 1.0)
-    runs.folder.save(
-        replace(SUCCEEDED, shadow=Shadow("adaptive", agreed=1800.0, tiers=(tier,), moves=1, moves_usd=0.5))
-    )
-    sentence = (
-        "adaptive agreed 75 % of the time, and would have used spot-b for 10m: estimated 1.50 USD less, with 1 move; "
-        "assumes that spot-b had capacity; no estimate for 2m on spot-b"
-    )
-    assert f"shadow   {sentence}" in call(capsys, "status", "digits").out
-    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["shadow"] == {
-        "policy": "adaptive",
-        "summary": sentence,
-        "agreedSeconds": 1800.0,
-        "tiers": [
-            {
-                "name": "spot-b", "seconds": 600.0, "assumedSeconds": 480.0, "uncountedSeconds": 120.0,
-                "actualUSD": 3.0, "estimatedUSD": 1.0,
-            }
-        ],
-        "moves": 1,
-        "movesUSD": 0.5,
-        "savedUSD": 1.5,
-    }  # fmt: skip
-
-
-def test_status_names_the_attempts_that_are_being_removed(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "removed" not in call(capsys, "status", "digits").out
+def test_get_names_the_attempts_that_are_being_removed(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "removed" not in call(capsys, "get", "digits").out
     runs.folder.save(replace(SUCCEEDED, left=(LeftAttempt(2, "spot-a", time.time() - 3 * 3600, 2),)))
-    shown = call(capsys, "status", "digits").out
+    shown = call(capsys, "get", "digits").out
     assert "ended    attempt 2 on spot-a is being removed (3h 00m, 2 nodes)" in shown
 
 
@@ -191,8 +191,8 @@ def test_logs_follows_a_run_over_its_attempts_to_its_end(runs: Runs, capsys: pyt
     runner = threading.Thread(target=work)
     runner.start()
     owned.wait()
-    answers.append(call(capsys, "logs", "-f", "digits", "--attempt", "2"))
-    answers.append(call(capsys, "logs", "-f", "digits"))
+    answers.append(call(capsys, "logs", "--follow", "digits", "--attempt", "2"))
+    answers.append(call(capsys, "logs", "--follow", "digits"))
     runner.join()
     assert answers[0].out == "three\nfourth\n"
     assert answers[1].out == "one\ntwo\nthree\nfourth\nfifth\nlast\n"
@@ -230,7 +230,7 @@ def test_the_report_has_the_last_lines_of_each_attempts_program(
     assert "password=[redacted]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", ["status", "logs", "report"])
+@pytest.mark.parametrize("verb", ["get", "logs", "report"])
 def test_a_missing_run_is_reported(runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     elsewhere = call(capsys, verb, "nothing", "--state-dir", tmp_path)
     assert elsewhere.code == 2
@@ -247,18 +247,15 @@ def test_a_missing_run_is_reported(runs: Runs, verb: str, tmp_path: Path, capsys
     ("verb", "instead"),
     [
         ("events", "spotladder report digits"),
-        ("watch", "spotladder logs -f digits"),
+        ("watch", "spotladder logs digits --follow"),
         ("suspend", "press Ctrl-C"),
-        ("stop", "press Ctrl-C"),
-        ("resume", "spotladder run JOB.yaml --resume"),
+        ("resume", "spotladder run JOB.yaml --continue"),
         ("delete", "spotladder run JOB.yaml --fresh"),
     ],
 )
 def test_a_command_for_clusters_says_what_to_do_with_a_run_on_this_machine(
-    runs: Runs, verb: str, instead: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Runs, verb: str, instead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOME", str(runs.root))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
     answer = call(capsys, verb, "digits")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith(
@@ -269,13 +266,10 @@ def test_a_command_for_clusters_says_what_to_do_with_a_run_on_this_machine(
     assert (other.code, "kubeconfig" in other.err) == (5, True)
 
 
-@pytest.mark.parametrize("verb", ["status", "logs", "report"])
+@pytest.mark.parametrize("verb", ["get", "logs", "report"])
 def test_a_misspelt_name_without_a_cluster_is_not_a_missing_kubeconfig(
-    runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Runs, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("SPOTLADDER_STATE", str(runs.root))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
     answer = call(capsys, verb, "digts")
     assert answer.code == 2
     assert f"{runs.root}: no run of default/digts found, and no cluster is configured: " in answer.err

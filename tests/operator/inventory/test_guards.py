@@ -21,7 +21,7 @@ def wanted(job_uid: str = "u-1") -> dict[str, Any]:
     return budget(Guarded("digits-attempts", "team-a", {names.JOB_UID: job_uid}, "digits-a001"))
 
 
-def of_an_earlier_version() -> dict[str, Any]:
+def without_a_digest() -> dict[str, Any]:
     guard = wanted()
     del guard["metadata"]["annotations"]
     return guard
@@ -53,7 +53,7 @@ async def synced(*existing: dict[str, Any]) -> AsyncIterator[Guards]:
         pytest.param([], False, id="none"),
         pytest.param([wanted()], True, id="the same"),
         pytest.param([wanted("u-0")], False, id="of an earlier job with this name"),
-        pytest.param([of_an_earlier_version()], False, id="of an earlier version"),
+        pytest.param([without_a_digest()], False, id="without a digest"),
     ],
 )
 async def test_a_guard_is_current_if_it_exists_and_was_made_of_the_same(

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.tieredjob import TieredJob
-from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
 from spotladder.core.contract import Notice
@@ -17,7 +16,6 @@ from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS
 from spotladder.workloads import names
@@ -43,9 +41,8 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
     """The loaded job of one reconcile, the applier, and the home cluster."""
     loaded, clusters, home = loaded_job(made, client)
     preflight = Preflight(clusters, clock=SteppedClock(), changed=lambda _key: None)
-    copies = Copies(clusters, Scoped([]), namespaces=(), clock=SteppedClock())
     remover = AttemptRemover(clusters)
-    applier = Applier(clusters, remover=remover, preflight=preflight, copies=copies, environment={})
+    applier = Applier(clusters, remover=remover, preflight=preflight, environment={})
     return loaded, applier, home
 
 
@@ -107,7 +104,6 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
     made = [(body["kind"], body["metadata"]["name"]) for body in client.made]
     shared = [("PodDisruptionBudget", "digits-attempts"), ("NetworkPolicy", "digits-attempts")]
     assert made == [*shared, ("RayJob", "digits-a001"), ("RayJob", "digits-a002")]
-    assert client.made[-1]["metadata"]["annotations"][names.GUARDS] == "job"
 
     template = ray_template()
     template["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] = {"dashboard-port": "8300"}
@@ -123,7 +119,6 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
     for attempt in (4, 5):
         await applier.launch(loaded, Launch(attempt, "spot-a"))
     assert [body["metadata"]["name"] for body in client.made] == ["digits-a004"] * 3 + ["digits-a005"] * 3
-    assert names.GUARDS not in client.made[-1]["metadata"]["annotations"], "each attempt in a member cluster has guards"
 
 
 @pytest.mark.parametrize(

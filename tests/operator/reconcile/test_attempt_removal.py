@@ -49,8 +49,10 @@ class LabelledClient(AcceptingClient):
 
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
 async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_period(kind: APIResource) -> None:
+    """In a member cluster, where it has guards of its own."""
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
+    home.monitor = cast("Any", SimpleNamespace(problem=""))
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
     pods = (
         PodRecord(name="to-hurry", uid="p1", node="node-1", **of_it),
@@ -77,7 +79,7 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
 async def test_the_guards_that_all_attempts_share_are_kept_unless_no_attempt_follows(suspend: bool) -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
-    top = RayJobRecord(name="digits-a001", uid="r", shares_guards=True, **OF_IT)
+    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
     loaded.found = JobObjects({1: located(home, top=top)}, ())
     loaded.spec = replace(loaded.spec, suspend=suspend)
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
@@ -153,9 +155,9 @@ async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has
 OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
 
 
-def located(home: Any, *, problem: str = "", **objects: Any) -> Located:
-    """Objects of an attempt, in the home cluster or, with a problem, in a member cluster."""
-    if problem:
+def located(home: Any, *, member: bool = False, problem: str = "", **objects: Any) -> Located:
+    """Objects of an attempt, in the home cluster or in a member cluster, which may have a problem."""
+    if member or problem:
         home = WorkloadCluster("east", home.client, home.inventory, most=1)
         home.monitor = cast("Any", SimpleNamespace(problem=problem))
     return Located(home, AttemptObjects(**objects))
@@ -166,7 +168,7 @@ async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_clus
     loaded, clusters, home = loaded_job(job(ray_template()), client)
     stray = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
     for problem, removed in (("no answer", []), ("", [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS])):
-        loaded.found = JobObjects({}, ((1, located(home, problem=problem, top=stray)),))
+        loaded.found = JobObjects({}, ((1, located(home, member=True, problem=problem, top=stray)),))
         await AttemptRemover(clusters).delete_strays(loaded)
         assert [kind for kind, *_ in client.removed] == removed
 
@@ -244,7 +246,7 @@ async def test_objects_of_a_deleted_job_with_the_same_name_are_swept_from_member
     client = AcceptingClient()
     _loaded, clusters, home = loaded_job(job(ray_template()), client)
     top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    abandoned = {(("team-a", "digits"), "uid"): [(1, located(home, top=top))]}
+    abandoned = {(("team-a", "digits"), "uid"): [(1, located(home, member=True, top=top))]}
     fake: Any = SimpleNamespace(abandoned=lambda key, uid: abandoned[key, uid])
     assert await AttemptRemover(fake).sweep(("team-a", "digits"), "uid") is True
     assert [kind for kind, *_ in client.removed] == [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS]

@@ -51,10 +51,8 @@ async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Ref
     world = cast("Any", RefusingApplier(refused))
     state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
     loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
-    executor = Executor(world, world, world, jobs=world, logs=world, outputs=world, limits=world)
-    found = await executor.execute(
-        loaded, Decision(state, actions=actions), admits=lambda _: False, address=cast("Any", lambda: None)
-    )
+    executor = Executor(world, world, world, jobs=world, logs=world, outputs=world)
+    found = await executor.execute(loaded, Decision(state, actions=actions), address=cast("Any", lambda: None))
     return found, world
 
 
@@ -128,11 +126,10 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
         job=SimpleNamespace(spec=spec),
     )
     keeper: Any = RefusingApplier()
-    executor = Executor(world, world, keeper, jobs=world, logs=world, outputs=world, limits=world)
+    executor = Executor(world, world, keeper, jobs=world, logs=world, outputs=world)
     found = await executor.execute(
         loaded,
         Decision(loaded.state, actions=(Finish(True, Reason.COMPLETED),)),
-        admits=lambda _: False,
         address=world.address,
     )
     update = found.updates[ConditionType.CHECKPOINTING]

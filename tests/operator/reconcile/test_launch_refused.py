@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import Launch
@@ -16,12 +15,10 @@ from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, NETWORK_POLICIES, SECRETS
+from spotladder.resources import NAMESPACES, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
-from spotladder.workloads.references import Reference
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, ray_template
@@ -80,7 +77,6 @@ class LaunchRig:
             self.clusters,
             remover=AttemptRemover(self.clusters),
             preflight=Preflight(self.clusters, clock=clock, changed=lambda _key: None),
-            copies=Copies(self.clusters, Scoped([]), namespaces=(), clock=clock),
             environment={},
         )
 
@@ -215,9 +211,7 @@ async def test_an_attempt_that_its_operator_rejects_is_removed_once_the_job_was_
     of_it: dict[str, Any] = {"namespace": "team-a", "uid": "r", "job": "digits", "deleted_at": ends, "digest": digest}
     rig.has(RayJobRecord(name="digits-a001", **of_it))
     assert await rig.launch() == Diagnosis(ConditionReason.BLOCKED, "RayJob digits-a001 is not valid: two heads")
-    others = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
-    found = [*others, (RAYJOBS, "digits-a001", "r", None)]
-    assert client.removed == (found if removed else [])
+    assert client.removed == ([(RAYJOBS, "digits-a001", "r", None)] if removed else [])
     assert client.made == []
 
 
@@ -236,20 +230,10 @@ async def test_a_name_that_a_deleted_job_still_uses_in_a_member_cluster_is_taken
     assert "ownerReferences" not in client.made[-1]["metadata"], "its owner is in another cluster"
 
 
-async def test_a_member_cluster_needs_the_namespace_and_the_copies_of_the_job() -> None:
+async def test_a_member_cluster_needs_the_namespace_of_the_job() -> None:
     rig = LaunchRig(client := RefusingServer(lacks=(NAMESPACES,)), member=True)
     message = "namespace team-a does not exist in cluster east: create it"
     assert await rig.launch() == Diagnosis(ConditionReason.NAMESPACE_MISSING, message)
-
-    async def absent(*_: object) -> Any:
-        raise NotFound(404, "NotFound", "no")
-
-    client.get = absent  # type: ignore[attr-defined]
-    rig = LaunchRig(client, member=True)
-    client.lacks = ()
-    rig.loaded.record = replace(rig.loaded.record, copies=(Reference(SECRETS, "bucket"),))
-    message = "spec.copies: Secret team-a/bucket does not exist in the home cluster: create it"
-    assert await rig.launch() == Diagnosis(ConditionReason.REFERENCES_MISSING, message)
     assert client.made == []
 
 

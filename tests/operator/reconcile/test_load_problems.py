@@ -60,11 +60,10 @@ def problems(
     seen: Observation = LIVE,
     *,
     clusters: OneMemberCluster | None = None,
-    full: dict[str, str] | None = None,
     missing: dict[str, Diagnosis] | None = None,
     found: JobObjects | None = None,
 ) -> list[tuple[str, str]]:
-    tiers = Tiers({"spot-a": cast("Any", SimpleNamespace(cluster="east"))}, missing or {}, full or {})
+    tiers = Tiers({"spot-a": cast("Any", SimpleNamespace(cluster="east"))}, missing or {})
     objects = found or JobObjects({}, ())
     loaded: Any = SimpleNamespace(state=state, seen=seen, reading=reading, tiers=tiers, found=objects)
     problems = load.problems_of(loaded, cast("Clusters", clusters or OneMemberCluster()))
@@ -121,18 +120,6 @@ def test_missing_checkpoints_degrade_only_a_job_with_an_attempt() -> None:
     assert problems(Reading(True, gone="step 40"), seen=NOT_THERE) == []
 
 
-@pytest.mark.parametrize(("stage", "shown"), [(Stage.IDLE, True), (Stage.STARTING, True), (Stage.ENDING, False)])
-def test_a_full_tier_degrades_a_job_that_waits_for_its_first_attempt(stage: Stage, shown: bool) -> None:
-    full = {"spot-a": "spec.limits.nodes: 4 of 4 nodes are used"}
-    found = [(ConditionReason.LIMIT_REACHED, full["spot-a"])] if shown else []
-    assert problems(state=JobState(stage=stage), seen=NOT_THERE, full=full) == found
-
-
-def test_a_full_tier_does_not_degrade_a_job_with_an_attempt() -> None:
-    starting = JobState(stage=Stage.STARTING, tier="spot-a", attempt=Attempt(1, "spot-a", 0.0))
-    assert problems(state=starting, full={"spot-a": "4 of 4"}) == []
-
-
 @pytest.mark.parametrize(
     ("reason", "shown"),
     [
@@ -150,7 +137,6 @@ def test_an_unreachable_cluster_degrades_the_jobs_that_may_use_it() -> None:
     assert problems(seen=away) == found
     exhausted = JobState(tiers=(TierRecord("spot-a", exhausted_by=Reason.MAX_FAILURES_EXCEEDED),))
     assert problems(state=exhausted, seen=away) == []
-    assert problems(seen=away, full={"spot-a": "cluster east cannot be used: no answer"}) == []
     gone = Diagnosis(ConditionReason.UNKNOWN_CLUSTER, "why")
     assert problems(seen=away, missing={"spot-a": gone}) == [(ConditionReason.UNKNOWN_CLUSTER, "why")]
 

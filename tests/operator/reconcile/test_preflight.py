@@ -156,16 +156,15 @@ async def test_the_preflight_check_does_not_block_the_reconciler_and_requeues_th
         assert here.look(2) is None
 
 
-def test_copied_references_must_exist_in_the_home_cluster_and_others_in_the_member_cluster() -> None:
+def test_references_must_exist_in_the_cluster_of_the_tier() -> None:
     template = ray_template()
     container = worker_spec(template)["containers"][0]
     container["envFrom"] = [{"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}]
     of = job(template)
-    east = tier(of, cluster="east")
-    ray = needs(of, [east], [BUCKET])[0].ray
+    tiers = [tier(of, cluster="east"), tier(of)]
+    ray = needs(of, tiers)[0].ray
     assert ray is not None
-    assert needs(of, [east], [BUCKET]) == (Wanted("east", (SETTINGS,), ray), Wanted(HOME, (BUCKET,)))
-    assert needs(of, [tier(of)], [BUCKET]) == (Wanted(HOME, (BUCKET, SETTINGS), ray),)
+    assert needs(of, tiers) == tuple(Wanted(cluster, (BUCKET, SETTINGS), ray) for cluster in ("east", HOME))
 
 
 def test_the_message_names_the_cluster_and_the_namespace_of_a_missing_object() -> None:

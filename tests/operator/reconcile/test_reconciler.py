@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import Conflict
@@ -17,6 +18,7 @@ from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
+from spotladder.operator.reconcile import reconciler
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
@@ -326,3 +328,33 @@ async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: b
     async with kube.operator():
         for step in (notice, come, remove, gone):
             await step()
+
+
+class Defect(Exception):
+    """An exception that no code expects."""
+
+
+async def test_an_unexpected_error_is_a_condition_until_a_reconcile_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with memory() as kube:
+        failures = []
+
+        def fails(*_: object) -> None:
+            failures.append(kube.clock.ticks())
+            raise Defect(f"no {object()!r}, secret_key=hunter2hunter2 " + "x" * 1000)
+
+        with monkeypatch.context() as broken, capture_logs():  # The log shows the whole error each time.
+            broken.setattr(reconciler, "decide", fails)
+            await kube.submit()
+            await eventually(lambda: kube.has_phase("Pending"))
+            condition = await kube.condition("Degraded")
+            assert (condition["status"], condition["reason"]) == ("True", "ReconcileError")
+            assert "unexpected error and retries: Defect: no <object object at 0x…>" in condition["message"]
+            assert "hunter2" not in condition["message"]
+            assert len(condition["message"]) < 400
+            await kube.pass_time(600)
+            writes = [write for write in server_of(kube).writes if write == ("patch status", TIEREDJOBS.plural)]
+            assert len(writes) == 1, "the error is the same each time"
+            assert 10 <= len(failures) <= 30, "the retries are delayed"
+        await kube.pass_time(60)
+        await eventually(lambda: kube.rayjob(1))
+        assert (await kube.condition("Degraded"))["reason"] != "ReconcileError"

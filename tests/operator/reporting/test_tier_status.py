@@ -79,10 +79,6 @@ class TierStatusScene:
         self.pods.append(cast("PodRecord", SimpleNamespace(node=node, job=job, tier=tier, **facts)))
         self.usage.touch(("team-a", job))
 
-    def delete_last_pod(self) -> None:
-        pod = self.pods.pop()
-        self.usage.touch((pod.namespace, pod.job))
-
     def decided(self, *reasons: Reason, before: TierRecord | None = None, after: TierRecord | None = None) -> None:
         """A persisted decision of the job with these moves on spot-a."""
         moves = tuple(Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a", f"why {reason}") for reason in reasons)
@@ -256,20 +252,6 @@ async def test_the_node_of_a_head_is_in_use_only_if_the_tier_applies_to_heads(ap
     here.job("digits")
     here.pod("node-1", role=PodRole.HEAD)
     assert (await here.status()).nodes_in_use == nodes
-
-
-async def test_a_tier_at_its_limit_is_not_available_until_a_node_is_free() -> None:
-    here = await scene(limits={"nodes": 2})
-    here.job("digits")
-    here.pod("node-1")
-    here.decided(Reason.ALL_READY)
-    assert condition(await here.status(), "Available")[:2] == ("True", "Had")
-    here.pod("node-2")
-    assert condition(await here.status(), "Available") == (
-        "False", "LimitReached", "2 of limits.nodes 2 are in use",
-    )  # fmt: skip
-    here.delete_last_pod()
-    assert condition(await here.status(), "Available")[:2] == ("Unknown", "NotAsked")
 
 
 async def test_a_tier_in_an_unknown_cluster_is_not_available() -> None:

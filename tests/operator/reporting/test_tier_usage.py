@@ -11,7 +11,27 @@ from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.workloads.records import PodRecord
-from tests.operator.reconcile.test_node_limits import JobList, job
+
+
+class JobList:
+    """The cached jobs of a namespace."""
+
+    def __init__(self, *jobs: JobRecord) -> None:
+        self.jobs = {job.name: job for job in jobs}
+
+    def get(self, name: str, _namespace: str) -> JobRecord | None:
+        return self.jobs.get(name)
+
+
+def job(name: str, *, phase: str = "Pending", on: str = "spot", standby: str = "") -> JobRecord:
+    tiers = [{"name": "spot", "capacityTier": "pool"}, {"name": "on-demand", "capacityTier": "other"}]
+    return JobRecord.of(
+        {
+            "metadata": {"name": name, "namespace": "ns", "uid": name},
+            "spec": {"tiers": tiers},
+            "status": {"phase": phase, "tier": on, "standby": {"tier": standby}},
+        }
+    )
 
 
 def pod(

@@ -25,6 +25,7 @@ def rule(namespaces: str, *listed: str) -> NamespaceAccess:
 
 
 ONE = rule("team-a", "s3://team-a", "file:///data/team-a", "http://minio.minio:9000")
+PLACE = rule("*", "http://minio.minio:9000")
 ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net")
 
 
@@ -33,7 +34,6 @@ ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net
     [
         # without a rule: only with the credentials of a Secret
         ((), "team-a", "s3://any/x", KEYS, False),
-        ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, False),
         ((), "team-a", "gs://any/x", GOOGLE, False),
         ((), "team-a", "az://any/x", SAS, False),
         ((ONE,), "team-b", "s3://any/x", KEYS, False),
@@ -43,6 +43,9 @@ ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net
         ((ONE,), "team-a", "file:///data/team-a/x", None, True),
         ((ALL,), "team-b", "s3://shared/jobs/b", None, True),
         ((ONE, ALL), "team-a", "s3://shared/jobs/a", None, True),
+        # a rule without addresses allows endpoints only
+        ((PLACE,), "team-b", "s3://any/x", {**KEYS, **MINIO}, False),
+        ((PLACE, ONE), "team-a", "s3://team-a/x", {**KEYS, **MINIO}, False),
         # and restricts the use of Secrets
         ((ONE,), "team-a", "s3://team-a/x", KEYS, False),
         ((ONE,), "team-a", "s3://team-a/x", {**KEYS, **MINIO}, False),
@@ -56,7 +59,6 @@ def test_access_is_granted_with_a_secret_or_by_a_rule(
     assert found.isolated is not own
     assert found.environment == found.secret == (secret or {})
     assert (found.endpoint is not None) == ("AWS_ENDPOINT_URL" in (secret or {}))
-    assert found.listed is (bool(rules) and found.endpoint is not None)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +79,16 @@ def test_access_is_granted_with_a_secret_or_by_a_rule(
         ((ONE,), "team-a", "s3://team-b/x", None, "allowed: file:///data/team-a, s3://team-a"),
         ((ONE,), "team-a", "s3://team-b/x", KEYS, "add it to the chart's checkpointAccess"),
         ((ONE,), "team-a", "s3://team-a-evil/x", None, "not allowed in namespace team-a"),
-        ((rule("team-a"),), "team-a", "s3://team-a/x", KEYS, "none is"),
+        ((PLACE,), "team-a", "s3://any/x", None, "namespace team-a may not use"),
+        ((PLACE, ONE), "team-a", "s3://team-b/x", {**KEYS, **MINIO}, "allowed: file:///data/team-a, s3://team-a"),
         ((ONE,), "team-a", "s3://team-a/../team-b", None, "spec.checkpoints.uri: "),
         ((), "team-a", "s3://any/%2e%2e/x", KEYS, "not normalized"),
         # an endpoint together with the controller's identity
         ((ONE,), "team-a", "s3://team-a/x", MINIO, "does not send its own credentials"),
         ((ALL,), "team-b", "az://box/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "not send its own credentials"),
         # an endpoint that is not listed
+        ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, "to the endpoints of the chart's checkpointAccess"),
+        ((PLACE,), "team-b", "s3://any", {**KEYS, "AWS_ENDPOINT_URL": "https://minio.minio:9000"}, "is not allowed"),
         ((ALL,), "team-b", "s3://shared/jobs", {**KEYS, **MINIO}, "http://minio.minio:9000 is not allowed"),
         ((ONE,), "team-a", "s3://team-a", {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio"}, "is not allowed"),
         # values that would change the host
@@ -113,6 +118,46 @@ def test_access_is_denied_with_the_cause_and_without_secrets(
     assert "hidden" not in str(denied.value)
 
 
+OF_A_CLOUD = [
+    *("https://s3.amazonaws.com", "https://s3.us-east-1.amazonaws.com", "https://s3.us-gov-west-1.amazonaws.com/"),
+    *("https://s3.dualstack.eu-central-1.amazonaws.com", "https://s3.cn-north-1.amazonaws.com.cn"),
+    *("https://s3-fips.us-east-2.amazonaws.com", "https://s3-fips.dualstack.us-east-2.amazonaws.com"),
+    *("https://storage.googleapis.com", "https://storage.googleapis.com:443"),
+]
+OF_OTHERS = [
+    *("http://s3.us-east-1.amazonaws.com", "https://s3.us-east-1.amazonaws.com:8443", "https://amazonaws.com"),
+    *("https://s3.us-east-1.amazonaws.com.evil.example", "https://evil-s3.us-east-1.amazonaws.com"),
+    *(
+        "https://ec2.us-east-1.amazonaws.com",
+        "https://s3.evil.us-east-1.amazonaws.com",
+        "https://storage.googleapis.co",
+    ),
+    *("https://metadata.googleapis.com", "http://storage.googleapis.com", "http://metadata.google.internal"),
+    *("http://169.254.169.254", "https://[::ffff:169.254.169.254]", "http://[fd00:ec2::254]", "http://100.100.100.200"),
+    *("http://localhost:9000", "http://127.0.0.1", "http://[::1]:9000", "http://10.0.0.1", "http://0.0.0.0"),
+]
+
+
+@pytest.mark.parametrize("rules", [(), (rule("*", "s3://any"),)], ids=["no rule", "listed addresses"])
+@pytest.mark.parametrize("endpoint", [*OF_A_CLOUD, *OF_OTHERS])
+def test_only_the_endpoints_of_clouds_need_no_rule(endpoint: str, rules: tuple[NamespaceAccess, ...]) -> None:
+    secret = {**KEYS, "AWS_ENDPOINT_URL": endpoint}
+    if endpoint in OF_A_CLOUD:
+        assert grant(rules, "team-a", "s3://any/x", secret, "bucket") == Grant(secret, isolated=True, secret=secret)
+    else:
+        with pytest.raises(AccessDenied, match="is not allowed in this namespace"):
+            grant(rules, "team-a", "s3://any/x", secret, "bucket")
+
+
+@pytest.mark.parametrize("endpoint", OF_OTHERS)
+def test_a_listed_endpoint_is_allowed(endpoint: str) -> None:
+    secret = {**KEYS, "AWS_ENDPOINT_URL": endpoint}
+    found = grant((rule("team-a", endpoint),), "team-a", "s3://any/x", secret, "bucket")
+    assert found.endpoint == Endpoint.parse(endpoint)
+    with pytest.raises(AccessDenied):
+        grant((rule("team-a", endpoint),), "team-b", "s3://any/x", secret, "bucket")
+
+
 NAMES = [
     *(*KEYS, *SAS, *GOOGLE, "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_REGION", "AZURE_STORAGE_ACCOUNT_KEY"),
     *("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID", "OTHER"),
@@ -134,6 +179,7 @@ def test_no_secret_redirects_the_controllers_identity_to_another_endpoint(
         return
     if found.isolated:
         assert uri[:2] != "fi"
+        assert listed or found.endpoint is None
         return
     assert listed
     assert found.endpoint is None

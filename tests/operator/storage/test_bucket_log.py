@@ -1,10 +1,8 @@
-"""The controller's view of a commit log in a folder, and the errors of the proxy through which a bucket is reached."""
+"""The controller's view of a commit log: in a folder, and at an endpoint that an administrator has listed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -18,12 +16,8 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import RightsRefused, Store
 from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.core.model import Progress
-from spotladder.errors import SpotladderError, StoreUnavailable
-from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
-from spotladder.operator.storage.egress_proxy import Egress
-from spotladder.operator.storage.egress_proxy import _cause as cause
 from tests.checkpoints.unsafe_stores import Ignores
 
 
@@ -37,7 +31,7 @@ class ProgramLog:
         self.controller = self.read_as("team-a")
 
     def read_as(self, namespace: str) -> BucketLog:
-        return BucketLog(LogAddress("digits", namespace, "u", self.uri), Egress())
+        return BucketLog(LogAddress("digits", namespace, "u", self.uri))
 
 
 @pytest.fixture
@@ -98,7 +92,7 @@ class ReadOnlyBucket(Bucket):
 
 def bucket_log(monkeypatch: pytest.MonkeyPatch, store: Store) -> BucketLog:
     monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda *_, **__: store)
-    return BucketLog(LogAddress("digits", "team-a", "u", "s3://bucket/team-a"), Egress())
+    return BucketLog(LogAddress("digits", "team-a", "u", "s3://bucket/team-a"))
 
 
 def test_the_bucket_of_a_new_job_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,55 +118,3 @@ def test_a_job_that_has_started_and_a_folder_are_not_checked(
     tmp_path.chmod(0o500)
     assert log.controller.progress() == Progress()
     assert list(tmp_path.iterdir()) == []
-
-
-FOREIGN = ForeignLog("s3://x", cast("Any", "a"), cast("Any", "b"))
-
-
-@pytest.mark.parametrize(
-    ("proxy", "raised", "reported"),
-    [
-        pytest.param(("denied", "timed out"), StoreUnavailable("502"), AccessDenied("denied"), id="refused"),
-        pytest.param(
-            ("", "timed out"),
-            StoreUnavailable("502"),
-            StoreUnavailable("timed out: check the network and AWS_ENDPOINT_URL"),
-            id="unreachable",
-        ),
-        pytest.param(("", "timed out"), FOREIGN, FOREIGN, id="another error"),
-        pytest.param(("", ""), StoreUnavailable("502"), StoreUnavailable("502"), id="an error of the store"),
-    ],
-)
-def test_what_the_proxy_has_refused_is_reported_instead_of_the_stores_error(
-    log: ProgramLog,
-    monkeypatch: pytest.MonkeyPatch,
-    proxy: tuple[str, str],
-    raised: SpotladderError,
-    reported: SpotladderError,
-) -> None:
-    permit = SimpleNamespace(refused="of an earlier call", unreachable="of an earlier call")
-
-    def fails(*_: object) -> None:
-        assert (permit.refused, permit.unreachable) == ("", ""), "a call reports only its own refusal"
-        permit.refused, permit.unreachable = proxy
-        raise raised
-
-    monkeypatch.setattr(log.controller, "_permit", permit)
-    monkeypatch.setattr(log.controller, "_log", SimpleNamespace(store=SimpleNamespace(head=fails)))
-    with pytest.raises(SpotladderError) as found:
-        log.controller.is_held(1)
-    assert (type(found.value), str(found.value)) == (type(reported), str(reported))
-
-
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (TimeoutError(), "no answer in time"),
-        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 9)"), "connection refused"),
-        (OSError(-2, "Name or service not known"), "name or service not known"),
-        (OSError("No Route"), "no route"),
-    ],
-    ids=["timeout", "refused", "name resolution", "another"],
-)
-def test_a_failed_connection_is_described_without_addresses(error: OSError, says: str) -> None:
-    assert cause(error) == says

@@ -9,7 +9,6 @@ import pytest
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import LogAddress
-from spotladder.operator.storage.egress_proxy import Egress
 from tests.checkpoints.servers import checked_keys, moto, new_bucket, use_profile, write_profile
 
 
@@ -20,7 +19,7 @@ def test_replaced_keys_of_a_credentials_file_are_read_again(monkeypatch: pytest.
         with checked_keys(server) as keys:
             old, new = keys.take(), keys.take()
             use_profile(monkeypatch, server, file, *old)
-            log = BucketLog(LogAddress("digits", "team-a", "uid", uri), Egress())
+            log = BucketLog(LogAddress("digits", "team-a", "uid", uri))
             assert log.progress().step == 0
             keys.revoke(*old)
             for content in ("[team]\n", None):  # while it is replaced the file is incomplete

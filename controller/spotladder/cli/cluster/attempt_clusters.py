@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, in_words
+from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
@@ -46,7 +46,7 @@ class AttemptClusters:
         try:
             yield cluster
         except SpotladderError as error:
-            raise await in_words(error, cluster) from None
+            raise await for_user(error, cluster) from None
 
     async def _reach(self, name: str) -> ConnectedCluster:
         from spotladder.clusters.client import Client

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from spotladder.cli.cluster import kubernetes_names
+from spotladder.cli import kubernetes_names
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
@@ -75,12 +75,12 @@ def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitab
             try:
                 return await work(cluster)
             except SpotladderError as error:
-                raise await in_words(error, cluster) from None
+                raise await for_user(error, cluster) from None
 
     return asyncio.run(talk())
 
 
-async def in_words(error: SpotladderError, cluster: ConnectedCluster) -> SpotladderError:
+async def for_user(error: SpotladderError, cluster: ConnectedCluster) -> SpotladderError:
     """The API error with a message for the user of the command."""
     from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
 

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli import kubernetes_names as kubernetes
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster import kubernetes_names as kubernetes
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget
@@ -30,9 +29,7 @@ def delete(
     force: Annotated[
         bool, typer.Option("--force", help="Do not wait for objects that cannot be reached, e.g. in a deleted cluster.")
     ] = False,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Delete jobs: each commits and releases its nodes. Its checkpoints and stored output remain.
 
@@ -54,7 +51,6 @@ def delete(
                 await _until_gone(cluster, job)
             typer.echo(f"tieredjob.spotladder.io/{name} {'deleted' if wait else 'deletion requested'}")
 
-    target = ClusterTarget(namespace, context, kubeconfig)
     for name in names:
         refuse_run("delete", name, target, "spotladder run JOB.yaml --fresh removes it and starts the job again")
     on_cluster(target, run)

@@ -95,13 +95,44 @@ def _ended(status: Mapping[str, Any]) -> str:
 def _impeded(status: Mapping[str, Any], now: float) -> str:
     """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts, workers of an elastic job
     are missing, or the program does not use spotladder.train."""
+    waiting = waits(status.get("waiting"), now)
+    beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
+    return waiting or _degraded(status, now) or beside or _unused(status)
+
+
+def _degraded(status: Mapping[str, Any], now: float) -> str:
     degraded = condition({"status": status}, "Degraded")
-    if status.get("waiting") or degraded.get("status") != "True":
-        beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
-        log = condition({"status": status}, "Checkpointing")
-        unused = str(log.get("message") or "") if log.get("reason") == "NoStartEntry" else ""
-        return waits(status.get("waiting"), now) or beside or unused
+    if degraded.get("status") != "True":
+        return ""
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
+
+
+def _unused(status: Mapping[str, Any]) -> str:
+    """That the program does not use spotladder.train."""
+    log = condition({"status": status}, "Checkpointing")
+    return str(log.get("message") or "") if log.get("reason") == "NoStartEntry" else ""
+
+
+def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
+    """What `get` prints below the row of one job, as labels and texts."""
+    status, run = job.get("status") or {}, job.get("run")
+    ended = status.get("phase") in ("Succeeded", "Failed")
+    problem = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
+    last = ": ".join(part for part in (status.get("reason"), status.get("message")) if part)
+    progress = status.get("progress") or {}
+    committed = f"step {progress.get('text')}, {progress.get('committedAt')}, {progress.get('uri')}"
+    lines = [
+        ("why", last if status.get("message") and last != problem else ""),
+        ("problem", problem),
+        ("waits", waits(status.get("waiting"), now)),
+        ("workers", _smaller(status.get("elastic"))),
+        ("standby", _standby(status.get("standby"), now)),
+        ("ended", _removing(status.get("removing"), now)),
+        ("commit", committed if progress.get("committedAt") else ""),
+    ]
+    if run is not None:
+        lines += [("runner", f"process {run['process']}" if run["process"] else "none"), ("folder", run["folder"])]
+    return [(label, text) for label, text in lines if text]
 
 
 def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
@@ -130,11 +161,6 @@ def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
         for one in attempts
     ]
     return removal_text(left, now)
-
-
-def shadow(job: Mapping[str, Any]) -> str:
-    """What the shadow policy would have done and saved; "" if that is unknown."""
-    return str(((job.get("status") or {}).get("shadow") or {}).get("summary") or "")
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:

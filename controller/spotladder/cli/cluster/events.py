@@ -10,14 +10,8 @@ import typer
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.options import (
-    ContextForOption,
-    ContextOption,
-    JobArgument,
-    KubeconfigOption,
-    NamespaceOption,
-)
 from spotladder.cli.local.selection import refuse_run
+from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import SpotladderError
@@ -37,9 +31,7 @@ def events(
     ] = False,
     context_for: ContextForOption = None,
     output: OutputOption = Format.TABLE,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Show the Events of a job, oldest first. Clusters keep Events for about an hour; `report` shows older attempts.
 
@@ -50,7 +42,7 @@ def events(
       spotladder events digits --all --context-for east=prod-us-east-1
     """
 
-    target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
+    contexts = contexts_given(context_for)
     refuse_run("events", name, target, f"spotladder report {name} shows what happened")
 
     async def find(cluster: ConnectedCluster) -> list[_Located]:

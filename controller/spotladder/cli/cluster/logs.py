@@ -12,15 +12,9 @@ import typer
 
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.options import (
-    ContextForOption,
-    ContextOption,
-    JobArgument,
-    KubeconfigOption,
-    NamespaceOption,
-)
 from spotladder.cli.local.logs import print_logs
 from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import SpotladderError
 
@@ -35,16 +29,14 @@ def logs(
     name: JobArgument,
     *,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt. Default: all, in order.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the output until the job ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Follow the output until the job ends.")] = False,
     tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines of each log.")] = None,
     every_pod: Annotated[
         bool, typer.Option("--all-pods", help="Print the logs of all pods, each line with the pod's name.")
     ] = False,
     state_dir: StateDirOption = None,
     context_for: ContextForOption = None,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Print the output of a job's program: attempts in order, each after a title line on stderr.
 
@@ -61,10 +53,10 @@ def logs(
       spotladder logs digits
       spotladder logs digits --attempt 2 --all-pods
       spotladder logs digits --attempt 1 --tail 50
-      spotladder logs digits -f > digits.log
+      spotladder logs digits --follow > digits.log
       spotladder logs digits --context-for east=prod-us-east-1
     """
-    target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
+    contexts = contexts_given(context_for)
     if local_run := run_of(name, target, state_dir):
         if every_pod:
             raise Refused("a run on this machine has no pods: remove --all-pods")

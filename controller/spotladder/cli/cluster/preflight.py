@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spotladder.custom_resources import CapacityRecord
 
 
-async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
+async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import InvalidDocument
@@ -48,7 +48,7 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
     if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
         raise Refused("\n".join(existing))
     if not update:
-        await _try(cluster, files)
+        await _dry_run(cluster, files)
     for warning in (*warnings(files), *await _notices(cluster, files, known or {}, valid)):
         typer.echo(f"warning: {warning}", err=True)
     for entry, job in jobs:
@@ -132,7 +132,7 @@ async def _without_kueue(
     ]
 
 
-async def _try(cluster: ConnectedCluster, files: Review) -> None:
+async def _dry_run(cluster: ConnectedCluster, files: Review) -> None:
     """Create each job as a dry run, so that admission policies, quotas or missing namespaces fail before the first
     write."""
     from spotladder.api.manifest import manifest

@@ -11,11 +11,11 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.options import JobArgument
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 
@@ -41,9 +41,7 @@ def report(
     ] = None,
     output: OutputOption = Format.TABLE,
     state_dir: StateDirOption = None,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Show the attempts, tiers, steps, time and cost of a job. The status has the newest 20 attempts.
 
@@ -60,7 +58,6 @@ def report(
       spotladder report digits --output json
     """
 
-    target = ClusterTarget(namespace, context, kubeconfig)
     if local_run := run_of(name, target, state_dir):
         return print_report_of(local_run, to, output)
 

@@ -6,14 +6,11 @@ import difflib
 from dataclasses import dataclass
 from io import StringIO
 
-from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, Object
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
 from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
-from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
-
-TRIES = 5
-"""Maximum number of writes of an object while other clients change it."""
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 
 _CONTEXT = 1  # unchanged lines around each change
 _COMPARED_METADATA = ("labels", "annotations")
@@ -44,7 +41,7 @@ async def send(cluster: ConnectedCluster, body: Object, *, update: bool) -> Sent
                 return Sent(await cluster.client.apply(kind, body), "created")
             except Conflict:
                 raise Refused(exists(name, namespace)) from None
-    before = await _owned(cluster, body)
+    before = await _current(cluster, kind, name, namespace)
     after = await cluster.client.apply(kind, body, force=True)
     if before is None:
         return Sent(after, "created")
@@ -52,30 +49,12 @@ async def send(cluster: ConnectedCluster, body: Object, *, update: bool) -> Sent
     return Sent(after, "configured" if changes else "unchanged", changes, effect(before, after))
 
 
-async def _owned(cluster: ConnectedCluster, body: Object) -> Object | None:
-    """The current object, with our field ownership migrated from older versions; None if it does not exist."""
-    from spotladder.cli.cluster.ownership import migrated
-
-    kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
-    name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "") if kind.namespaced else ""
-    for attempt in range(1, TRIES + 1):
-        try:
-            thing = await cluster.client.get(kind, name, namespace)
-        except NotFound:
-            return None
-        metadata = thing["metadata"]
-        entries = migrated(metadata.get("managedFields") or [], MANAGER)
-        if entries is None:
-            return thing
-        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": entries}}
-        try:
-            await cluster.client.merge(kind, name, namespace, body=patch)
-        except Conflict:
-            if attempt == TRIES:
-                raise
-        else:
-            return thing
-    raise AssertionError("the last try returns or raises")
+async def _current(cluster: ConnectedCluster, kind: APIResource, name: str, namespace: str) -> Object | None:
+    """The object in the cluster; None if it does not exist."""
+    try:
+        return await cluster.client.get(kind, name, namespace)
+    except NotFound:
+        return None
 
 
 def difference(before: Object, after: Object) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
 
@@ -31,14 +31,12 @@ def submit(
     ] = False,
     follow: Annotated[bool, typer.Option("--watch", "-w", help="Watch the job until it ends.")] = False,
     output: OutputOption = Format.TABLE,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Validate jobs and create them in a cluster.
 
-    All files are validated first, as by `spotladder validate --cluster`, and checked against the cluster. If a check
-    fails, or a job already exists, nothing is sent. CapacityTiers are created or updated before the jobs.
+    All files are validated first, as by `spotladder validate --for-cluster`, and checked against the cluster. If a
+    check fails, or a job already exists, nothing is sent. CapacityTiers are created or updated before the jobs.
 
     --update changes existing jobs: it removes fields that are no longer in the file and prints the changes. Changes of
     pods (image, workers, resources) take effect with a planned next attempt: the job commits, stops and continues on
@@ -56,13 +54,13 @@ def submit(
     from spotladder.api.review import review
     from spotladder.api.tieredjob import TieredJob
     from spotladder.cli.cluster.job_namespace import namespace_problems
-    from spotladder.cli.cluster.preflight import look
+    from spotladder.cli.cluster.preflight import check_in_cluster
     from spotladder.cli.cluster.sending import send
     from spotladder.core.model import UpdateStrategy
     from spotladder.workloads.review import for_cluster
 
     found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
-    found = found.with_problems([*for_cluster(found), *namespace_problems(found, namespace)])
+    found = found.with_problems([*for_cluster(found), *namespace_problems(found, target.namespace)])
     if found.problems:
         raise InvalidDocument(found.problems)
     jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
@@ -73,7 +71,7 @@ def submit(
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
-        await look(cluster, found, update=update)
+        await check_in_cluster(cluster, found, update=update)
         bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
         for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
             if at_next_attempt and body["kind"] == "TieredJob":
@@ -81,18 +79,17 @@ def submit(
             made.append(await send(cluster, body, update=update))
 
     try:
-        on_cluster(ClusterTarget(namespace, context, kubeconfig), send_all)
+        on_cluster(target, send_all)
     finally:
         _report(made, output)  # even if the cluster rejects a later object
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 
         job = made[-1].thing["metadata"]
-        raise typer.Exit(follow_to_the_end(ClusterTarget(job["namespace"], context, kubeconfig), job["name"]))
+        raise typer.Exit(follow_to_the_end(replace(target, namespace=job["namespace"]), job["name"]))
 
 
 def _report(made: list[Sent], output: Format) -> None:
-
     things = [sent.thing for sent in made]
     if output is Format.TABLE:
         for sent in made:

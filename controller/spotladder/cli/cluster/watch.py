@@ -11,9 +11,9 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.unattended import AGE, unattended
 from spotladder.cli.local.selection import refuse_run
+from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ SILENCE_TIMEOUT = 90.0
 def watch(
     name: JobArgument,
     *,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    target: ClusterTarget,
 ) -> None:
     """Follow a job until it ends. Ctrl-C ends the view, not the job.
 
@@ -50,8 +48,7 @@ def watch(
     Examples:
       spotladder watch digits -n team-a
     """
-    target = ClusterTarget(namespace, context, kubeconfig)
-    refuse_run("watch", name, target, f"spotladder logs -f {name} follows its output")
+    refuse_run("watch", name, target, f"spotladder logs {name} --follow follows its output")
     raise typer.Exit(follow_to_the_end(target, name))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.called import refuse_without_command
 from spotladder.cli.infra import access, bootstrap, comparison, costs, destroy, doctor, fleet, rollout, stacks, upgrade
+from spotladder.cli.invocation import refuse_without_command
 
 app = typer.Typer(add_completion=False)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.local.selection import say_where
+from spotladder.cli.local.selection import print_place
 from spotladder.cli.target import Refused
 from spotladder.local.output import LogReader
 
@@ -27,7 +27,7 @@ def print_logs(run: LocalRun, attempt: int | None, *, follow: bool, tail: int | 
     """
     if attempt is not None and attempt not in run.attempts() and not (follow and run.process is not None):
         raise Refused(f"{run.name} has no attempt {attempt}: its newest attempt is {max(run.attempts(), default=0)}")
-    say_where(run)
+    print_place(run)
     if not run.attempts() and not follow:
         typer.echo(f"{run.name} has no attempts yet", err=True)
     number = attempt or 1

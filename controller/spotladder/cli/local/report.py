@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.local.selection import say_where
+from spotladder.cli.local.selection import print_place
 from spotladder.cli.output import Format, print_data
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
 
     recorded, state = run.recorded(), run.state()
     facts = gather(recorded, state)
-    say_where(run)
+    print_place(run)
     if output is not Format.TABLE:
         print_data(as_data(facts), output)
     else:

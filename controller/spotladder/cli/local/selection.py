@@ -35,14 +35,25 @@ def state_folder(state_dir: Path | None) -> Path:
     return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
 
 
-def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun | None:
-    """The run on this machine with that name; None if the command refers to a cluster. Raises Refused."""
-    if target.context is not None or target.kubeconfig is not None:
+def is_local(target: ClusterTarget, state_dir: Path | None) -> bool:
+    """Whether a command can only mean this machine: --state-dir selects it, or no cluster is configured. Raises
+    Refused if both a cluster and --state-dir are named."""
+    if target.is_explicit:
         if state_dir is not None:
             raise Refused(
                 "--state-dir selects a run on this machine, but --context and --kubeconfig select a cluster: remove "
                 "one of them"
             )
+        return False
+    from spotladder.clusters.connection import configured
+
+    return state_dir is not None or not configured()
+
+
+def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun | None:
+    """The run on this machine with that name; None if the command refers to a cluster. Raises Refused."""
+    local = is_local(target, state_dir)
+    if target.is_explicit:
         return None
     from spotladder.local.local_run import local_run
 
@@ -50,26 +61,23 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
     namespace = target.namespace or DEFAULT_NAMESPACE
     found = local_run(root, namespace, name)
     if found is None and state_dir is not None:
-        listing = f"spotladder status --state-dir {state_dir}"
-        raise Refused(f"{root}: no run of {namespace}/{name} found: {listing} lists all runs")
-    if found is None:
-        from spotladder.clusters.connection import configured
-
-        if not configured():
-            raise Refused(
-                f"{root}: no run of {namespace}/{name} found, and no cluster is configured: spotladder status lists "
-                "all runs; --kubeconfig or KUBECONFIG selects a cluster"
-            )
+        raise Refused(
+            f"{root}: no run of {namespace}/{name} found: spotladder get --state-dir {state_dir} lists all runs"
+        )
+    if found is None and local:
+        raise Refused(
+            f"{root}: no run of {namespace}/{name} found, and no cluster is configured: spotladder get lists all runs; "
+            "--kubeconfig or KUBECONFIG selects a cluster"
+        )
     return found
 
 
 def refuse_run(command: str, name: str, target: ClusterTarget, instead: str) -> None:
     """Raise Refused if no cluster is configured and the job is a run on this machine, to which a command for clusters
     does not apply. `instead` names the command to use."""
-    from spotladder.clusters.connection import configured
     from spotladder.local.local_run import local_run
 
-    if target.context is not None or target.kubeconfig is not None or configured():
+    if not is_local(target, None):
         return
     namespace = target.namespace or DEFAULT_NAMESPACE
     if local_run(state_folder(None), namespace, name) is not None:
@@ -79,7 +87,7 @@ def refuse_run(command: str, name: str, target: ClusterTarget, instead: str) -> 
         )
 
 
-def say_where(run: LocalRun) -> None:
+def print_place(run: LocalRun) -> None:
     """Print on stderr that the command refers to this machine."""
     typer.echo(
         f"{run.namespace}/{run.name} on this machine ({run.folder.path}); use --context for a job in a cluster",

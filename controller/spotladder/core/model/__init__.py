@@ -69,7 +69,6 @@ from spotladder.core.model.units import (
     Instant,
     Seconds,
 )
-from spotladder.core.model.wire import WIRE_NAME
 
 __all__ = [
     "FOR_EVER",
@@ -77,7 +76,6 @@ __all__ = [
     "NO_OUTCOMES",
     "PHASE_OF",
     "TERMINAL",
-    "WIRE_NAME",
     "Action",
     "AgeCounts",
     "AskToCommit",

@@ -260,14 +260,13 @@ class Observation:
     """A snapshot of all objects of one job, including the effects of all earlier calls of its backend.
 
     `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of a
-    tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone, its limit is reached) to why;
-    `limited` are the names of the tiers whose limit is reached. If the live attempt has no objects yet, `blocked` is
-    why it cannot be launched if the reason is not capacity (a permission, a quota, a kind that is not installed), and
-    `blocked_by` what refuses it. `launched`: only the controller's own object of the live attempt exists;
-    `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers that are known to
-    have capacity for the job now; for the smallest size of an elastic one. `surge_room` is how many nodes the live
-    attempt may hold beyond its workers within the limits of its CapacityTier; None: any number. `suspects` are the
-    names of the nodes that are silent and that their cluster has not marked yet.
+    tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why. If the live attempt has
+    no objects yet, `blocked` is why it cannot be launched if the reason is not capacity (a permission, a quota, a kind
+    that is not installed), and `blocked_by` what refuses it. `launched`: only the controller's own object of the live
+    attempt exists; `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers
+    that are known to have capacity for the job now; for the smallest size of an elastic one. `surge_room` is how many
+    nodes the live attempt may hold beyond its workers on a pool of fixed size (a local run); None: any number.
+    `suspects` are the names of the nodes that are silent and that their cluster has not marked yet.
     """
 
     revision: int
@@ -278,7 +277,6 @@ class Observation:
     blocked_by: Blocker = Blocker.TEMPLATE
     launched: bool = False
     operator_silent: str = ""
-    limited: frozenset[str] = frozenset()
     offered: frozenset[str] = frozenset()
     surge_room: int | None = None
     suspects: frozenset[str] = frozenset()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds
-from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
 
 FOR_EVER = -1
@@ -96,12 +95,12 @@ class Tier:
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible. `standby`: a standby attempt may start on it. `fleet` is what all jobs have observed on
-    it. `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB costs that an attempt on
-    it reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of their workers there were
-    ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest first. Tiers with the same
-    `queue` may wait in the same admission queue. `auxiliary` are the groups of pods that are not on the tier, with the
-    price of a node of each in USD; None: unknown."""
+    before that, if possible. `fleet` is what all jobs have observed on it. `head_per_hour` is the price of the head's
+    node in USD, and `egress_per_gib` what a GiB costs that an attempt on it reads from the checkpoint bucket. `wait` is
+    how long jobs usually waited until all of their workers there were ready, in seconds; 0 if unknown. `prices` are
+    the newest prices that it has had, oldest first. Tiers with the same `queue` may wait in the same admission queue.
+    `auxiliary` are the groups of pods that are not on the tier, with the price of a node of each in USD; None: unknown.
+    """
 
     name: str
     max_failures: int = 0
@@ -113,7 +112,6 @@ class Tier:
     template: str = ""
     queue_timeout: Seconds | None = None
     surge: bool = False
-    standby: bool = True
     fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
@@ -162,7 +160,7 @@ class JobSpec:
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
     grace: Seconds = 90.0
-    attribution_window: Seconds = field(default=0.0, metadata={WIRE_NAME: "settle"})
+    attribution_window: Seconds = 0.0
     contact_timeout: Seconds = 100.0
     start_timeout: Seconds = 1800.0
     handover: Handover = Handover.FENCED

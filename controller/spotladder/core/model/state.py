@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.copying import replace
@@ -12,7 +12,6 @@ from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.shadow import Shadow
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
-from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
 
 
@@ -73,7 +72,7 @@ class Attempt:
     created_at: Instant
     seen: bool = False
     running_at: Instant | None = None
-    all_ready_at: Instant | None = field(default=None, metadata={WIRE_NAME: "whole_at"})
+    all_ready_at: Instant | None = None
     failures: int = 0
     known_pods: tuple[str, ...] = ()
     lost_pods: tuple[str, ...] = ()
@@ -174,7 +173,7 @@ class TierRecord:
     cost: float = 0.0
     on_demand_cost: float = 0.0
     unpriced: float = 0.0
-    exhausted_by: Reason | None = field(default=None, metadata={WIRE_NAME: "spent"})
+    exhausted_by: Reason | None = None
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
     surge_seconds: float = 0.0

@@ -97,7 +97,7 @@ def _next_boots(situation: Situation, notices: list[PodSeen]) -> Effect | None:
     if situation.state.standby is None:
         situation = asked(situation, live=False)
         tier = situation.spec.tier(situation.changes.choice.tier or "")
-        if tier is None or not tier.standby or not situation.may_use(tier.name):
+        if tier is None or not situation.may_use(tier.name):
             return None
         why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
         situation = with_standby(situation, PlannedMove(tier.name, situation.notice_reason, why))

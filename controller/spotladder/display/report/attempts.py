@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import READY
-from spotladder.core.work import speed
-from spotladder.display.records import Billed, Committed, Lost, Moved, Record, Resized
+from spotladder.display.records import Billed, Committed, Lost, Moved, Record
 from spotladder.display.report.work import Stretch, done_again, lost_work
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
@@ -33,8 +30,7 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
     """One attempt. `all_ready` are the intervals in which every worker was ready, `work` those in which steps were
-    done. `new` is the number of seconds in `work` for steps that were done for the first time, and `with_all_workers`
-    the number that these steps take with all workers.
+    done. `new` is the number of seconds in `work` for steps that were done for the first time.
 
     `recomputed` is the number of steps that were done again; None if unknown. `overhead` is the time from the last new
     step before this attempt to its own first new step: the cost of the restart. `lost_work` is the number of seconds in
@@ -55,7 +51,6 @@ class AttemptFacts:
     recomputed: int | None = 0
     overhead: Seconds | None = None
     new: Seconds = 0.0
-    with_all_workers: Seconds = 0.0
     all_ready: tuple[Span, ...] = ()
     work: tuple[Span, ...] = ()
     cost: float = 0.0
@@ -73,18 +68,12 @@ def attempts_of(
     measured: bool,
 ) -> tuple[AttemptFacts, ...]:
     """Every attempt that was planned, in order; a live one ends with the timeline. `measured`: as for `done_again`."""
-    ledger, sizes = _Ledger(length, spec, start_steps), dict[int, list[Resized]]()
+    ledger = _Ledger(length, spec, start_steps)
     for record in records:
         ledger.enter(record)
-        if isinstance(record, Resized):
-            sizes.setdefault(record.attempt, []).append(record)
     lost = lost_work(work)
     return tuple(
-        replace(
-            _with_work(attempt, work, measured=measured),
-            lost_work=lost.get(attempt.number, 0.0),
-            with_all_workers=_with_all_workers(attempt.number, work, sizes.get(attempt.number, []), spec.workers),
-        )
+        replace(_with_work(attempt, work, measured=measured), lost_work=lost.get(attempt.number, 0.0))
         for attempt in ledger.closed()
     )
 
@@ -195,20 +184,6 @@ def _with_work(attempt: AttemptFacts, work: list[Stretch], *, measured: bool) ->
         overhead=overhead,
         new=sum(stretch.seconds for stretch in own if stretch.new),
         work=_joined([Span(stretch.start, stretch.end) for stretch in own]),
-    )
-
-
-def _with_all_workers(number: int, work: list[Stretch], sizes: list[Resized], workers: int) -> Seconds:
-    """The time of the attempt's new steps, as if all workers had made them. `sizes` are the changes of its number of
-    workers; before the first one it had the workers with which it began."""
-    new = [stretch for stretch in work if stretch.attempt == number and stretch.new]
-    if not sizes:
-        return sum(stretch.seconds for stretch in new)
-    bounds = [-math.inf, *(size.at for size in sizes[1:]), math.inf]
-    return sum(
-        max(0.0, min(stretch.end, until) - max(stretch.start, since)) * speed(size.workers, workers)
-        for size, (since, until) in zip(sizes, pairwise(bounds), strict=True)
-        for stretch in new
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from spotladder.display.figures import saved
 from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.facts import Facts, Mark
-from spotladder.display.report.prediction import ON_DEMAND, compared_costs, measured
 from spotladder.display.shadow_figures import shadow_data
 
 FORMAT = "spotladder.report/v1"
@@ -23,9 +22,7 @@ def as_json(facts: Facts) -> str:
 
 def as_data(facts: Facts) -> dict[str, Any]:
     """The document as plain data. Times are in seconds of the run, money in USD."""
-    run = measured(facts)
-    costs = compared_costs(facts)
-    uninterrupted = costs.cost(ON_DEMAND)
+    uninterrupted = facts.uninterrupted
     return {
         "format": FORMAT,
         "job": facts.job,
@@ -59,19 +56,6 @@ def as_data(facts: Facts) -> dict[str, Any]:
             "onDemandUninterrupted": uninterrupted,
             "savedAgainstSameNodes": facts.saved,
             "savedAgainstUninterrupted": None if uninterrupted is None else saved(facts.spent, uninterrupted),
-            "predicted": None
-            if run is None
-            else {
-                "hours": run.scenario.hours,
-                "spotFraction": run.scenario.spot_fraction,
-                "failures": run.scenario.max_failures,
-                "overheadHours": run.scenario.overhead,
-                "spotDiscount": run.scenario.spot_discount,
-                "onDemandPerHour": run.price,
-                "blended": costs.cost("blended"),
-                "conservative": costs.cost("conservative"),
-                "atSpotPrice": costs.cost("at-spot-price"),
-            },
         },
         "failures": {
             "total": facts.failures,

@@ -1,7 +1,7 @@
 """Computes every figure of the report of a job, finished or live. The sources are the timeline (when things happened)
 and the job's state (how often, and at which cost).
 
-Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--resume`).
+Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--continue`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import saved
 from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.records import (
@@ -122,6 +123,11 @@ class Facts:
     def saved(self) -> float | None:
         """The share saved against the same nodes on demand; None if prices are unknown."""
         return None if self.unpriced else saved(self.spent, self.on_demand)
+
+    @property
+    def uninterrupted(self) -> float | None:
+        """Estimated USD of the same steps on on-demand nodes without an interruption; None if that is unknown."""
+        return uninterrupted_usd(self.spec, self.state)
 
     @property
     def failures(self) -> int:

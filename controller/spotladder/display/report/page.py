@@ -13,10 +13,12 @@ from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join, trusted
-from spotladder.display.report.prediction import ON_DEMAND, ComparedCost, compared_costs
 
 WIDE, NARROW = 940, 360
 """Widths of each chart in pixels. The style sheet shows the widest one that fits, so that text keeps its size."""
+
+SAME_NODES, UNINTERRUPTED = "the same nodes on demand", "on-demand, uninterrupted"
+"""The costs beside the paid one."""
 
 STORY_SHOWN = 60
 """Number of events above which the list is folded."""
@@ -78,9 +80,9 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
     def figure(name: str, value: str, note: str) -> tuple[Markup, Markup]:
         return element("dt", name), element("dd", value, element("small", note))
 
-    uninterrupted = compared_costs(facts).cost(ON_DEMAND)
+    uninterrupted = facts.uninterrupted
     share = facts.saved if uninterrupted is None else saved(facts.spent, uninterrupted)
-    against = "the same nodes on demand" if uninterrupted is None else "on-demand, uninterrupted"
+    against = SAME_NODES if uninterrupted is None else UNINTERRUPTED
     done = f"of {count(facts.total)}, " if facts.total else ""
     return [
         figure("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
@@ -176,17 +178,17 @@ def _loss(facts: Facts) -> Markup | None:
 
 
 def _cost(facts: Facts) -> Markup | None:
-    costs = compared_costs(facts)
-    if not costs:
+    if facts.on_demand <= 0 or facts.unpriced:
         return None
-    dearest = max(each.cost for each in costs) or 1.0
+    costs = {"paid": facts.spent, UNINTERRUPTED: facts.uninterrupted, SAME_NODES: facts.on_demand}
+    known = {name: usd for name, usd in costs.items() if usd is not None}
+    dearest = max(known.values()) or 1.0
     return element(
         "section",
         element("h2", "Cost"),
-        element("div", *(_bar(each, dearest) for each in costs), class_="bars"),
-        element("p", costs.note, class_="note") if costs.note else None,
+        element("div", *(_bar(name, usd, dearest) for name, usd in known.items()), class_="bars"),
         _drawn(facts, charts.cost),
-        element("ul", _line("paid", "paid"), _line("yardstick", "the same nodes on demand"), class_="key"),
+        element("ul", _line("paid", "paid"), _line("yardstick", SAME_NODES), class_="key"),
     )
 
 
@@ -195,14 +197,14 @@ def _line(kind: str, text: str) -> Markup:
     return element("li", element("svg", stroke, viewBox="0 0 24 12", class_="long", aria_hidden="true"), text)
 
 
-def _bar(stick: ComparedCost, dearest: float) -> Markup:
-    name = element("b", stick.name) if stick.key == "paid" else stick.name
-    bar = element("div", class_=f"bar {stick.key}", style=f"width:{stick.cost / dearest * 100:.2f}%")
+def _bar(name: str, usd: float, dearest: float) -> Markup:
+    paid = name == "paid"
+    bar = element("div", class_="bar paid" if paid else "bar", style=f"width:{usd / dearest * 100:.2f}%")
     return element(
         "div",
-        element("div", name),
+        element("div", element("b", name) if paid else name),
         element("div", bar, class_="track"),
-        element("div", money(stick.cost, dearest), class_="n"),
+        element("div", money(usd, dearest), class_="n"),
         class_="row",
     )
 

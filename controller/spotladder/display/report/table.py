@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from spotladder.core.shadowing import summary
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report.facts import Facts
-from spotladder.display.report.prediction import ON_DEMAND, compared_costs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,10 +47,9 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
-        uninterrupted = compared_costs(facts).cost(ON_DEMAND)
-        if uninterrupted is not None:
-            share = percent(saved(facts.spent, uninterrupted))
-            rows.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))
+        if facts.uninterrupted is not None:
+            share = percent(saved(facts.spent, facts.uninterrupted))
+            rows.append(("saved", f"{share} against {money(facts.uninterrupted)} on-demand, uninterrupted"))
         share = percent(facts.saved)
         rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
     if facts.state.shadow is not None and (would := summary(facts.state.shadow)):

@@ -231,10 +231,6 @@ class Clusters:
         """The pods of the job in all clusters."""
         return [pod for cluster in self for pod in cluster.inventory.pods_of(key)]
 
-    def has_anything(self, key: JobKey) -> bool:
-        """Whether objects of a job with this name exist in any cluster."""
-        return any(cluster.inventory.has_anything(key) for cluster in self)
-
     def abandoned(self, key: JobKey, uid: str) -> list[tuple[int, Located]]:
         """The objects with a job's name in usable member clusters that do not belong to the job with this uid."""
         return [

@@ -1,7 +1,7 @@
 """The guards of attempts that exist in one cluster, and the Secrets with the tokens of its Ray clusters.
 
 Only their metadata is listed and watched: the content of a Secret is never sent. Where the controller may not do this,
-as with the roles of an older chart, it is unknown whether a guard exists.
+it is unknown whether a guard exists.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Guards:
                 for scope in namespaces
             )  # fmt: skip
 
-        guards: dict[str, Any] = {"labels": labels, "group": job_of, "changed": self._guard_changed}
+        guards: dict[str, Any] = {"labels": labels, "changed": self._guard_changed}
         self._kinds: dict[APIResource, Scoped[GuardRecord]] = {
             DISRUPTION_BUDGETS: scoped(DISRUPTION_BUDGETS, **guards),
             NETWORK_POLICIES: scoped(NETWORK_POLICIES, **guards),
@@ -67,10 +67,6 @@ class Guards:
         cache = self._readable(kind, namespace)
         guard = None if cache is None else cache.get(name, namespace)
         return guard is not None and not guard.deleting and guard.digest == digest_of(body)
-
-    def of(self, kind: APIResource, job: Key) -> list[GuardRecord]:
-        """The guards of this kind that the job has."""
-        return self._kinds[kind].of(job)
 
     def written(self, kind: APIResource, answer: Object) -> None:
         """Add the API server's response to a write of the controller to the cache."""

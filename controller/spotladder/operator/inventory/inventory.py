@@ -201,10 +201,6 @@ class Inventory:
         """The objects of each attempt of the job; with `uid`, only of the job with this uid."""
         return self._by_attempt(job, lambda record: not uid or record.job_uid == uid)
 
-    def has_anything(self, job: JobKey) -> bool:
-        """Whether objects of a job with this name exist."""
-        return any(scoped.of(job) for scoped in (self._pods, *self._objects.values()))
-
     def of_others(self, job: JobKey, uid: str) -> dict[int, AttemptObjects]:
         """The objects with the job's name that do not belong to the job with this uid."""
         return self._by_attempt(job, lambda record: record.job_uid != uid)

@@ -19,7 +19,6 @@ from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
@@ -41,13 +40,11 @@ class Applier:
         *,
         remover: AttemptRemover,
         preflight: Preflight,
-        copies: Copies,
         environment: Mapping[str, str],
     ) -> None:
         self._clusters = clusters
         self._remover = remover
         self._preflight = preflight
-        self._copies = copies
         self._environment = environment
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
@@ -80,8 +77,6 @@ class Applier:
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
-        if len(objects) > len(_of_attempt(objects)):
-            main["annotations"][names.GUARDS] = "job"
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
@@ -142,11 +137,9 @@ class Applier:
         self, cluster: WorkloadCluster, record: JobRecord, named: Sequence[Reference]
     ) -> Diagnosis | None:
         """Ensure that the objects that the pods refer to exist in the cluster."""
-        if cluster is not self._clusters.home:
-            if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
-                return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
-            if problem := await self._copies.bring(cluster, record.namespace, record.copies):
-                return problem
+        member, namespace = cluster is not self._clusters.home, Reference(NAMESPACES, record.namespace)
+        if member and await self._preflight.missing(cluster, "", [namespace]):
+            return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
         missing = await self._preflight.missing(cluster, record.namespace, named)
         if missing:
             return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))

@@ -109,7 +109,7 @@ class AttemptRemover:
         The main object is deleted last, because the next reconcile finds the remaining objects through it. The guards
         that all attempts share are kept unless this is the `last` one.
         """
-        if not top.shares_guards:  # They have the attempt's name.
+        if cluster.monitor is not None:  # In a member cluster they have the attempt's name.
             for kind in guard_kinds(main_kinds()[top.kind]):
                 await self.remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)

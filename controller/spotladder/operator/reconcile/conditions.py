@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from spotladder.core.model import TERMINAL, Decision, JobSpec, JobState, Observa
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import READY, Situation
 from spotladder.core.verdict import without_library
+from spotladder.errors import described
 from spotladder.operator.condition_types import (
     DELETE_REQUESTED,
     ConditionReason,
@@ -25,7 +27,14 @@ from spotladder.operator.condition_types import (
 )
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import Ahead
+from spotladder.output.redact import redacted
 from spotladder.timestamps import utc_timestamp
+
+LONGEST_ERROR = 200
+"""Maximum number of characters of an unexpected error in a condition."""
+
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+"""The address of an object in an error's text. It differs each time, and the condition would be written again."""
 
 ENDED = "Ended"
 END_REFUSED = "EndRefused"
@@ -39,6 +48,14 @@ def is_ended(held: Sequence[Condition]) -> bool:
 def not_read(state: JobState) -> str:
     """That the newest known step may not be the last."""
     return f"step {state.progress.step} is the newest that was read, and there may be a later one"
+
+
+def of_error(error: Exception) -> Diagnosis:
+    """An unexpected error of a reconcile, without secrets."""
+    text = redacted(_ADDRESS.sub("0x…", described(error)))
+    shown = text if len(text) <= LONGEST_ERROR else f"{text[: LONGEST_ERROR - 1]}…"
+    message = f"the controller has failed with an unexpected error and retries: {shown}: see its log, and report it"
+    return Diagnosis(ConditionReason.RECONCILE_ERROR, message)
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:

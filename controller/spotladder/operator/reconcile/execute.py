@@ -6,10 +6,9 @@ must not delay the launch of the next attempt elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from enum import Enum, auto
 
 from spotladder.checkpoints.progress import went_back
 from spotladder.checkpoints.store import StoreRefused
@@ -23,6 +22,7 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Finish,
+    JobState,
     Launch,
     Progress,
     Replace,
@@ -40,11 +40,20 @@ from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.guard_keeper import GuardKeeper
-from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing
 from spotladder.operator.storage.outputs import Outputs
+
+
+class Cleanup(Enum):
+    """What follows the actions of every decision, in this order."""
+
+    STRAYS = auto()  # objects of attempts in clusters to which they do not belong
+    SILENT_PODS = auto()  # pods on nodes that are silent
+    OUTLIVED_PODS = auto()  # pods that remain after their owner
+    GUARDS = auto()  # guards and tokens that someone has deleted
+    DELETED_JOBS = auto()  # objects of deleted jobs with the same name
 
 
 @dataclass(slots=True)
@@ -78,7 +87,6 @@ class Executor:
         jobs: Scoped[JobRecord],
         logs: Logs,
         outputs: Outputs,
-        limits: Limits,
     ) -> None:
         self._applier = applier
         self._remover = remover
@@ -86,52 +94,38 @@ class Executor:
         self._jobs = jobs
         self._logs = logs
         self._outputs = outputs
-        self._limits = limits
 
     async def execute(
         self,
         loaded: Loaded,
         decision: Decision,
         *,
-        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> ExecutionResult:
         """Execute all actions of this decision, then clean up. A launch is the first: the next attempt does not wait
         for the calls that remove the ended one, which is fenced.
 
         Args:
-            admits: Whether the limits of its tier admit a launch now.
             address: The address of the job's commit log.
 
         Raises:
             Conflict, NotFound, NotLeading: The job must be reconciled again; the remaining actions are skipped.
         """
         result = ExecutionResult()
-        live = decision.state.attempt.number if decision.state.attempt else None
-        chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
-            (
-                not isinstance(action, Replace | Resize) and (not isinstance(action, Delete) or action.attempt == live),
-                partial(self._do, loaded, action, result, admits, address),
-            )
-            for action in sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
-        ]
-        chores += [
-            (False, partial(self._remover.delete_strays, loaded)),
-            (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
-            (False, partial(self._remover.remove_outlived_pods, loaded)),
-            (False, partial(self._keep_guards, loaded, decision, result)),
-            (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
-        ]
-        for waited_for, chore in chores:
+        launch_first = sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
+        for step in (*launch_first, *Cleanup):
             try:
-                await chore()
+                if isinstance(step, Cleanup):
+                    await self._clean_up(loaded, decision.state, step, result)
+                else:
+                    await self._do(loaded, step, result, address)
             except (Conflict, NotFound, NotLeading):
                 raise
             except SpotladderError as error:
-                if waited_for:
-                    result.failed = result.failed or error
-                else:
+                if _is_cleanup(step, decision.state):
                     result.cleanup_error = result.cleanup_error or error
+                else:
+                    result.failed = result.failed or error
         return result
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
@@ -145,14 +139,11 @@ class Executor:
         loaded: Loaded,
         action: Action,
         result: ExecutionResult,
-        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> None:
         match action:
             case Launch():
-                if admits(action):  # Another job may have been launched in the meantime.
-                    with self._limits.launching(loaded.record):
-                        await self._launch(loaded, action, result)
+                await self._launch(loaded, action, result)
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.read_now(loaded.record.key)
@@ -174,8 +165,18 @@ class Executor:
                 if update := await self._finish(loaded, action, result, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
 
-    async def _keep_guards(self, loaded: Loaded, decision: Decision, result: ExecutionResult) -> None:
-        result.guards = await self._guard_keeper.keep(loaded, decision.state)
+    async def _clean_up(self, loaded: Loaded, state: JobState, step: Cleanup, result: ExecutionResult) -> None:
+        match step:
+            case Cleanup.STRAYS:
+                await self._remover.delete_strays(loaded)
+            case Cleanup.SILENT_PODS:
+                await self._remover.remove_silent_pods(loaded, state)
+            case Cleanup.OUTLIVED_PODS:
+                await self._remover.remove_outlived_pods(loaded)
+            case Cleanup.GUARDS:
+                result.guards = await self._guard_keeper.keep(loaded, state)
+            case Cleanup.DELETED_JOBS:
+                await self.sweep(loaded.record.key, loaded.record.uid)
 
     async def _launch(self, loaded: Loaded, action: Launch, result: ExecutionResult) -> None:
         """An API server or webhook that does not answer is not a lack of capacity: the launch is retried."""
@@ -219,3 +220,11 @@ class Executor:
         last = f"step {(result.at_end or loaded.state.progress).step} is the last commit"
         kept = f"; older checkpoints are not deleted: {end.left}" if end.left else ""
         return ConditionUpdate("False", conditions.ENDED, f"{last}{kept}")
+
+
+def _is_cleanup(step: Action | Cleanup, state: JobState) -> bool:
+    """Whether the job does not wait for this step: the removal of an earlier attempt, and changes of the number of
+    workers."""
+    if isinstance(step, Delete):
+        return state.attempt is None or step.attempt != state.attempt.number
+    return isinstance(step, Cleanup | Replace | Resize)

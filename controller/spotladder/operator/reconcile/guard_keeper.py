@@ -1,10 +1,5 @@
 """Keeps the guards of the attempts that run: those that someone has deleted are created again, with growing pauses if
-they are deleted again and again.
-
-In the home cluster, an attempt of an earlier version has guards of its own, with the attempt's name. They are removed
-once the shared guards of the job exist, which cover its pods too: the eviction API refuses with an error if two
-disruption budgets cover a pod.
-"""
+they are deleted again and again."""
 
 from __future__ import annotations
 
@@ -18,10 +13,10 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import TERMINAL, JobState, Stage
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
+from spotladder.operator.inventory.clusters import Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.apply import owner
-from spotladder.operator.reconcile.attempt_removal import AttemptRemover, guard_kinds
+from spotladder.operator.reconcile.attempt_removal import guard_kinds
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.recreation import LONGEST_PAUSE, Recreations
 from spotladder.operator.reconcile.token_secret import ensure_token
@@ -40,16 +35,14 @@ _Object = tuple[str, APIResource, str, str]
 class GuardKeeper:
     """Acts only where the existence of guards is known."""
 
-    def __init__(self, clusters: Clusters, *, remover: AttemptRemover, preflight: Preflight, clock: Clock) -> None:
-        self._clusters = clusters
-        self._remover = remover
+    def __init__(self, *, preflight: Preflight, clock: Clock) -> None:
         self._preflight = preflight
         self._recreations = Recreations[_Object](clock)
         self._log = structlog.get_logger("spotladder")
 
     async def keep(self, loaded: Loaded, state: JobState) -> Diagnosis | None:
-        """Create missing guards and tokens of the attempts that run, and remove superseded guards. Returns which of
-        them someone has deleted more than once."""
+        """Create missing guards and tokens of the attempts that run. Returns which of them someone has deleted more
+        than once."""
         if state.stage in _WITHOUT_ATTEMPT or loaded.record.deleting:  # Kubernetes deletes them with the job.
             return None
         deleted: list[_Object] = []
@@ -61,7 +54,6 @@ class GuardKeeper:
                 deleted += await self._create(loaded, found.cluster, top, kinds)
             deleted += await self._keep_token(loaded, found)
             deleted += filter(self._recreations.repeated, _kept(loaded, found.cluster))
-        await self._remove_superseded(loaded)
         return _deleted_again(deleted) if deleted else None
 
     async def _create(
@@ -107,16 +99,6 @@ class GuardKeeper:
             self._created(loaded, token)
         return []
 
-    async def _remove_superseded(self, loaded: Loaded) -> None:
-        home, key = self._clusters.home, loaded.record.key
-        shared = names.guards_name(loaded.record.name)
-        for kind in guard_kinds(loaded.workload):
-            if home.inventory.guards.exists(kind, shared, loaded.record.namespace):
-                for guard in home.inventory.guards.of(kind, key):
-                    if guard.name != shared and not guard.deleting:
-                        with home.turn():
-                            await self._remover.remove(home, kind, guard)
-
     def _created(self, loaded: Loaded, created: _Object) -> None:
         self._recreations.created(created)
         record = loaded.record
@@ -148,12 +130,9 @@ def _called(one: _Object) -> str:
 
 
 def _missing_guards(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord) -> list[APIResource]:
-    """The kinds of guards that the attempt lacks. One with the attempt's name or a shared one is enough."""
+    """The kinds of guards that the attempt lacks. In a member cluster they have its name."""
     if top.kind != loaded.workload.main:
         return []
-    guards, wanted = cluster.inventory.guards, {top.name, names.guards_name(loaded.record.name)}
-    return [
-        kind
-        for kind in guard_kinds(loaded.workload)
-        if all(guards.exists(kind, name, top.namespace) is False for name in wanted)
-    ]
+    guards = cluster.inventory.guards
+    name = top.name if cluster.monitor is not None else names.guards_name(loaded.record.name)
+    return [kind for kind in guard_kinds(loaded.workload) if guards.exists(kind, name, top.namespace) is False]

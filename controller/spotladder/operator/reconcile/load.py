@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
@@ -95,20 +95,15 @@ def spec_of(
     templates: Mapping[str, str],
     reading: Reading,
     attribution_window: Seconds,
-    limited: Collection[str] = (),
 ) -> JobSpec:
-    """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`. `limited` are the
-    tiers whose CapacityTier has no room for another attempt of the job within its limits.
+    """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
     """
     return replace(
         spec,
-        tiers=tuple(
-            replace(tier, template=templates.get(tier.name, ""), standby=tier.name not in limited)
-            for tier in spec.tiers
-        ),
+        tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
         attribution_window=attribution_window,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
@@ -125,12 +120,10 @@ def observe(
     blocked: Diagnosis | None,
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
-    surge_room: int | None,
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
     """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
-    checkpoint store that the program of an attempt reports. `surge_room` is how many nodes the live attempt may hold
-    beyond its workers.
+    checkpoint store that the program of an attempt reports.
 
     The snapshot is never older than the state: caches are listed after the lease was acquired, only move forward, and
     include the responses to the controller's own writes. So its revision is that of the state, or newer.
@@ -182,8 +175,6 @@ def observe(
         blocked_by=capacity_words.refusal(refused).by,
         launched=launched,
         operator_silent=waits or unanswered,
-        limited=frozenset(tiers.full),
-        surge_room=surge_room,
         suspects=clusters.suspects,
         granted={name: tier.granted_at for name, tier in tiers.resolved.items() if tier.granted_at is not None},
     )
@@ -201,8 +192,8 @@ def _unavailable(
 ) -> dict[str, str]:
     """The tiers on which no attempt can start now, and why."""
     unavailable = {
-        name: why
-        for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
+        name: problem.message
+        for name, problem in tiers.missing.items()
         if not (live and live.seen and live.tier == name)  # The objects there can still be read.
     } | {
         name: problem
@@ -292,8 +283,6 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
     state, seen, reading, tiers = loaded.state, loaded.seen, loaded.reading, loaded.tiers
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
-    if live is None and state.stage in (Stage.IDLE, Stage.STARTING):
-        problems += [Diagnosis(ConditionReason.LIMIT_REACHED, why) for why in tiers.full.values()]
     if reading.foreign:
         problems.append(Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
     if reading.corrupt:
@@ -312,7 +301,6 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
     ]
     away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
     unreachable = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
-    unreachable -= set(tiers.full.values())  # These have their own reason.
     problems += [Diagnosis(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(unreachable)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from spotladder.api.capacitytier import HOME
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Forbidden, NotFound
@@ -203,10 +202,9 @@ def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
     return f"namespace {namespace} does not exist{where}: create it"
 
 
-def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:
-    """The objects to which the job's pods refer in the cluster of each tier. Objects that are copied there must exist
-    in the home cluster."""
-    workload, copied = workload_of(job), tuple(copies)
+def needs(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[Wanted, ...]:
+    """The objects to which the job's pods refer in the cluster of each tier."""
+    workload = workload_of(job)
     found: dict[str, dict[Reference, None]] = {}
     rays: dict[str, str | None] = {}
     for tier in tiers:
@@ -214,12 +212,8 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
             objects = workload.render(job, names.Origin(""), tier, 1, {})
         except InvalidSpec:
             continue  # The condition Valid reports this.
-        named = references(objects, tier.queue)
         rays[tier.cluster] = workload.ray_version(objects)
-        if tier.cluster != HOME:
-            found.setdefault(HOME, {}).update(dict.fromkeys(copied))
-            named = tuple(entry for entry in named if entry not in copied)
-        found.setdefault(tier.cluster, {}).update(dict.fromkeys(named))
+        found.setdefault(tier.cluster, {}).update(dict.fromkeys(references(objects, tier.queue)))
     return tuple(Wanted(cluster, tuple(entries), rays.get(cluster)) for cluster, entries in sorted(found.items()))
 
 

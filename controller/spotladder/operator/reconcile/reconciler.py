@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -36,7 +36,7 @@ from spotladder.core.shadowing import with_shadow
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
-from spotladder.errors import InvalidSpec
+from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
@@ -50,14 +50,12 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.guard_keeper import GuardKeeper
-from spotladder.operator.reconcile.known_jobs import KnownJob, KnownJobs
+from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reconcile.log_reads import time_until_log_read
-from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
-from spotladder.operator.reconcile.room import Room
 from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
@@ -98,7 +96,6 @@ class Reconciler:
         observer: StatusObserver,
         clock: Clock,
         attribution_window: Seconds,
-        wake: Callable[[JobKey], None],
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -117,23 +114,14 @@ class Reconciler:
         self._specs = Specs()
         self._resolved = ResolvedTiers(capacity, clusters=clusters.names, price=prices.of)
         self._policies: dict[str, Policy] = {}
-        self._known_jobs = KnownJobs(self._specs)
+        self._known_jobs: dict[JobKey, KnownJob] = {}
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
-        self._limits = limits = Limits(
-            jobs,
-            workers=self._known_jobs.workers,
-            standby_workers=self._known_jobs.standby_workers,
-            left=self._known_jobs.left_nodes,
-            launched=clusters.has_anything,
-            standby_launched=self._known_jobs.has_launched_standby,
-            wake=wake,
-        )
-        self._room = Room(limits, self._known_jobs)
-        keeper = GuardKeeper(clusters, remover=remover, preflight=preflight, clock=clock)
-        self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
+        keeper = GuardKeeper(preflight=preflight, clock=clock)
+        self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
-        """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""
+        """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later. An unexpected error is also
+        raised, after the job has the condition `Degraded`."""
         namespace, name = key
         record = self._jobs.get(name, namespace)
         try:
@@ -149,15 +137,23 @@ class Reconciler:
             if self._jobs.get(name, namespace) is None:
                 return None
             raise ClusterUnreachable(str(error)) from None
+        except SpotladderError:
+            raise
+        except Exception as error:
+            await self._report(key, error)
+            raise
 
-    def touch(self, key: JobKey) -> None:
-        """The job or its objects may have changed."""
-        self._limits.touch(key)
+    async def _report(self, key: JobKey, error: Exception) -> None:
+        """Show an unexpected error to the user. If this fails too, the next reconcile tries again."""
+        namespace, name = key
+        if (record := self._jobs.get(name, namespace)) is not None:
+            with suppress(Exception):
+                await self._persistence.held(record, status_of(record), conditions.of_error(error), valid=True)
 
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
-        known = self._known_jobs.of(record.key)
+        known = self._known_jobs.setdefault(record.key, KnownJob())
         held = status_of(record)
         try:
             before, state = known.states(held)
@@ -172,7 +168,7 @@ class Reconciler:
             return await self._hold(
                 record, held, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
             )
-        tiers = self._tiers(record, job, state, known)
+        tiers = self._tiers(record, job, known)
         if load.awaits_sync(self._clusters, tiers, state):
             return SYNC_RETRY_INTERVAL  # Objects that are being listed there must not count as lost.
         reading = (await self._readings.of(record, job, state)).after(state.progress)
@@ -223,7 +219,6 @@ class Reconciler:
         result = await self._executor.execute(
             loaded,
             decision,
-            admits=lambda launch: self._room.admits(launch, record, job, loaded.state, known),
             address=lambda: self._readings.address(record, job),
         )
         if result.tried:
@@ -242,8 +237,6 @@ class Reconciler:
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
-        if decision.state.left != loaded.state.left:
-            self._limits.touch(record.key)
         self._observer.observe(record.key, decision.state)
         if result.failed is not None:
             raise result.failed
@@ -252,9 +245,8 @@ class Reconciler:
         if record.deleting and self._may_release(loaded, decision):
             await self._release(record)
             return None
-        # A slow or failed cleanup and an operator that does not act trigger no event, and free nodes wake only the
-        # oldest jobs: poll.
-        polls = bool(loaded.tiers.full) or record.deleting or result.cleanup_error is not None
+        # A slow or failed cleanup and an operator that does not act trigger no event: poll.
+        polls = record.deleting or result.cleanup_error is not None
         polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
         return self._wake(decision, before, updates, reading, polls=polls)
 
@@ -263,12 +255,11 @@ class Reconciler:
             self._policies[name] = by_name(name)
         return self._policies[name]
 
-    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, known: KnownJob) -> Tiers:
+    def _tiers(self, record: JobRecord, job: TieredJob, known: KnownJob) -> Tiers:
         for name in job.spec.capacity_names:
             if named := self._capacity.get(name):
                 known.capacity[name] = named
-        found = self._resolved.of(record, job, known.capacity)
-        return replace(found, full=self._room.full(record, job, state, known))
+        return self._resolved.of(record, job, known.capacity)
 
     def _load(
         self,
@@ -293,7 +284,6 @@ class Reconciler:
             blocked=known.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
-            surge_room=self._room.surge(record, job, state, known),
             now=self._clock.now(),
         )
         return Loaded(
@@ -308,7 +298,6 @@ class Reconciler:
                 templates=self._specs.templates(record),
                 reading=reading,
                 attribution_window=self._attribution_window,
-                limited=self._room.without_standby(record, job, state, known),
             ),
             status=held,
             before=before,
@@ -341,11 +330,7 @@ class Reconciler:
             return {}
         version = versions(loaded.record, loaded.job, loaded.capacity)
         return conditions.of_preflight(
-            self._preflight.check(
-                loaded.record.key,
-                version,
-                lambda: needs(loaded.job, loaded.tiers.resolved.values(), loaded.record.copies),
-            )
+            self._preflight.check(loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.resolved.values()))
         )
 
     async def _hold(
@@ -382,7 +367,7 @@ class Reconciler:
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:
-        self._known_jobs.forget(key)
+        self._known_jobs.pop(key, None)
         self._resolved.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)

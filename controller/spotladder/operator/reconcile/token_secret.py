@@ -1,7 +1,7 @@
 """Creates the Secret with the token that the Ray clusters of a namespace require, see `rayjob.authentication`.
 
-Where the controller must neither create nor read it, an attempt runs without a token, as with an older controller, and
-its job is degraded: a job is not held because a permission is missing that it does not need to train.
+Where the controller must neither create nor read it, an attempt runs without a token, and its
+job is degraded: a job is not held because a permission is missing that it does not need to train.
 """
 
 from __future__ import annotations

@@ -193,9 +193,7 @@ class TierStatusWriter:
             prices = with_price(prices, round(price.per_node_hour, 4), float(int(self._clock.now())))
         outcomes = added(outcomes_of(before), tally.outcomes)
         return CapacityTierStatus(
-            conditions=merged(
-                before.conditions, self._claims(record, tally, nodes), self._clock.now(), record.generation
-            ),
+            conditions=merged(before.conditions, self._claims(record, tally), self._clock.now(), record.generation),
             last_unavailable_at=before.last_unavailable_at if tally.refused_at is None else _time(tally.refused_at),
             last_available_at=before.last_available_at if tally.granted_at is None else _time(tally.granted_at),
             jobs_in_use=jobs,
@@ -214,26 +212,22 @@ class TierStatusWriter:
             prices=price_entries_of(prices),
         )
 
-    def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
+    def _claims(self, record: CapacityRecord, tally: _Tally) -> ConditionUpdates:
         if record.model is None:
             return {ConditionType.VALID: ConditionUpdate("False", "InvalidSpec", record.problem)}
         updates = {
             ConditionType.VALID: ConditionUpdate("True", "Valid"),
             ConditionType.PRICED: self._priced(record.model),
         }
-        if available := self._available(record, record.model, tally, nodes):
+        if available := self._available(record, record.model, tally):
             updates[ConditionType.AVAILABLE] = available
         return updates
 
-    def _available(
-        self, record: CapacityRecord, model: CapacityTier, tally: _Tally, nodes: int
-    ) -> ConditionUpdate | None:
+    def _available(self, record: CapacityRecord, model: CapacityTier, tally: _Tally) -> ConditionUpdate | None:
         """The message of the condition; None keeps the previous one."""
-        cluster, most = model.spec.cluster, model.spec.limits.nodes
+        cluster = model.spec.cluster
         if cluster not in self._clusters:
             return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
-        if most is not None and nodes >= most:
-            return ConditionUpdate("False", "LimitReached", f"{nodes} of limits.nodes {most} are in use")
         if tally.had is not None:
             return ConditionUpdate(
                 "True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why
@@ -241,7 +235,7 @@ class TierStatusWriter:
         held = next(
             (entry for entry in read_status(record.status).conditions if entry.type == ConditionType.AVAILABLE), None
         )
-        if held is None or held.reason in ("UnknownCluster", "LimitReached"):
+        if held is None or held.reason == "UnknownCluster":
             return ConditionUpdate("Unknown", "NotAsked", "no job has requested it since")
         return None
 

@@ -2,8 +2,9 @@
 
 1. The controller's own identity is used only for addresses that are listed for the namespace.
 2. A Secret with complete credentials is used alone, without any part of the controller's identity.
-3. An endpoint in a Secret is used only with the credentials of that Secret.
-4. A listed namespace may use only the addresses that are listed for it.
+3. An endpoint in a Secret is used only with the credentials of that Secret, and only if it is listed for the namespace
+   or a cloud's own. No name is resolved for another one, and no request is sent to it.
+4. A namespace with listed addresses may use no others.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ _WHOLE: Mapping[str, tuple[frozenset[str], ...]] = {
 
 _PLACE = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ACCOUNT_NAME"}
 """The variable with the endpoint, by vendor."""
+
+_OF_A_CLOUD = re.compile(
+    r"(?:s3|s3(?:-fips)?(?:\.dualstack)?\.[a-z]{2}(?:-[a-z]+)+-[0-9])\.amazonaws\.com(?:\.cn)?"
+    r"|storage\.googleapis\.com"
+    r"|[a-z0-9]{3,24}\.blob\.core\.windows\.net"
+)
+"""The hosts of the clouds' own stores: S3 (its regional, dual-stack and FIPS endpoints), Google Cloud Storage, and the
+accounts of Azure. They need no rule."""
 
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _IN_A_HOST = {
@@ -61,13 +70,12 @@ class NamespaceAccess:
 @dataclass(frozen=True, slots=True)
 class Grant:
     """How a log is read. `isolated`: only with `environment`, without the controller's own identity. `endpoint`: the
-    endpoint in the Secret; `listed`: whether the administrator has listed it. `secret`: all values in the job's
-    Secret, which must not be shown."""
+    listed endpoint in the Secret; requests go to its host only. `secret`: all values in the job's Secret, which must
+    not be shown."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     isolated: bool = False
     endpoint: Endpoint | None = None
-    listed: bool = False
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -76,21 +84,24 @@ def grant(
 ) -> Grant:
     """How a job's log may be read. `secret` is the content of its Secret with that name. Raises AccessDenied."""
     mine = [rule for rule in rules if rule.names(namespace)]
+    listed = [uri for rule in mine for uri in rule.uris]
+    where = f"spec.checkpoints.credentials: Secret {namespace}/{name}"
     try:
         address = StoreAddress.parse(uri)
     except InvalidSpec as error:
         raise AccessDenied(f"spec.checkpoints.uri: {error.message}") from None
-    if mine and not any(address.within(allowed) for rule in mine for allowed in rule.uris):
+    if listed and not any(map(address.within, listed)):
+        allowed = ", ".join(sorted(set(map(str, listed))))
         raise AccessDenied(
-            f"spec.checkpoints.uri: {uri} is not allowed in namespace {namespace} ({_listed(mine)}): use an allowed "
+            f"spec.checkpoints.uri: {uri} is not allowed in namespace {namespace} (allowed: {allowed}): use an allowed "
             "address, or ask the administrator to add it to the chart's checkpointAccess"
         )
     held = {key: value for key, value in (secret or {}).items() if value}
     if any(held.keys() >= needed for needed in _WHOLE.get(address.scheme, ())):
-        return _own_credentials(mine, address.scheme, held, f"spec.checkpoints.credentials: Secret {namespace}/{name}")
-    if not mine:
+        return _own_credentials(mine, address.scheme, held, where)
+    if not listed:
         raise AccessDenied(_identity_denied(namespace, uri, address.scheme, name))
-    return _identity(address.scheme, held, f"spec.checkpoints.credentials: Secret {namespace}/{name}")
+    return _identity(address.scheme, held, where)
 
 
 def _own_credentials(mine: Sequence[NamespaceAccess], scheme: str, held: Mapping[str, str], where: str) -> Grant:
@@ -100,13 +111,23 @@ def _own_credentials(mine: Sequence[NamespaceAccess], scheme: str, held: Mapping
     if scheme == "gs" and _redirected(held["GOOGLE_SERVICE_ACCOUNT_KEY"]):
         raise AccessDenied(f"{where}: GOOGLE_SERVICE_ACCOUNT_KEY names an endpoint (gcs_base_url): remove it")
     endpoint = _endpoint(scheme, held, where)
-    listed = endpoint is not None and any(endpoint.matches(allowed) for rule in mine for allowed in rule.endpoints)
-    if endpoint is not None and mine and not listed:
+    of_a_cloud = endpoint is None or _is_of_a_cloud(endpoint)
+    # A listed address of Azure does not contain the account, which is in the endpoint.
+    needs_rule = not of_a_cloud or (scheme == "az" and any(rule.uris for rule in mine))
+    if endpoint is not None and needs_rule and not _is_listed(endpoint, mine):
         raise AccessDenied(
             f"{where}: {_PLACE[scheme]}: {endpoint} is not allowed in this namespace: ask the administrator to add it "
             "to the endpoints of the chart's checkpointAccess"
         )
-    return Grant(held, True, endpoint, listed, held) if scheme == "s3" else Grant(held, True, secret=held)
+    return Grant(held, isolated=True, endpoint=None if of_a_cloud else endpoint, secret=held)
+
+
+def _is_of_a_cloud(endpoint: Endpoint) -> bool:
+    return (endpoint.scheme, endpoint.port) == ("https", 443) and bool(_OF_A_CLOUD.fullmatch(endpoint.host))
+
+
+def _is_listed(endpoint: Endpoint, mine: Sequence[NamespaceAccess]) -> bool:
+    return any(endpoint.matches(allowed) for rule in mine for allowed in rule.endpoints)
 
 
 def _identity_denied(namespace: str, uri: str, scheme: str, name: str) -> str:
@@ -152,8 +173,3 @@ def _redirected(key: str) -> bool:
     except ValueError:
         return False  # Not a key: the store reports it.
     return isinstance(parsed, dict) and "gcs_base_url" in parsed
-
-
-def _listed(mine: Sequence[NamespaceAccess]) -> str:
-    uris = sorted({str(allowed) for rule in mine for allowed in rule.uris})
-    return f"allowed: {', '.join(uris)}" if uris else "none is"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 
 from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
@@ -15,41 +15,33 @@ from spotladder.checkpoints.standby import is_held
 from spotladder.checkpoints.store import RightsRefused, StoreRefused, endpoint_of, renew
 from spotladder.checkpoints.store_check import StoreUnsafe, check_today
 from spotladder.core.model import Progress
-from spotladder.errors import SpotladderError, StoreUnavailable
-from spotladder.operator.storage.allowed_addresses import AccessDenied
+from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
-from spotladder.operator.storage.egress_proxy import Egress
 
 
 class BucketLog:
     """A commit log in a bucket or on a disk."""
 
-    def __init__(self, address: LogAddress, egress: Egress) -> None:
+    def __init__(self, address: LogAddress) -> None:
         from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
 
-        grant, self._permit = address.grant, None
-        if grant.endpoint is not None:
-            self._permit = egress.permit(grant.endpoint, loopback=grant.listed)
-            self._permit.check()
-        proxy = self._permit.proxy if self._permit else ""
-        store = open_store(address.uri, grant.environment, isolated=grant.isolated, proxy=proxy)
+        grant = address.grant
+        host = grant.endpoint.host if grant.endpoint is not None else ""
+        store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
         self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
-        with self._permitted():
-            try:
-                found = self._follower.progress()
-            except RightsRefused:
-                with suppress(
-                    SpotladderError
-                ):  # The file may be incomplete while it is replaced: the next read tries again.
-                    renew(self._log.store)
-                raise
-            if not found.attempt:
-                self._check()
-            return found
+        try:
+            found = self._follower.progress()
+        except RightsRefused:
+            with suppress(SpotladderError):  # The file may be incomplete while it is replaced: the next read retries.
+                renew(self._log.store)
+            raise
+        if not found.attempt:
+            self._check()
+        return found
 
     def _check(self) -> None:
         """Check that the store can fence the first attempt. Without write access, the program does it."""
@@ -68,35 +60,17 @@ class BucketLog:
         start = self._follower.history.start
         if start is None:
             return None
-        with self._permitted():
-            return heartbeat.read(self._log.store, start.attempt, start.seq, self._log.owner.uid)
+        return heartbeat.read(self._log.store, start.attempt, start.seq, self._log.owner.uid)
 
     def is_held(self, attempt: int) -> bool:
-        with self._permitted():
-            return is_held(self._log.store, attempt)
+        return is_held(self._log.store, attempt)
 
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
-        with self._permitted():
-            left = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
-            return EndOfLog(left, self._follower.progress())
-
-    @contextmanager
-    def _permitted(self) -> Iterator[None]:
-        """Report a request that the egress proxy refused as AccessDenied instead of as the store's error."""
-        if self._permit is not None:
-            self._permit.refused = self._permit.unreachable = ""
-        try:
-            yield
-        except SpotladderError as error:
-            if self._permit is not None and self._permit.refused:
-                raise AccessDenied(self._permit.refused) from None
-            if self._permit is not None and self._permit.unreachable and isinstance(error, StoreUnavailable):
-                raise StoreUnavailable(f"{self._permit.unreachable}: check the network and AWS_ENDPOINT_URL") from None
-            raise
+        left = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
+        return EndOfLog(left, self._follower.progress())
 
     def keep(self, texts: Mapping[Output, str]) -> None:
-        with self._permitted():
-            keep_outputs(self._log, texts)
+        keep_outputs(self._log, texts)
 
 
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:

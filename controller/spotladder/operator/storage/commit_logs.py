@@ -28,7 +28,7 @@ from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
+from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ class Logs:
             since = followed.reading.away_since or self._clock.now()
             return Reading(True, before.progress, unreadable=str(error), away_since=since)
         except SpotladderError as error:
-            return Reading(True, before.progress, unreadable=str(error), denied=isinstance(error, AccessDenied))
+            return Reading(True, before.progress, unreadable=str(error))
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
             _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")

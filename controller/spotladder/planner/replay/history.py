@@ -20,7 +20,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.prices import RecordedPrices, assumed_prices, prices_of_run
 from spotladder.planner.replay.recoveries import Recovered, with_recoveries
-from spotladder.sim.compare import Scenario, ZoneSource
+from spotladder.sim.scenario import Scenario
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
@@ -157,7 +157,7 @@ def _priced(tier: Tier, prices: RecordedPrices | None) -> Tier:
     return replace(tier, price=replace(tier.price, per_node_hour=prices.changes[0][1]), prices=prices.known)
 
 
-def _zone(capacity: TierCapacity, spec: JobSpec, prices: RecordedPrices | None, *, complete: bool) -> ZoneSource:
+def _zone(capacity: TierCapacity, spec: JobSpec, prices: RecordedPrices | None, *, complete: bool) -> ZonePlan:
     tier = spec.tier(capacity.name)
     if tier is None:  # The capacity is that of the spec's tiers.
         raise AssertionError(capacity.name)
@@ -172,8 +172,7 @@ def _zone(capacity: TierCapacity, spec: JobSpec, prices: RecordedPrices | None, 
         prices=None if prices is None else np.array(_values(usd, times), dtype=np.float64),
         source="the record",
     )
-    plan = ZonePlan(capacity.name, None, tier.price, capacity.ready_after, 0.0, capacity.notice, region=capacity.name)
-    return ZoneSource(plan, (trace,))
+    return ZonePlan(capacity.name, trace, tier.price, capacity.ready_after, notice=capacity.notice)
 
 
 def _values(changes: Mapping[Seconds, float], times: Sequence[Seconds]) -> list[float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from spotladder.core.model import JobSpec, Price
 from spotladder.core.plain import from_plain, to_plain
 from spotladder.errors import InvalidSpec
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import DecidedMove, SimulationOutcome
@@ -52,18 +52,14 @@ def written(scenario: Scenario, policy: str, outcome: SimulationOutcome) -> str:
     """The file. The zones of the scenario have one trace each, or none."""
     zones = [
         {
-            "name": source.plan.name,
-            "readyAfterSeconds": source.plan.provision_delay,
-            "noticeSeconds": source.plan.notice,
-            "price": to_plain(source.plan.price, full=True),
-            "changes": [
-                [at, nodes]
-                for trace in source.traces
-                for at, nodes in zip(trace.times.tolist(), trace.nodes.tolist(), strict=True)
-            ],
-            "prices": [usd for trace in source.traces if trace.prices is not None for usd in trace.prices.tolist()],
+            "name": zone.name,
+            "readyAfterSeconds": zone.provision_delay,
+            "noticeSeconds": zone.notice,
+            "price": to_plain(zone.price, full=True),
+            "changes": [] if zone.trace is None else list(map(list, zip(*_changes(zone.trace), strict=True))),
+            "prices": [] if zone.trace is None or zone.trace.prices is None else zone.trace.prices.tolist(),
         }
-        for source in scenario.zones
+        for zone in scenario.zones
     ]
     document = {
         "format": FORMAT,
@@ -75,6 +71,10 @@ def written(scenario: Scenario, policy: str, outcome: SimulationOutcome) -> str:
         "path": list(lines_of(outcome.path)),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _changes(trace: Trace) -> tuple[list[float], list[int]]:
+    return trace.times.tolist(), trace.nodes.tolist()
 
 
 def read(file: Path) -> Incident:
@@ -118,14 +118,14 @@ def _incident(document: dict[str, Any]) -> Incident:
     return Incident(scenario, str(document["policy"]), tuple(map(str, document["path"])))
 
 
-def _zone(entry: dict[str, Any]) -> ZoneSource:
+def _zone(entry: dict[str, Any]) -> ZonePlan:
     price: Price = from_plain(Price, entry["price"], lenient=True)
     name, delay, notice = str(entry["name"]), float(entry["readyAfterSeconds"]), float(entry["noticeSeconds"])
-    plan = ZonePlan(name, None, price, delay, 0.0, notice, region=name)
+    plan = ZonePlan(name, None, price, delay, notice=notice)
     if not entry["changes"]:
-        return ZoneSource(plan)
+        return plan
     times, nodes = zip(*entry["changes"], strict=True)
     # A file of an earlier version has no prices of each change.
     usd = np.array(entry["prices"], dtype=np.float64) if entry.get("prices") else None
     trace = Trace(name, np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), math.inf, prices=usd)
-    return ZoneSource(plan, (trace,))
+    return replace(plan, trace=trace)

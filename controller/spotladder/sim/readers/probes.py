@@ -9,7 +9,7 @@ is refused: nothing is known about the capacity in it. The trace ends with the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -18,7 +18,6 @@ import numpy as np
 from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.readers.text import refused, rows
 from spotladder.sim.readers.times import time_of_line
 from spotladder.sim.trace import UNLIMITED, Trace
@@ -30,8 +29,8 @@ TIMES = ("time", "timestamp")
 
 ZONE = "zone"
 
-ANSWERS = {"ok": Polarity.AVAILABLE, "available": Polarity.AVAILABLE, "preempted": Polarity.PREEMPTED}
-"""The columns of the answer, and what a 1 means in them."""
+ANSWERS = {"ok": True, "available": True, "preempted": False}
+"""The columns of the answer, and whether a 1 in them means that there was capacity."""
 
 VALUES = {"0": False, "1": True, "false": False, "true": True}
 
@@ -44,13 +43,12 @@ def fits(header: Sequence[str]) -> bool:
     return any(name in header for name in TIMES) and any(name in header for name in ("timestamp", ZONE, "ok"))
 
 
-def read(path: Path) -> tuple[dict[str, Trace], Polarity]:
-    """The traces by zone, in the order of their first probes, and what a 1 means. Raises InvalidSpec, located at the
-    line."""
+def read(path: Path) -> list[Trace]:
+    """The traces of the zones, in the order of their first probes. Raises InvalidSpec, located at the line."""
     lines = rows(path)
     _, header = next(lines, (0, []))
     time, answer = _columns(path, header)
-    zoned, one = ZONE in header, ANSWERS[answer]
+    zoned = ZONE in header
     found: dict[str, list[Probe]] = {}
     for line, fields in lines:
         if len(fields) != len(header):
@@ -59,20 +57,11 @@ def read(path: Path) -> tuple[dict[str, Trace], Polarity]:
         zone = row[ZONE] if zoned else path.stem
         if not zone:
             raise refused(path, line, "expected the name of a zone: add it, or remove the line", ZONE)
-        has = _answer(path, line, answer, row[answer]) is (one is Polarity.AVAILABLE)
+        has = _answer(path, line, answer, row[answer]) is ANSWERS[answer]
         found.setdefault(zone, []).append((line, time_of_line(path, line, time, row[time]), has))
     if not found:
         raise InvalidSpec("has no probes: add lines", where=str(path))
-    return {zone: _trace(path, zone, probes) for zone, probes in found.items()}, one
-
-
-def single(path: Path, zones: Mapping[str, Trace]) -> Trace:
-    """The trace of the only zone. Raises InvalidSpec for several."""
-    if len(zones) > 1:
-        raise InvalidSpec(
-            f"has the zones {', '.join(zones)} (expected one): keep the lines of one of them", where=str(path)
-        )
-    return next(iter(zones.values()))
+    return [_trace(path, zone, probes) for zone, probes in found.items()]
 
 
 def _columns(path: Path, header: Sequence[str]) -> tuple[str, str]:

@@ -13,23 +13,16 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim.trace import MOST_NODES
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Each line that is not empty, stripped of spaces, with its number from 1. Raises InvalidSpec for a file that
-    cannot be read."""
-    for number, line in enumerate(_text(path).splitlines(), 1):
-        if line.strip():
-            yield number, line.strip()
-
-
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The comma-separated fields of each line that is not empty, stripped of spaces, with the line's number from 1.
     Raises InvalidSpec for a file that cannot be read."""
-    for number, fields in enumerate(csv.reader(_text(path).splitlines()), 1):
+    for number, fields in enumerate(csv.reader(read_text(path).splitlines()), 1):
         if any(field.strip() for field in fields):
             yield number, [field.strip() for field in fields]
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of the file. Raises InvalidSpec for one that cannot be read."""
     try:
         with open_regular(path) as stream:
             return stream.read().decode("utf-8-sig")

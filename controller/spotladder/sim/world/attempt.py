@@ -45,10 +45,10 @@ class SimPod:
 @dataclass
 class SimAttempt:
     """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
-    `handing_over`: the program commits in order to continue without them. `queued`: it has no quota; `preempted`: its
-    quota was taken away. `standby`: its program is held until it may take over; `held_at` is when its program is, or
-    was, ready to resume, None before all workers are ready. `wanted` is the number of requested workers apart from
-    those beside pods that are being replaced, `size` the number with which its program last started; 0: it has not."""
+    `handing_over`: the program commits in order to continue without them. `standby`: its program is held until it may
+    take over; `held_at` is when its program is, or was, ready to resume, None before all workers are ready. `wanted`
+    is the number of requested workers apart from those beside pods that are being replaced, `size` the number
+    with which its program last started; 0: it has not."""
 
     number: int
     zone: str
@@ -62,8 +62,6 @@ class SimAttempt:
     message: str = ""
     leaving: frozenset[str] = frozenset()
     handing_over: bool = False
-    queued: bool = False
-    preempted: bool = False
     standby: bool = False
     held_at: Seconds | None = None
 

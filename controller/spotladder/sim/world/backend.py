@@ -41,16 +41,14 @@ NO_CAPACITY = "the zone has no capacity for the gang now"
 @dataclass
 class SimBackend:
     """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by source and destination region.
-    `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, partial nodes. `probed`:
-    the availability of all tiers is always known, for the smallest size of an elastic gang; otherwise only attempts
-    reveal it."""
+    `probed`: the availability of all tiers is always known, for the smallest size of an elastic gang; otherwise only
+    attempts reveal it."""
 
     market: Market
     workers: int
     program: ProgramPlan
     tiers: Mapping[str, str]
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    atomic: bool = False
     probed: bool = False
     bill: Tally = field(default_factory=Tally)
     log: SimulatedLog = field(default_factory=SimulatedLog)
@@ -67,8 +65,7 @@ class SimBackend:
         if action.attempt in self._attempts:
             return
         zone = self.tiers[action.tier]
-        queued = not self._has_quota(zone)
-        attempt = SimAttempt(action.attempt, zone, [], self.workers, queued=queued, standby=action.standby)
+        attempt = SimAttempt(action.attempt, zone, [], self.workers, standby=action.standby)
         self._attempts[action.attempt] = attempt
         self.changes += 1
         self._request(attempt, self.workers)
@@ -159,9 +156,7 @@ class SimBackend:
             return Observation(self.changes, attempts, progress, granted=granted)
         offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
         dry = {tier: NO_CAPACITY for tier in self.tiers if tier not in offered}
-        return Observation(
-            self.changes, attempts, progress, dry, limited=frozenset(dry), offered=offered, granted=granted
-        )
+        return Observation(self.changes, attempts, progress, dry, offered=offered, granted=granted)
 
     # --- the world ---
 
@@ -169,20 +164,6 @@ class SimBackend:
     def training(self) -> str:
         """The zone in which a program trains or starts; "" if none does."""
         return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
-
-    @property
-    def worked(self) -> float:
-        """The finished work in seconds, including work that is not committed yet."""
-        running = (one.program.step(self.market.now) for one in self._attempts.values() if one.program)
-        return max((self.log.committed, *running))
-
-    @property
-    def spent(self) -> float:
-        """USD for nodes so far, including those that are held."""
-        now = self.market.now
-        nodes = (pod.node for one in self._attempts.values() for pod in one.pods)
-        held = sum(node.zone.cost(node.up_at, now) for node in nodes if node is not None and node.up_at < now)
-        return self.bill.nodes_usd + held
 
     @property
     def watched(self) -> set[str]:
@@ -221,7 +202,6 @@ class SimBackend:
         self.changes += 1
         self._count_waiting()
         for attempt in self._attempts.values():
-            self._admit(attempt)
             if attempt.program is not None and attempt.exit is None:
                 self._commit(attempt, attempt.program)
             for pod in [pod for pod in attempt.pods if pod.node is not None]:
@@ -279,32 +259,16 @@ class SimBackend:
         kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
         return self.market.free(zone) + kept >= min(self.program.sizes, default=self.workers)
 
-    def _has_quota(self, zone: str) -> bool:
-        """Whether the queue of the zone, if it has one, allows the whole gang."""
-        quota = self.market.zones[zone].quota(self.market.now)
-        return quota is None or quota >= self.workers
-
-    def _admit(self, attempt: SimAttempt) -> None:
-        """Admit the attempt if its queue has quota for it. Preempt an admitted attempt if its queue no longer has: the
-        attempt loses its nodes. The queue does not admit a preempted attempt again."""
-        has_quota = self._has_quota(attempt.zone)
-        if attempt.queued and has_quota and not attempt.preempted:
-            attempt.queued = False
-        elif not attempt.queued and not has_quota and attempt.exit is None:
-            attempt.queued = attempt.preempted = True
-            self._release(attempt)
-
     def _pod(self, attempt: SimAttempt) -> SimPod:
         return SimPod(f"{attempt.number}-{next(self._uids)}")
 
     def _place(self) -> None:
         """Give nodes to waiting pods, start programs whose workers are ready, and let elastic ones grow."""
         for attempt in self._attempts.values():
-            if attempt.exit is not None or attempt.draining or attempt.queued:
+            if attempt.exit is not None or attempt.draining:
                 continue
-            waiting = [pod for pod in attempt.pods if pod.node is None]
-            if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
-                for pod in waiting:
+            for pod in attempt.pods:
+                if pod.node is None:
                     pod.node = self.market.give(attempt.zone)
             handed_over = not (attempt.handing_over and attempt.going)
             if attempt.program is None and handed_over and (size := self._size(attempt)):

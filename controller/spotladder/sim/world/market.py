@@ -44,12 +44,10 @@ class Market:
     _held: list[MarketNode] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, plans: Iterable[ZonePlan], *, start: Seconds = 0.0, duration: Seconds = math.inf, seed: int = 0
-    ) -> Market:
-        """The zones of these plans, for `duration` seconds from `start` seconds of their traces on."""
+    def of(cls, plans: Iterable[ZonePlan], *, duration: Seconds = math.inf, seed: int = 0) -> Market:
+        """The zones of these plans, for `duration` seconds."""
         # Seeded on purpose: these numbers simulate a market and are no secret.
-        return cls({plan.name: Zone(plan, start, duration) for plan in plans}, Random(seed))  # noqa: S311
+        return cls({plan.name: Zone(plan, duration) for plan in plans}, Random(seed))  # noqa: S311
 
     def zone(self, name: str) -> Zone:
         """The zone of that name. Raises InvalidSpec for an unknown one."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import AttemptSeen, PodRole, PodSeen, QueueEviction, QueueSeen
+from spotladder.core.model import AttemptSeen, PodRole, PodSeen
 from spotladder.sim.world.attempt import SimAttempt
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
-
-NO_QUOTA = "the queue has no quota for the whole gang now"
 
 
 def attempt_seen(attempt: SimAttempt, market: Market, program: ProgramPlan, workers: int) -> AttemptSeen:
@@ -18,19 +16,11 @@ def attempt_seen(attempt: SimAttempt, market: Market, program: ProgramPlan, work
     pods = (head, *attempt.lost, *(pod.seen(now, START, reports_shortage=reports) for pod in attempt.pods))
     return AttemptSeen(
         attempt.number,
-        () if attempt.queued else pods,
+        pods,
         attempt.exit,
         attempt.message,
-        queue=_queue(attempt, market),
         surplus=len(attempt.pods) - workers if program.hands_over else None,
         held=attempt.held(now),
         size=attempt.size or None if program.sizes else None,
         waits_for_all_workers=bool(program.sizes) and not attempt.size,
     )
-
-
-def _queue(attempt: SimAttempt, market: Market) -> QueueSeen | None:
-    if market.zones[attempt.zone].plan.quota is None:
-        return None
-    eviction = QueueEviction.PREEMPTED if attempt.preempted else None
-    return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)

@@ -41,9 +41,6 @@ DECISIONS_AT_ONCE = 100
 
 NO_EXTRA = ExtraCosts()
 
-SAMPLE_INTERVAL: Seconds = 600.0
-"""Minimum interval between two samples of the work and the cost of a run, except at changes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -53,16 +50,6 @@ class Segment:
     until: Seconds
     tier: str
     trains: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The finished work in seconds, including work that is lost later, and the USD paid until `at`, in seconds after
-    the start."""
-
-    at: Seconds
-    work: Seconds
-    usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +71,12 @@ class DecidedLoss:
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutcome:
-    """The result of one run in USD, seconds and counts. The job was submitted at `began`, in seconds after the start of
-    the run, and ended `finished` seconds later, `succeeded` whether with success, `reason` why. `recomputed` is work
-    that was lost before it was committed, `overhead` the time from ready workers to the first step. `waiting` is the
-    part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts, and `extra` that
-    for heads, storage, requests and their egress. `node_hours`, `tier_usd`, `tier_failures`,
-    `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition, and `losses` every counted
-    failure."""
+    """The result of one run in USD, seconds and counts. The job ended `finished` seconds after the start of the run,
+    `succeeded` whether with success, `reason` why. `recomputed` is work that was lost before it was committed,
+    `overhead` the time from ready workers to the first step. `waiting` is the part of the cost for nodes of gangs that
+    were not complete, `overlap` that for standby attempts, and `extra` that for heads, storage, requests and their
+    egress. `node_hours`, `tier_usd`, `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition,
+    and `losses` every counted failure."""
 
     succeeded: bool
     reason: Reason
@@ -104,16 +90,13 @@ class SimulationOutcome:
     waiting: float
     node_hours: dict[str, float]
     segments: tuple[Segment, ...]
-    samples: tuple[Sample, ...]
     path: tuple[DecidedMove, ...]
     decisions: int
     overlap: float = 0.0
     extra: ExtraCosts = NO_EXTRA
     tier_usd: dict[str, float] = field(default_factory=dict)
-    tier_failures: dict[str, int] = field(default_factory=dict)
     tier_evictions: dict[str, int] = field(default_factory=dict)
     tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
-    began: Seconds = 0.0
     losses: tuple[DecidedLoss, ...] = ()
 
     @property
@@ -124,18 +107,15 @@ class SimulationOutcome:
 
 @dataclass
 class SimulationRun:
-    """One job of a world with its decider, which keeps the job's state like a controller. The job is submitted at
-    `begins_at`, in seconds after the start of the run."""
+    """One job of a world with its decider, which keeps the job's state like a controller."""
 
     spec: JobSpec
     policy: Policy
     backend: SimBackend
-    begins_at: Seconds = 0.0
     state: JobState = field(default_factory=JobState)
     wake_at: Seconds = 0.0
     decisions: int = 0
     _segments: list[Segment] = field(default_factory=list)
-    _samples: list[Sample] = field(default_factory=list)
     _path: list[DecidedMove] = field(default_factory=list)
     _losses: list[DecidedLoss] = field(default_factory=list)
 
@@ -171,7 +151,7 @@ class SimulationRun:
         return SimulationOutcome(
             succeeded=state.stage is Stage.SUCCEEDED,
             reason=state.reason,
-            finished=max(0.0, ended - self.begins_at),
+            finished=ended,
             cost=bill.nodes_usd + state.extra.total,
             egress=state.extra.egress,
             evictions=sum(bill.evictions.values()),
@@ -185,14 +165,11 @@ class SimulationRun:
                 for part in self._segments
                 if part.tier and part.since < ended
             ),
-            samples=tuple(self._samples),
             path=tuple(self._path),
             losses=tuple(self._losses),
             decisions=self.decisions,
             overlap=state.overlap_usd,
-            began=self.begins_at,
             extra=state.extra,
-            tier_failures={tier: state.record(tier).failures for tier, _zone in zones},
             tier_usd={tier: bill.usd.get(zone, 0.0) for tier, zone in zones},
             tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
             tier_recomputed={tier: bill.recomputed.get(zone, 0.0) for tier, zone in zones},
@@ -236,18 +213,15 @@ class SimulationRun:
                 self.backend.finish(action)
 
     def _note(self) -> None:
-        """Record the current tier for the timeline, and the work and the cost at intervals and at every change of
-        it."""
+        """Record the current tier for the timeline."""
         backend, now = self.backend, self.backend.market.now
         tier, trains = self.state.tier if self.state.attempt is not None else "", bool(backend.training)
         last = self._segments[-1] if self._segments else None
-        changed = last is None or (last.tier, last.trains) != (tier, trains)
-        if changed and last is not None:
+        if last is not None and (last.tier, last.trains) == (tier, trains):
+            return
+        if last is not None:
             self._segments[-1] = replace(last, until=now)
-        if changed:
-            self._segments.append(Segment(now, math.inf, tier, trains))
-        if changed or now >= self._samples[-1].at + SAMPLE_INTERVAL:
-            self._samples.append(Sample(now, backend.worked, backend.spent + self.state.extra.total))
+        self._segments.append(Segment(now, math.inf, tier, trains))
 
 
 def run(
@@ -256,22 +230,17 @@ def run(
     limit: Seconds,
     seen: Callable[[Market], None] = lambda _market: None,
 ) -> list[SimulationOutcome]:
-    """Advance the world until all jobs, which are in the order of their submission, have ended, or for `limit` seconds.
-    Calls `seen` after each event."""
-    begun = [runner for runner in runners if runner.begins_at <= market.now]
-    for runner in begun:
+    """Advance the world until all jobs have ended, or for `limit` seconds. Calls `seen` after each event."""
+    for runner in runners:
         runner.decide()
-    while not all(runner.ended for runner in runners) and market.now < limit:
-        watched = {zone for runner in begun if not runner.ended for zone in runner.backend.watched}
-        moments = [market.next_event(watched), *(runner.begins_at for runner in runners[len(begun) :])]
-        for runner in begun:
-            if not runner.ended:
-                moments += [runner.backend.next_event(), runner.wake_at]
+    while (going := [runner for runner in runners if not runner.ended]) and market.now < limit:
+        watched = {zone for runner in going for zone in runner.backend.watched}
+        moments = [market.next_event(watched)]
+        for runner in going:
+            moments += [runner.backend.next_event(), runner.wake_at]
         market.advance(max(market.now, min(*moments, limit)))
-        begun = [runner for runner in runners if runner.begins_at <= market.now]
-        for runner in begun:
-            if not runner.ended:
-                runner.backend.advance()
-                runner.decide()
+        for runner in going:
+            runner.backend.advance()
+            runner.decide()
         seen(market)
     return [runner.outcome() for runner in runners]

@@ -21,8 +21,7 @@ class ZonePlan:
     With `trace` None it always has capacity. `provision_delay` is how long a node takes to join once there is capacity
     for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end the loss of a node is
     announced. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that
-    apply. `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no
-    queue. In `closed` periods, each from a time to a time after the start of the run, the zone provides no new nodes;
+    apply. In `closed` periods, each from a time to a time after the start of the run, the zone provides no new nodes;
     nodes that are held stay. `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as
     from Karpenter; otherwise its pods only wait, as in a cluster without a provisioner, until provisionTimeout expires.
     """
@@ -34,29 +33,22 @@ class ZonePlan:
     boot: Seconds = 0.0
     notice: Seconds = 0.0
     region: str = ""
-    quota: Trace | None = None
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
     reports_shortage: bool = True
 
 
 class Zone:
-    """A zone during a run that starts `start` seconds into its trace and lasts at most `duration` seconds. It keeps
-    only the changes of this time, so that the memory of a run does not grow with the trace."""
+    """A zone during a run that lasts at most `duration` seconds. It keeps only the changes of this time, so that the
+    memory of a run does not grow with the trace."""
 
-    def __init__(self, plan: ZonePlan, start: Seconds = 0.0, duration: Seconds = math.inf) -> None:
+    def __init__(self, plan: ZonePlan, duration: Seconds = math.inf) -> None:
         self.plan = plan
-        self.times, self.counts, self.prices = _changes(plan, start, duration)
+        self.times, self.counts, self.prices = _changes(plan, duration)
         self.varying = bool((self.prices != self.prices[0]).any())
-        self._quota_times = [] if plan.quota is None else (plan.quota.times - start).tolist()
-        self._turns = sorted({moment for period in plan.closed for moment in period if moment < math.inf})
+        self.turns = sorted({moment for period in plan.closed for moment in period if moment < math.inf})
         # Cumulative USD per node at each change, so that the cost of an interval is one difference.
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
-
-    @property
-    def changes(self) -> list[Seconds]:
-        """The times at which the capacity, the price or the quota changes, or the zone opens or closes, ascending."""
-        return sorted({*self.times, *self._quota_times, *self._turns})
 
     def nodes(self, now: Seconds) -> int:
         """The total number of nodes that the zone can provide or hold."""
@@ -74,15 +66,9 @@ class Zone:
         """USD for one node from `since` to `until`."""
         return self._paid_until(until) - self._paid_until(since)
 
-    def quota(self, now: Seconds) -> int | None:
-        """The number of nodes that the admission queue allows a job; None without a queue."""
-        if self.plan.quota is None:
-            return None
-        return int(self.plan.quota.nodes[max(0, bisect_right(self._quota_times, now) - 1)])
-
     def next_change(self, now: Seconds) -> Seconds:
-        """When the capacity, the price or the quota changes next, or the zone opens or closes; infinity: never."""
-        return min(_after(self.times, now), _after(self._quota_times, now), _after(self._turns, now))
+        """When the capacity or the price changes next, or the zone opens or closes; infinity: never."""
+        return min(_after(self.times, now), _after(self.turns, now))
 
     def _index(self, now: Seconds) -> int:
         return bisect_right(self.times, now) - 1
@@ -97,15 +83,14 @@ def _after(times: Sequence[Seconds], now: Seconds) -> Seconds:
     return float(times[index]) if index < len(times) else math.inf
 
 
-def _changes(plan: ZonePlan, start: Seconds, duration: Seconds) -> tuple[list[float], list[int], Floats]:
+def _changes(plan: ZonePlan, duration: Seconds) -> tuple[list[float], list[int], Floats]:
     """Times from the start of the run, nodes and prices, only at changes of nodes or prices during the run. The last
     values hold indefinitely."""
     trace = plan.trace
     if trace is None:
         return [0.0], [UNLIMITED], np.array([plan.price.per_node_hour])
-    first = max(0, int(np.searchsorted(trace.times, start, side="right")) - 1)
-    part = slice(first, int(np.searchsorted(trace.times, start + duration, side="right")))
-    times, nodes = np.maximum(trace.times[part] - start, 0.0), trace.nodes[part]
+    part = slice(0, int(np.searchsorted(trace.times, duration, side="right")))
+    times, nodes = trace.times[part], trace.nodes[part]
     prices = np.full(len(nodes), plan.price.per_node_hour) if trace.prices is None else trace.prices[part]
     changed = np.ones(len(nodes), dtype=np.bool_)
     changed[1:] = (np.diff(nodes) != 0) | (np.diff(prices) != 0)

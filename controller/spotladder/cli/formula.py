@@ -1,0 +1,107 @@
+"""The closed formulas for given numbers, and a break-even table: `spotladder plan --formula` without a job."""
+
+from __future__ import annotations
+
+import math
+
+import typer
+
+from spotladder.cli.output import Format, print_data, print_table
+from spotladder.core.cost import Accounting, CostScenario, Estimate, break_even, estimate
+
+FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
+"""Spot fractions of the break-even table."""
+
+PUBLISHED_DISCOUNT = 0.9
+
+PUBLISHED_NOTE = (
+    'The published table prints "217 %" for a spot fraction of 0.6. That is the ratio of the two durations (2.17×); '
+    "the job may take 117 % longer."
+)
+
+
+def print_formula(scenario: CostScenario, accounting: Accounting, output: Format) -> None:
+    """Print the savings of spot capacity. Costs are in on-demand hours: 2.76 h is the price of 2.76 hours on demand."""
+    if output is not Format.TABLE:
+        return print_data(_plain(scenario, accounting), output)
+    _print_estimates(scenario, accounting)
+    typer.echo()
+    _print_break_even(scenario, accounting)
+    return None
+
+
+def _print_estimates(scenario: CostScenario, accounting: Accounting) -> None:
+    rows = []
+    for kind in Accounting:
+        result = estimate(scenario, kind)
+        rows.append(
+            (
+                f"{kind} *" if kind is accounting else str(kind),
+                f"{result.cost:.2f} h",
+                f"{result.savings:.2f} h".replace("-", "−"),
+                f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
+                _count(result.break_even_failures),
+            )
+        )
+    spot = f"{100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
+    title = f"{scenario.hours:g} h on demand only; {scenario.total_hours:g} h with {spot}"
+    print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
+
+
+def _print_break_even(scenario: CostScenario, accounting: Accounting) -> None:
+    rows = []
+    for fraction in FRACTIONS:
+        limit = break_even(fraction, scenario.spot_discount, accounting)
+        rows.append((f"{fraction:.1f}", _percent(limit), f"{1 + limit:.2f}×" if math.isfinite(limit) else "–"))
+    title = f"Break-even ({accounting}): how much longer than on demand the job may take"
+    print_table(("Spot fraction", "Longer by", "Ratio"), rows, title)
+    typer.echo(f"this job takes {_percent(scenario.overhead_share)} longer")
+    if accounting is Accounting.BLENDED and scenario.spot_discount == PUBLISHED_DISCOUNT:
+        typer.echo(PUBLISHED_NOTE)
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %" if math.isfinite(fraction) else "any time"
+
+
+def _count(failures: float) -> str:
+    return f"{failures:g}" if math.isfinite(failures) else "any number"
+
+
+def _plain(scenario: CostScenario, accounting: Accounting) -> dict[str, object]:
+    return {
+        "scenario": {
+            "hours": scenario.hours,
+            "spotFraction": scenario.spot_fraction,
+            "maxFailures": scenario.max_failures,
+            "overheadHours": scenario.overhead,
+            "spotDiscount": scenario.spot_discount,
+            "totalHours": scenario.total_hours,
+        },
+        "accounting": str(accounting),
+        **_plain_estimate(estimate(scenario, accounting)),
+        "accountings": {str(kind): _plain_estimate(estimate(scenario, kind)) for kind in Accounting},
+        "breakEven": [
+            {
+                "spotFraction": fraction,
+                "longerPercent": _rounded(100 * break_even(fraction, scenario.spot_discount, accounting)),
+            }
+            for fraction in FRACTIONS
+        ],
+    }
+
+
+def _plain_estimate(result: Estimate) -> dict[str, object]:
+    return {
+        "costOnDemandHours": _rounded(result.cost),
+        "onDemandHours": _rounded(result.on_demand_cost),
+        "savedOnDemandHours": _rounded(result.savings),
+        "savedPercent": _rounded(100 * result.savings_fraction),
+        "breakEvenPercent": _rounded(100 * result.break_even),
+        "breakEvenFailures": _rounded(result.break_even_failures),
+    }
+
+
+def _rounded(value: float) -> float | None:
+    """The value rounded to 6 digits; None if it is infinite."""
+    return round(value, 6) if math.isfinite(value) else None

@@ -1,0 +1,133 @@
+"""`spotladder get`: lists jobs, or shows the named ones: runs on this machine and jobs of a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.cli import kubernetes_names as kubernetes
+from spotladder.cli.cluster import display
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.local.selection import StateDirOption, is_local, run_of, state_folder
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.errors import SpotladderError
+
+THIS_MACHINE = "this machine"
+
+Located = tuple[str, Object]
+"""Where a job runs, this machine or the context of a cluster, and the job."""
+
+
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", parser=kubernetes.job, help="Names of jobs. Default: all."),
+    ] = None,
+    *,
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="List the jobs of all namespaces.")
+    ] = False,
+    output: OutputOption = Format.TABLE,
+    state_dir: StateDirOption = None,
+    target: ClusterTarget,
+) -> None:
+    """List jobs with their phase, tier, progress and cost. With one name, show the job in detail.
+
+    The list has the runs on this machine (spotladder run) and the jobs of the configured cluster. A run on this machine
+    takes precedence over a job of the same name in the cluster. --context or --kubeconfig selects only the cluster,
+    --state-dir only this machine.
+
+    \b
+    Examples:
+      spotladder get
+      spotladder get digits
+      spotladder get digits -n team-a --output yaml
+    """
+    if names and everywhere:
+        raise Refused("NAME and --all-namespaces exclude each other: remove one of them")
+    found = _named(names, target, state_dir) if names else _all(target, state_dir, everywhere=everywhere)
+    jobs = [job for _, job in found]
+    if output is not Format.TABLE:
+        print_data(display.cleaned(jobs[0]) if names and len(names) == 1 else display.listed(jobs), output)
+    elif names and len(names) == 1:
+        _print_details(jobs[0])
+    elif found:
+        _print_rows(found, namespaces=everywhere)
+
+
+def _named(names: Sequence[str], target: ClusterTarget, state_dir: Path | None) -> list[Located]:
+    """The jobs of these names, in their order. Raises Refused if one does not exist."""
+    from spotladder.cli.local.job_object import object_of
+
+    runs = {name: run for name in names if (run := run_of(name, target, state_dir)) is not None}
+    found = {name: (THIS_MACHINE, object_of(run)) for name, run in runs.items()}
+    if others := [name for name in names if name not in runs]:
+
+        async def find(cluster: ConnectedCluster) -> list[Located]:
+            return [(cluster.context, await cluster.job(name)) for name in others]
+
+        found |= dict(zip(others, on_cluster(target, find), strict=True))
+    return [found[name] for name in names]
+
+
+def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> list[Located]:
+    """The runs on this machine, then the jobs of the cluster. If there are runs, a cluster that does not answer is a
+    warning. Prints where it has looked if there is nothing."""
+    runs = [] if target.is_explicit else _runs(None if everywhere else target.namespace, state_dir)
+    if is_local(target, state_dir):
+        if not runs:
+            where = f"No runs found on this machine ({state_folder(state_dir)})"
+            typer.echo(f"{where}; --kubeconfig or KUBECONFIG selects a cluster.", err=True)
+        return runs
+    try:
+        namespace, jobs = on_cluster(target, lambda cluster: _jobs(cluster, everywhere=everywhere))
+    except SpotladderError as error:
+        if not runs:
+            raise
+        typer.echo(f"warning: the jobs of the cluster are missing: {error}", err=True)
+        return runs
+    if not runs and not jobs:
+        typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {namespace}.", err=True)
+    return [*runs, *jobs]
+
+
+def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
+    from spotladder.cli.local.job_object import object_of
+    from spotladder.local.local_run import local_runs
+
+    found = [run for run in local_runs(state_folder(state_dir)) if namespace in (None, run.namespace)]
+    return [(THIS_MACHINE, object_of(run)) for run in found]
+
+
+async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, list[Located]]:
+    """The namespace of the target, and the jobs in it, or with `everywhere` in all namespaces."""
+    from spotladder.resources import TIEREDJOBS
+
+    about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}
+    pages = cluster.client.pages(TIEREDJOBS, "" if everywhere else cluster.namespace)
+    return cluster.namespace, [(cluster.context, {**about, **job}) async for page in pages for job in page.items]
+
+
+def _print_rows(found: Sequence[Located], *, namespaces: bool) -> None:
+    places = [place for place, _ in found]
+    jobs = [job for _, job in found]
+    columns, rows = display.rows(jobs, namespaces=namespaces or THIS_MACHINE in places)
+    if len(set(places)) > 1:
+        columns = ("Cluster", *columns)
+        rows = [(place, *row) for place, row in zip(places, rows, strict=True)]
+    print_table(columns, rows)
+
+
+def _print_details(job: Object) -> None:
+    now = time.time()
+    print_table(("Namespace", *display.COLUMNS), [(job["metadata"]["namespace"], *display.row(job, now))])
+    lines = display.details(job, now)
+    if lines:
+        typer.echo()
+    for label, text in lines:
+        typer.echo(f"{label:<9}{text}")

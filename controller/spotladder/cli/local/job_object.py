@@ -1,0 +1,92 @@
+"""A run on this machine as an object like the TieredJob of a cluster, so that both are shown alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spotladder.core.elastic import trains_with
+from spotladder.core.model import TERMINAL, JobState
+from spotladder.core.savings import savings
+from spotladder.display.records import Began, Waited
+from spotladder.resources import TIEREDJOBS
+from spotladder.timestamps import utc_timestamp
+
+if TYPE_CHECKING:
+    from spotladder.local.local_run import LocalRun
+
+
+def object_of(run: LocalRun) -> dict[str, Any]:
+    """The run with the fields of a TieredJob, and its runner and folder in `run`.
+
+    Raises EnvironmentFailure when the files of the run cannot be read.
+    """
+    state, process, began = run.state(), run.process, run.folder.began()
+    created = {} if began is None else {"creationTimestamp": utc_timestamp(began)}
+    return {
+        "apiVersion": TIEREDJOBS.api_version,
+        "kind": TIEREDJOBS.kind,
+        "metadata": {"namespace": run.namespace, "name": run.name, **created},
+        "status": {"phase": run.phase, **_status(run, state)},
+        "run": {"process": process, "folder": str(run.folder.path)},
+    }
+
+
+def _status(run: LocalRun, state: JobState) -> dict[str, Any]:
+    progress, size, standby, waited = state.progress, trains_with(state), state.standby, _waited(run)
+    text = f"{progress.step}/{progress.total}" if progress.total else str(progress.step)
+    status = {
+        "reason": str(state.reason),
+        "message": state.message,
+        "attempt": state.number,
+        "tier": state.tier,
+        "failures": state.failures,
+        "conditions": _conditions(state),
+        "progress": {"step": progress.step, "total": progress.total, "text": text},
+        "elastic": None if size is None else {"workers": size[0], "wanted": size[1]},
+        "cost": _cost(run, state),
+        "standby": None
+        if standby is None
+        else {
+            "number": standby.number,
+            "tier": standby.tier,
+            "since": utc_timestamp(standby.created_at),
+            "reason": str(state.standby_reason),
+        },
+        "removing": [
+            {"number": left.number, "tier": left.tier, "since": utc_timestamp(left.since), "nodes": left.nodes}
+            for left in state.left
+        ],
+        "waiting": None if waited is None else _waiting(waited),
+    }
+    return {name: value for name, value in status.items() if value not in (None, [], "")}
+
+
+def _conditions(state: JobState) -> list[dict[str, str]]:
+    if state.stage not in TERMINAL:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
+
+
+def _cost(run: LocalRun, state: JobState) -> dict[str, str]:
+    spec = next((record.spec for record in reversed(run.recorded().records) if isinstance(record, Began)), None)
+    saved = None if spec is None else savings(spec, state)
+    return {
+        "spent": f"{state.spent_usd:.4f}",
+        "onDemandEquivalent": f"{state.on_demand_usd:.4f}",
+        **({} if saved is None else {"savingsPercent": f"{100 * saved:z.0f}"}),
+        **({"overlap": f"{state.surplus_usd:.4f}"} if state.surplus_usd else {}),
+    }
+
+
+def _waited(run: LocalRun) -> Waited | None:
+    """What the job waits for now; None if it does not wait, or no runner is active."""
+    found = run.recorded().records if run.process is not None else ()
+    newest = next((record for record in reversed(found) if isinstance(record, Began | Waited)), None)
+    return newest if isinstance(newest, Waited) and newest.message else None
+
+
+def _waiting(waited: Waited) -> dict[str, str]:
+    fields = {"message": waited.message, "since": utc_timestamp(waited.since)}
+    if waited.until is None:
+        return fields
+    return {**fields, "timer": waited.timer, "until": utc_timestamp(waited.until), "then": waited.then}

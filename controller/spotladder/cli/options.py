@@ -1,0 +1,34 @@
+"""The arguments and options that cluster commands share, with kubectl's names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spotladder.cli import kubernetes_names
+
+JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=kubernetes_names.job, help="Name of the TieredJob.")]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        parser=kubernetes_names.namespace,
+        help="Namespace of the job. Default: the context's namespace.",
+    ),
+]
+ContextOption = Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig.")]
+KubeconfigOption = Annotated[
+    str | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config."),
+]
+ContextForOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context-for",
+        metavar="CLUSTER=CONTEXT",
+        help="Context of another cluster with attempts of the job; repeatable. Default: the context with the "
+        "cluster's name.",
+    ),
+]

@@ -1,0 +1,1 @@
+"""Commands that simulate jobs on recorded capacity."""

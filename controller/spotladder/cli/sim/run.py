@@ -1,0 +1,106 @@
+"""`spotladder sim run`: policies compared on the same capacity, through the decision core that runs in production."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.forecast import forecast_data
+from spotladder.cli.option_errors import seconds
+from spotladder.cli.options import ContextOption, KubeconfigOption
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
+from spotladder.cli.question import Given, asked, assumed_program
+from spotladder.cli.run_bar import bar
+from spotladder.cli.target import ClusterTarget
+from spotladder.cli.written_files import check_file
+from spotladder.errors import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from spotladder.planner.comparison import Compared
+    from spotladder.sim.world.run import SimulationOutcome
+
+MAX_SEEDS = 100_000
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of the job.")],
+    *,
+    hours: HoursOption,
+    world: WorldOption = None,
+    trace: TraceOption = None,
+    evictions: EvictionsOption = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A policy to compare. Repeat it. Default: that of the job.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of each policy, each on the capacity of another seed.")
+    ] = 1,
+    restart: RestartOption = "3m",
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
+    output: OutputOption = Format.TABLE,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Compare policies on capacity traces, through the same decisions as in production. Nothing is started.
+
+    The tiers, limits and timeouts are those of the job, their prices those of the world file or of the cluster's
+    CapacityTiers. A spot tier without a trace loses nodes at its eviction rate.
+
+    \b
+    Examples:
+      spotladder sim run job.yaml --world world.yaml --hours 5 --trace spot-a=us-west-2b.csv --seeds 20
+      spotladder sim run job.yaml --hours 48 --trace spot-a=synthetic --policy ordered --policy adaptive -o json
+    """
+    try:
+        from spotladder.api.read import errors_located
+        from spotladder.cli.policies import policies as installed_policies
+        from spotladder.planner import comparison, comparison_page
+        from spotladder.planner.assumptions import assumed
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise EnvironmentFailure("sim run needs numpy: pip install 'spotladder[sim]'") from None
+
+    check_file("--report", report)
+    given = Given(file, hours, world, trace or (), evictions, seconds("--restart", restart))
+    question, known = asked(given, ClusterTarget(None, context, kubeconfig))
+    assumptions = assumed_program(question, known, given)
+    policies = installed_policies(policy or [question.policy])
+    with errors_located(file), bar(len(policies) * seeds) as done:
+        found = comparison.compare(question, assumptions, policies, range(seeds), done)
+    sentences = assumed(assumptions, question)
+    title = comparison.title(question, assumptions)
+    if report is not None:
+        comparison_page.write(report, title, found, sentences)
+    if output is not Format.TABLE:
+        return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)
+    print_table(comparison.COLUMNS, comparison.rows(found), title)
+    for sentence in comparison.failures(found):
+        typer.echo(sentence)
+    for sentence in sentences:
+        typer.echo(f"assumed: {sentence}")
+    if report is not None:
+        typer.echo(f"\nReport: {report}")
+    return None
+
+
+def _plain(one: Compared) -> dict[str, Any]:
+    runs = [_plain_run(seed, outcome) for seed, outcome in enumerate(one.outcomes)]
+    return {"policy": one.policy, **forecast_data(one.forecast), "runsBySeed": runs}
+
+
+def _plain_run(seed: int, outcome: SimulationOutcome) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "succeeded": outcome.succeeded,
+        "reason": str(outcome.reason),
+        "costUsd": round(outcome.cost, 4),
+        "finishHours": round(outcome.finished / 3600, 4),
+        "losses": outcome.evictions,
+        "attempts": outcome.attempts,
+        "recomputedHours": round(outcome.recomputed / 3600, 4),
+        "nodeHours": {tier: round(hours, 4) for tier, hours in outcome.node_hours.items()},
+    }

@@ -1,0 +1,78 @@
+"""`spotladder plan --formula` without a job, as a user sees it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+NUMBERS = ("--spot-fraction", "0.6", "--max-failures", "5", "--overhead", "0.2")
+REFERENCE = ("plan", "--formula", "--hours", "5", *NUMBERS)
+
+
+def test_the_table_has_the_published_figures(capsys: Capture) -> None:
+    answer = call(capsys, *REFERENCE)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == "5 h on demand only; 6 h with 60 % on spot and 5 failures"
+    assert [line.split("  ") for line in lines[2:5]]
+    assert lines[3].split() == ["blended", "*", "2.76", "h", "2.24", "h", "44.8", "%", "29"]
+    assert "          0.6    117.4 %  2.17×" in lines
+    assert "this job takes 20.0 % longer" in lines
+    assert lines[-1].startswith('The published table prints "217 %"')
+
+
+def test_a_loss_is_shown_as_one(capsys: Capture) -> None:
+    answer = call(capsys, *REFERENCE, "--max-failures", "30")
+    assert "−1.2 %" in answer.out
+
+
+def test_json_and_yaml_have_all_figures(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--output", "json").out)
+    assert found["savedPercent"] == 44.8
+    assert {name: entry["costOnDemandHours"] for name, entry in found["accountings"].items()} == {
+        "conservative": 3.3,
+        "blended": 2.76,
+        "at-spot-price": 2.4,
+    }
+    assert {row["spotFraction"]: row["longerPercent"] for row in found["breakEven"]}[0.6] == pytest.approx(117.391304)
+    assert YAML(typ="safe").load(call(capsys, *REFERENCE, "--output", "yaml").out) == found
+
+
+def test_the_accounting_can_be_chosen(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--accounting", "conservative", "-o", "json").out)
+    assert (found["accounting"], found["savedPercent"], found["breakEvenPercent"]) == ("conservative", 34.0, 54.0)
+
+
+def test_infinite_values_are_null(capsys: Capture) -> None:
+    found = json.loads(call(capsys, *REFERENCE, "--overhead", "0", "-o", "json").out)
+    assert found["breakEvenFailures"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--spot-fraction", "60"), "error: --spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6\n"),
+        (("--max-failures=-1",), "error: --max-failures: must be between 0 and 1000000, not -1\n"),
+    ],
+)
+def test_contradicting_arguments(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:
+    answer = call(capsys, *REFERENCE, *arguments)
+    assert (answer.code, answer.out, answer.err) == (2, "", said)
+
+
+@pytest.mark.parametrize("arguments", [("--formula",), NUMBERS, ("--formula", *NUMBERS[2:])])
+def test_without_a_job_all_numbers_are_needed(capsys: Capture, arguments: tuple[str, ...]) -> None:
+    answer = call(capsys, "plan", "--hours", "5", *arguments)
+    assert answer.code == 2
+    assert "without one, --formula needs --overhead, --spot-fraction and --max-failures" in answer.err
+
+
+def test_the_numbers_are_not_those_of_a_job(capsys: Capture) -> None:
+    answer = call(capsys, "plan", "job.yaml", "--formula", "--hours", "5", "--max-failures", "5")
+    assert answer.code == 2
+    assert "--max-failures is for --formula without a job file" in answer.err
