@@ -98,36 +98,6 @@ CASES = [
         "job.yaml:10:19: spec.tiers[0].queueTimeout: must be more than 0s",
     ),
     Case(
-        "negative idleBudget",
-        "maxFailures: 3",
-        "idleBudget: -1",
-        "job.yaml:10:17: spec.tiers[0].idleBudget: must not be negative",
-    ),
-    Case(
-        "idleBudget with a currency",
-        "maxFailures: 3",
-        "idleBudget: $2",
-        'job.yaml:10:17: spec.tiers[0].idleBudget: must be a plain number like "2"',
-    ),
-    Case(
-        "negative probe",
-        "maxFailures: 3",
-        "probe: -1",
-        "job.yaml:10:12: spec.tiers[0].probe: must be at least 0, not -1",
-    ),
-    Case(
-        "probe without an amount",
-        "maxFailures: 3",
-        "probe: one",
-        'job.yaml:10:12: spec.tiers[0].probe: must be a whole number, not "one"',
-    ),
-    Case(
-        "probe of more workers than the job has",
-        "maxFailures: 3",
-        "probe: 3",
-        "job.yaml:10:12: spec.tiers[0].probe: must be at most the number of workers of the workload, 2, not 3",
-    ),
-    Case(
         "queueTimeout without unit",
         "maxFailures: 3",
         "queueTimeout: 60",

@@ -197,13 +197,3 @@ def test_the_price_of_the_bucket_is_for_each_object(tmp_path: Path) -> None:
     price = '{perGiBMonth: "0.023", perThousandWrites: "5", perThousandReads: "0.4"}'
     text = changed(JOB, ("interval: 5m\n", f"interval: 5m\n    price: {price}\n"))
     assert resolved(tmp_path, text).bucket == BucketPrice(0.023, 0.005, 0.4 / 1000)
-
-
-def test_the_idle_budget_of_a_tier_is_converted(tmp_path: Path) -> None:
-    text = changed(JOB, ("maxFailures: 3\n", 'maxFailures: 3\n    idleBudget: "0.50"\n'))
-    assert [tier.idle_budget for tier in resolved(tmp_path, text).tiers] == [0.5, None]
-
-
-def test_the_probe_of_a_tier_is_converted(tmp_path: Path) -> None:
-    text = changed(JOB, ("maxFailures: 3\n", "maxFailures: 3\n    probe: 1\n"))
-    assert [tier.probe for tier in resolved(tmp_path, text).tiers] == [1, 0]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints import garbage
-from spotladder.checkpoints.successor import Successor
 from spotladder.errors import StoreUnavailable
 from tests.checkpoints.model_checker import Program, ProgramContext
 
@@ -53,29 +52,6 @@ def patient_writer(attempt: int, *steps: int, keep: int = 0) -> Program:
         if keep:
             context.events.append(("drops", tuple(commit.path for commit in garbage.garbage(log, mine.history, keep))))
             mine.collect(keep)
-
-    return program
-
-
-def successor(of: str, step: int, rank: int = 1, *, patient: bool = False) -> Program:
-    """Another rank finishes the commit of `step` that the start `of` of attempt 1 has begun. `patient`: it retries
-    unanswered requests without a limit."""
-
-    def program(context: ProgramContext) -> None:
-        log = context.log()
-
-        def work() -> None:
-            mine = Successor(log, of, step, f"attempts/0001/ckpt-{step:06d}")
-            if mine.recorded is None and not mine.claim(rank):
-                context.events.append(("another successor",))
-                return
-            uploaded = [log.store.put_file(f"{mine.path}/w", Path())]
-            context.events.append(("acknowledged", of, mine.commit(uploaded, total=9).path))
-
-        if patient:
-            until_answered(work)
-        else:
-            work()
 
     return program
 

@@ -17,7 +17,7 @@ from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.writer import Writer
 from tests.checkpoints.model_checker import ALL, Checker, Program
-from tests.checkpoints.model_programs import controller, patient_writer, reader, successor, writer
+from tests.checkpoints.model_programs import controller, patient_writer, reader, writer
 
 
 @pytest.fixture(autouse=True)
@@ -83,18 +83,6 @@ SCENARIOS = {
     "the controller ends the job during an outage": LogScenario(
         {"a": patient_writer(1, 1), "c": controller("Failed")}, 2, tries=1
     ),
-    "a successor of rank 0, which may be only cut off": LogScenario(
-        {"a": writer(1, 1, files=True), "s": successor("a0", 1), "b": writer(2)}, 1
-    ),
-    "two successors": LogScenario(
-        {"a": writer(1, 1, files=True), "s": successor("a0", 1), "t": successor("a0", 1, rank=2)}, 1
-    ),
-    "a successor of rank 0, which goes on to collect": LogScenario(
-        {"a": writer(1, 1, 2, keep=1, files=True), "s": successor("a0", 1)}
-    ),
-    "a successor that outlasts an outage": LogScenario(
-        {"a": patient_writer(1, 1), "s": successor("a0", 1, patient=True)}, 2, tries=1
-    ),
     "a reader during a collection": LogScenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
 }
 
@@ -109,11 +97,6 @@ def test_the_invariants_hold_in_every_interleaving(name: str, monkeypatch: pytes
 
 
 # --- the checker can fail -------------------------------------------------------------------------------------------
-
-
-def without_looking_at_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rank 0 appends although its successor has committed the step."""
-    monkeypatch.setattr(Writer, "_recorded", lambda *_: None)
 
 
 AppendedBy = Callable[[CommitLog, History, Callable[[History], Entry]], tuple[History, Entry]]
@@ -176,7 +159,6 @@ def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
         (without_nonce, "two attempts", "appended twice"),
         (without_check_after_create, "collection during an older writer", "is lost"),
         (without_second_listing, "collection, an older start unanswered", "does not know it"),
-        (without_looking_at_each_other, "a successor of rank 0, which may be only cut off", "committed a step twice"),
         (files_first, "a reader during a collection", "its files do not exist"),
     ],
 )

@@ -31,7 +31,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
@@ -67,9 +66,6 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def drain(self, action: Drain) -> None:
-        self._run(self._do(action))
-
-    def ungate(self, action: Ungate) -> None:
         self._run(self._do(action))
 
     def replace(self, action: Replace) -> None:

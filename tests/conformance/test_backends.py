@@ -37,7 +37,6 @@ from spotladder.core.model import (
     Stage,
     TakeOver,
     Tier,
-    Ungate,
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
@@ -165,31 +164,6 @@ def test_the_next_attempt_starts_while_the_ended_one_is_removed(rig: Rig, number
     seen = rig.backend.observe()
     assert [(attempt.number, attempt.exit) for attempt in seen.attempts] == [(following, None)]
     assert all_ready(seen, following)
-
-
-def test_gated_workers_ask_for_a_node_once_they_are_ungated(rig: Rig, number: int) -> None:
-    """Every call is made twice, as after a crash."""
-
-    def gated() -> list[bool]:
-        found = rig.backend.observe().attempt(number)
-        assert found is not None
-        return sorted(pod.gated for pod in found.pods if pod.role is PodRole.WORKER)
-
-    rig.backend.launch(Launch(number, "spot-a", gated=True))
-    seen = rig.backend.observe().attempt(number)
-    assert seen is not None
-    first, second = workers_of(seen)
-    assert gated() == [True, True]
-    assert not any(pod.unschedulable or pod.scheduled for pod in seen.pods if pod.gated)
-    for _ in range(2):
-        rig.backend.ungate(Ungate(number, (first,)))
-    assert gated() == [False, True]
-    rig.until(lambda seen: True)
-    for _ in range(2):
-        rig.backend.ungate(Ungate(number, (first, second, "of another attempt")))
-    rig.backend.ungate(Ungate(number + 1000, ("of no attempt",)))
-    assert gated() == [False, False]
-    assert all(pod.ready for pod in rig.bring_up(number).pods)
 
 
 def test_launching_twice_creates_one_attempt(rig: Rig, number: int) -> None:

@@ -190,10 +190,6 @@ def test_a_program_begins_at_once_without_workers_that_the_provisioner_refuses()
     assert resized(waiting_for_two(job(), refused("c"), pending("d"))) == [], "the node of d may come"
 
 
-def gated(name: str) -> PodSeen:
-    return pending(name, unschedulable=False, gated=True)
-
-
 @pytest.mark.parametrize(
     ("pods", "capacity"),
     [
@@ -202,9 +198,8 @@ def gated(name: str) -> PodSeen:
         ((pending("a"), refused("b"), refused("c"), refused("d")), [False]),
         ((*workers("a", "b"), pending("c"), refused("d")), [True]),
         ((*workers("a"), refused("b"), refused("c"), refused("d")), [False]),
-        ((refused("a"), *(gated(name) for name in "bcd")), [False]),
     ],
-    ids=["3 may come", "2 may come", "1 may come", "2 are ready", "1 is ready", "the probe is refused"],
+    ids=["3 may come", "2 may come", "1 may come", "2 are ready", "1 is ready"],
 )
 def test_a_tier_has_no_capacity_when_too_few_workers_for_the_smallest_size_may_come(
     pods: tuple[PodSeen, ...], capacity: list[bool]

@@ -23,7 +23,6 @@ from spotladder.core.model import (
     Stage,
     TakeOver,
     Tier,
-    Ungate,
 )
 from spotladder.core.reasons import Reason
 from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, priced, refused, spec, worker
@@ -191,16 +190,6 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
     job.see_again(after=10)
     assert job.state.node_seconds - before == pytest.approx((WORKERS + 2) * 10)
     assert job.state.overlap_usd - overlap == pytest.approx(2 * 10 * 1.0 / 3600)
-
-
-def test_the_rest_of_a_probed_standby_asks_for_nodes_and_the_program_begins_with_those_that_get_one() -> None:
-    job = standing_by(elastic(replace(SPOT, probe=1)))
-    gated = [replace(pod, gated=True, unschedulable=False) for pod in MISSING]
-    job.see(live(), standby(*NODES[:1], *gated[1:]), after=1)
-    assert job.last.actions == (Ungate(2, ("s1", "s2", "s3")),)
-    job.see(live(), standby(*NODES[:2], *MISSING[2:]), after=1)
-    job.see_again(after=BEGIN_DELAY)
-    assert resized(job) == [2]
 
 
 def test_a_hedge_takes_over_with_enough_workers() -> None:

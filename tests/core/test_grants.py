@@ -24,7 +24,7 @@ def saw(*spells: Spell) -> JobState:
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_only_a_complete_attempt_is_a_grant_and_only_an_end_without_its_nodes_is_a_refusal(reason: Reason) -> None:
-    expected = {Reason.ALL_READY: True, Reason.INSUFFICIENT_CAPACITY: False, Reason.IDLE_BUDGET_EXCEEDED: False}
+    expected = {Reason.ALL_READY: True, Reason.INSUFFICIENT_CAPACITY: False}
     made = move(reason)
     found = list(answers(saw(), Decision(saw(), moves=(made,))))
     assert found == ([Answer("spot-a", expected[reason], made)] if reason in expected else [])

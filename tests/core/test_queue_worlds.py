@@ -18,13 +18,12 @@ from tests.core.world_invariants import (
     finishes_after_edits_and_suspensions,
     many,
     specs,
-    with_probes,
     world_with_hedges,
     world_with_overlap,
 )
 from tests.core.worlds import RandomWorld
 
-BUILDERS = ("plain", "elastic", "overlap", "hedges", "probes")
+BUILDERS = ("plain", "elastic", "overlap", "hedges")
 
 
 def world_of(kind: str, seed: int) -> RandomWorld:
@@ -39,8 +38,7 @@ def world_of(kind: str, seed: int) -> RandomWorld:
         case "hedges":
             return world_with_hedges(seed, **fixed)
     dice = Random(seed)
-    world = RandomWorld(specs(dice, **fixed), dice, silences=dice.choice([0.0, 30.0]), misleading=0.3)
-    return with_probes(world) if kind == "probes" else world
+    return RandomWorld(specs(dice, **fixed), dice, silences=dice.choice([0.0, 30.0]), misleading=0.3)
 
 
 def with_queue(world: RandomWorld) -> RandomWorld:

@@ -25,7 +25,6 @@ class Pod:
     drained: bool = False  # an administrator has cordoned its node
     scarce: bool = False  # it waits for a node for a long time
     node: str = ""  # its node in a pool
-    gated: bool = False  # it asks for none
 
     @property
     def leaves(self) -> bool:
@@ -57,8 +56,6 @@ class TrueAttempt:
     hands_over: bool = False
     stands_by: bool = False
     held: bool = False  # it waits until it may take over
-    gated: bool = False  # its new workers ask for no node
-    most_placed: int = 0  # the largest number of its workers that were observed with a node
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
     avoids: tuple[str, ...] = ()  # nodes that its pods may not use
     removed_at: float | None = None  # it is being removed until then

@@ -24,7 +24,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
@@ -116,8 +115,6 @@ class Decider:
         match action:
             case Launch():
                 self.world.launch(action)
-            case Ungate():
-                self.world.ungate(action)
             case Drain():
                 self.world.drain(action)
             case Delete():

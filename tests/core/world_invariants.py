@@ -82,18 +82,6 @@ def the_state_keeps_the_newest_losses(decider: Decider) -> None:
         assert sum(one.failures for one in state.losses) == state.failures
 
 
-def with_probes(world: RandomWorld) -> RandomWorld:
-    """The world with a probe of one or two workers on each tier, with at least two workers, and with time for two steps
-    of a decider that gets no events."""
-    spec, probe = world.spec, world.random.choice([1, 1, 2])
-    times = (max(60.0, entry.provision_timeout) for entry in spec.tiers)
-    tiers = tuple(
-        replace(entry, probe=probe, provision_timeout=time) for entry, time in zip(spec.tiers, times, strict=True)
-    )
-    world.spec = replace(spec, tiers=tiers, workers=max(2, spec.workers))
-    return world
-
-
 def elastic_world(seed: int, **fixed: object) -> RandomWorld:
     dice = Random(seed)
     workers = dice.randint(2, 4)

@@ -46,7 +46,7 @@ def _admit(world: RandomWorld, program: TrueAttempt, queue: QueueSeen) -> QueueS
     """The program of the attempt begins, or begins again, with new pods."""
     if world.spec.handover is Handover.WHEN_GONE:
         assert not any(other.runs for other in world.programs.values()), "two programs without a fence"
-    program.pods = world.new_pods(program.workers, gated=program.gated)
+    program.pods = world.new_pods(program.workers)
     program.begun = program.started = False
     program.size, program.wanted, program.hung_since = 0, program.workers, None
     program.exit = None if program.exit is Exit.LOST else program.exit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spotladder.core.model import AttemptSeen, PodPhase, PodRole, PodSeen
+from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 
 if TYPE_CHECKING:
@@ -28,22 +28,16 @@ def observed(world: RandomWorld, program: TrueAttempt) -> AttemptSeen:
             noticed=pod.leaves and pod.phase is PodPhase.RUNNING,
             notice_ends_at=pod.dies_at,
             unschedulable=(
-                pod.phase is PodPhase.PENDING
-                and not pod.gated
-                and (program.tier in world.dry or not world.nodes_for(program))
+                pod.phase is PodPhase.PENDING and (program.tier in world.dry or not world.nodes_for(program))
             ),
-            gated=pod.gated,
             cause=Cause.MAINTENANCE if pod.drained and pod.dies_at is None else pod.cause,
             node=pod.node,
-            scheduled=placed and not pod.gated,
-            image_pulled=placed and not pod.gated,
+            scheduled=placed,
+            image_pulled=placed,
             exit_code=1 if pod.cause is Cause.APP_ERROR else None,
         )
         for pod in program.pods
     )
-    workers = (pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
-    nodes = sum(pod.scheduled or pod.phase is PodPhase.RUNNING for pod in workers)
-    program.most_placed = max(program.most_placed, nodes)
     surplus = program.wanted - program.workers if program.hands_over else None
     held = program.all_ready if program.held else None
     size = program.size if program.elastic and program.size else None

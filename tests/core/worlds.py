@@ -24,7 +24,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
     UpdateStrategy,
 )
 from spotladder.core.reasons import Cause
@@ -76,7 +75,6 @@ class RandomWorld:
     shrinks: int = 0
     begun_smaller: int = 0
     held_smaller: int = 0
-    ungated: int = 0
     admitted: int = 0
     evicted: int = 0
     hung: int = 0
@@ -96,7 +94,7 @@ class RandomWorld:
         program = self.programs[action.attempt] = TrueAttempt(
             action.attempt,
             action.tier,
-            self.new_pods(self.spec.workers, gated=action.gated),
+            self.new_pods(self.spec.workers),
             step=self.committed,
             workers=self.spec.workers,
             wanted=self.spec.workers,
@@ -106,23 +104,9 @@ class RandomWorld:
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
             avoids=action.avoids,
-            gated=action.gated,
         )
         if self.queue:
             world_queue.join(program)
-
-    def ungate(self, action: Ungate) -> None:
-        program = self.programs.get(action.attempt)
-        if program is None or program.tier in self.cut_off:
-            return
-        workers = [pod for pod in program.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST]
-        for pod in workers:
-            if pod.gated and pod.uid in action.pods:
-                pod.gated = False
-                self.ungated += 1
-        tier = self.spec.tier(program.tier)
-        asking = sum(not pod.gated for pod in workers)
-        assert tier is None or asking <= tier.probe or program.most_placed >= tier.probe, "the probe asks first"
 
     def drain(self, action: Drain) -> None:
         program = self.programs.get(action.attempt)
@@ -215,14 +199,13 @@ class RandomWorld:
         pool = [f"{program.tier}-{index}" for index in range(self.pool)]
         return [node for node in pool or [""] if node not in program.avoids]
 
-    def new_pods(self, count: int, *, gated: bool) -> list[Pod]:
-        workers = (self._pod(PodRole.WORKER, gated=gated) for _ in range(count))
-        return [self._pod(PodRole.HEAD), *workers]
+    def new_pods(self, count: int) -> list[Pod]:
+        return [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(count))]
 
-    def _pod(self, role: PodRole, *, gated: bool = False) -> Pod:
+    def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
         scarce = self.begins_with_all_workers and role is PodRole.WORKER and self.random.random() < 0.5
-        return Pod(f"pod-{self.pods_made}", role, scarce=scarce, gated=gated)
+        return Pod(f"pod-{self.pods_made}", role, scarce=scarce)
 
     # --- time ---
 
@@ -245,8 +228,6 @@ class RandomWorld:
 
     def _live(self, program: TrueAttempt, seconds: float) -> None:
         for pod in program.pods:
-            if pod.gated:
-                continue
             scarce = pod.scarce and self.random.random() < 0.95
             placeable = program.tier not in self.dry | self.slow and not scarce
             if pod.phase is PodPhase.PENDING and placeable and (nodes := self.nodes_for(program)):
@@ -269,7 +250,7 @@ class RandomWorld:
             if self.random.random() < 0.5:  # KubeRay removes it eventually
                 program.pods.remove(pod)
         while self._workers(program) < program.wanted:
-            program.pods.append(self._pod(PodRole.WORKER, gated=program.gated))
+            program.pods.append(self._pod(PodRole.WORKER))
 
     @staticmethod
     def _mark(pod: Pod) -> None:

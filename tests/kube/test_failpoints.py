@@ -14,13 +14,12 @@ from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
 from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.operator.failpoints import Point
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.crash import Crash
 from tests.kube.second_cluster import second_cluster
-from tests.kube.test_probing import bind
 from tests.kube.test_standby import (
     log_of,
     notices,
@@ -31,7 +30,9 @@ from tests.kube.test_standby import (
     stop_first,
     training,
 )
-from tests.kube.world import WORKERS, KubeWorld, eventually, ray_spec, world
+from tests.kube.world import WORKERS, KubeWorld, eventually, world
+
+BINDINGS = APIResource("", "v1", "bindings", "Binding")
 
 # --- what everything except the controller does: the user, KubeRay, the scheduler, the nodes and the program ---
 
@@ -53,26 +54,6 @@ async def suspend_and_resume(kube: KubeWorld) -> None:
     await kube.run(2)
     await eventually(lambda: kube.is_on("spot-a", 2), limit=60)
     await succeed(kube, 2)
-
-
-async def probe(kube: KubeWorld) -> None:
-    """One of three workers asks for a node; the others ask when it has one."""
-    spec = ray_spec()
-    spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = 3
-    tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "probe": 1}
-    await kube.submit(tiers=[tier], workload={"ray": {"template": {"spec": spec}}})
-    await kube.pod(1, "head", 0)
-    workers = {await kube.pod(1, "worker", index, run=False) for index in range(3)}
-    first = await eventually(lambda: _ungated(kube), limit=60)
-    await kube.pass_time(60)
-    assert await _ungated(kube) == first, "the probe has no node yet"
-    assert len(first) == 1
-    for worker in (*first, *(workers - first)):
-        await _start(kube, worker)
-        await eventually(lambda: _all_ungated(kube, workers), limit=60)
-    await kube.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
-    log_of(kube).start(1, "spot-a")
-    await succeed(kube, 1)
 
 
 async def begin_with_fewer_workers(kube: KubeWorld) -> None:
@@ -159,8 +140,10 @@ async def _notice(kube: KubeWorld) -> str:
 
 
 async def _start(kube: KubeWorld, pod: str) -> None:
-    """A pod without a node gets one, and runs."""
-    await bind(kube, pod)
+    """The scheduler finds a new node for the pod, and it runs."""
+    node = {"apiVersion": "v1", "kind": "Node", "name": await kube.node(f"{kube.namespace}-{pod}")}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod, "namespace": kube.namespace}}
+    await kube.client.create(BINDINGS, {**body, "target": node})
     ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
     await kube.set_pod(pod, phase="Running", conditions=ready)
 
@@ -179,19 +162,6 @@ async def _removed(kube: KubeWorld, name: str) -> bool:
 
 async def _outcome_appended(kube: KubeWorld) -> bool:
     return (await kube.condition("Checkpointing")).get("reason") == "Ended"
-
-
-async def _ungated(kube: KubeWorld) -> set[str]:
-    """The workers that may ask for a node."""
-    return {
-        pod["metadata"]["name"]
-        for pod in await kube.pods(1)
-        if pod["metadata"]["labels"][names.ROLE] == "worker" and not pod["spec"].get("schedulingGates")
-    }
-
-
-async def _all_ungated(kube: KubeWorld, workers: set[str]) -> bool:
-    return await _ungated(kube) == workers
 
 
 async def _can_hand_over(kube: KubeWorld) -> bool:
@@ -241,7 +211,6 @@ ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
 """These points are reached once in the life of a job."""
 
 CHANGES: list[tuple[Play, Point, int]] = [
-    *((probe, point, turn) for point in (Point.BEFORE_UNGATE, Point.AFTER_UNGATE) for turn in (1, 2)),
     *(
         (play, point, turn)
         for play in (begin_with_fewer_workers, hand_over)

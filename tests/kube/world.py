@@ -279,17 +279,11 @@ class KubeWorld:
             labels[RAY_GROUP] = "workers"
         pod = f"{rayjob['metadata']['name']}-{role}-{index}-{next(_numbers)}"
         spec: Object = {"containers": [{"name": "ray", "image": "ray"}]}
-        cluster = rayjob["spec"]["rayClusterSpec"]
-        group = cluster["workerGroupSpecs"][0] if role == "worker" else cluster["headGroupSpec"]
-        if gates := group["template"]["spec"].get("schedulingGates"):
-            spec["schedulingGates"] = gates
         if run:
             spec["nodeName"] = await self.node(f"{pod}-node"[-60:].strip("-"))
         metadata = {"name": pod, "namespace": self.namespace, "labels": labels}
         await self.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         conditions = [{"type": "PodScheduled", "status": "True"}]
-        if "schedulingGates" in spec:
-            conditions = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
         if run:
             await self.set_pod(pod, phase="Running", conditions=[*conditions, {"type": "Ready", "status": "True"}])
         else:

@@ -44,14 +44,11 @@ class Bench:
     pool: PoolClock
     size: int = 2
     head_is_up: bool = True
-    gated: bool = False
     nodes: dict[str, FakeWorker] = field(default_factory=dict)
     emitted: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fleet = WorkerGroup(
-            Launch(1, "spot-a", gated=self.gated), self.size, self.pool, self._start, self.emitted.append
-        )
+        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.emitted.append)
 
     def _start(self, name: str) -> FakeWorker | None:
         return self.nodes.setdefault(name, FakeWorker()) if self.head_is_up else None
@@ -324,43 +321,3 @@ def test_a_pending_pod_gets_the_node_that_another_attempt_returns() -> None:
     assert second.at(1)[0].unschedulable
     first.fleet.close(BEGAN + 2)
     assert not second.at(2)[0].unschedulable
-
-
-def test_a_gated_worker_asks_for_no_node_until_it_is_ungated() -> None:
-    pool = PoolClock(PoolPlan("a", nodes=2), BEGAN, BEGAN)
-    rig = Bench(pool, gated=True)
-    first, second = rig.at(1)
-    assert [(pod.phase, pod.gated, pod.unschedulable) for pod in (first, second)] == [
-        (PodPhase.PENDING, True, False)
-    ] * 2
-    assert pool.free(BEGAN + 1) == 2
-    for _ in range(2):
-        rig.fleet.ungate([first.uid, "another attempt's"])
-    rig.at(2)
-    rig.up()
-    assert [(pod.ready, pod.gated) for pod in rig.at(3)] == [(True, False), (False, True)]
-    assert not rig.fleet.can_start(None)
-    rig.fleet.ungate([second.uid])
-    rig.at(4)
-    rig.up()
-    assert all(pod.ready for pod in rig.at(5))
-    assert rig.fleet.can_start(None)
-
-
-def test_a_gated_worker_that_is_removed_returns_no_node() -> None:
-    pool = PoolClock(PoolPlan("a", nodes=2), BEGAN, BEGAN)
-    rig = Bench(pool, gated=True)
-    rig.fleet.ungate([rig.at(1)[0].uid])
-    rig.at(2)
-    rig.fleet.close(BEGAN + 3)
-    assert pool.free(BEGAN + 3) == 2
-
-
-def test_the_replacement_of_a_gated_group_is_gated() -> None:
-    rig = Bench(PoolClock(PoolPlan("a", nodes=2), BEGAN, BEGAN), size=1, gated=True)
-    rig.fleet.ungate([rig.at(1)[0].uid])
-    rig.at(2)
-    rig.up()
-    rig.at(3)
-    next(iter(rig.nodes.values())).alive = False
-    assert [(pod.phase, pod.gated) for pod in rig.at(4)] == [(PodPhase.LOST, False), (PodPhase.PENDING, True)]

@@ -33,7 +33,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.policies import registry
@@ -137,7 +136,7 @@ class EverySecond:
             staying = [pod for pod in running if pod.uid not in self.gone_at]
             free = max(0, self._nodes(tier, now) - len(staying))
             waiting = [pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
-            pending = [pod.uid for pod in waiting if not pod.gated]
+            pending = [pod.uid for pod in waiting]
             started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
             pods = tuple(
                 replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in started else pod
@@ -207,7 +206,7 @@ class EverySecond:
                 return
             before = decision.actions
 
-    def _apply(self, action: Any, now: int) -> None:  # noqa: PLR0912 – one case for each action
+    def _apply(self, action: Any, now: int) -> None:
         match action:
             case Launch():
                 self.backend.launch(action)
@@ -217,8 +216,6 @@ class EverySecond:
                     self._unhold(action.attempt)
                 self.tiers[action.attempt] = action.tier
                 self._place(now)
-            case Ungate():
-                self.backend.ungate(action)
                 self._place(now)
             case Drain():
                 first = action.attempt not in self.backend.drained
@@ -349,14 +346,3 @@ def test_both_take_the_same_path_with_an_elastic_job(policy: str, seed: int) -> 
     job = job_of(policy, seed, [0.0], {"min_workers": 1}, **ELASTIC)
     expected = compare(policy, job)
     assert expected.began_smaller, "the program never trained with fewer workers"
-
-
-@pytest.mark.parametrize("policy", ["ordered", "uniform-progress"])
-@pytest.mark.parametrize("elastic", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_both_take_the_same_path_with_a_probe(policy: str, elastic: bool, seed: int) -> None:
-    more = {"spec": {"min_workers": 1}, **ELASTIC} if elastic else {"spec": {}}
-    job = job_of(policy, seed, [0.0], **more)
-    job.spec = replace(job.spec, tiers=tuple(replace(each, probe=1) for each in job.spec.tiers))
-    expected = compare(policy, job)
-    assert any(isinstance(call, Ungate) for call in expected.backend.calls)

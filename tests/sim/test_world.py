@@ -352,24 +352,3 @@ def test_the_next_tier_is_started_beside_one_without_capacity(
     found = outcome(runner(here, spec={"overlap": Overlap(budget=100.0, hedge_after=60.0)}))
     assert (found.succeeded, found.evictions, found.finished) == (True, 0, ready_at + 60 + HOUR + 10)
     assert found.cost == pytest.approx(price * (60 + HOUR + 10) / HOUR)
-
-
-@pytest.mark.parametrize(("probe", "nodes"), [(0, 4), (1, 1)])
-def test_a_probe_whose_node_is_reclaimed_at_once_costs_one_node_of_the_gang(probe: int, nodes: int) -> None:
-    """Nodes are up after 30 s and are lost 10 s later. Without another one the job falls back."""
-    plans = market(zone("spot", (0, 4), (40, 0), provision_delay=30.0, boot=20.0), zone("on-demand", price=3.0))
-    job = runner(plans, workers=4, spec={"recovery_timeout": 1e9})
-    job.spec = replace(job.spec, tiers=(replace(job.spec.tiers[0], probe=probe), job.spec.tiers[1]))
-    found = outcome(job)
-    assert (found.succeeded, found.segments[-1].tier) == (True, "on-demand")
-    assert found.node_hours["spot"] == pytest.approx(nodes * 10 / HOUR)
-
-
-def test_a_probe_on_a_zone_without_capacity_costs_nothing_and_delays_the_gang_by_one_node() -> None:
-    steps = ((0, 0), (600, 4))
-    plans = [market(zone("spot", *steps, provision_delay=30.0, boot=20.0)) for _ in range(2)]
-    plain, probed = (runner(plan, workers=4) for plan in plans)
-    probed.spec = replace(probed.spec, tiers=tuple(replace(tier, probe=1) for tier in probed.spec.tiers))
-    without, having = outcome(plain), outcome(probed)
-    assert (without.waiting, having.waiting) == (pytest.approx(4 * 20 / HOUR), pytest.approx((50 + 3 * 20) / HOUR))
-    assert having.finished == without.finished + 30

@@ -20,7 +20,7 @@ def tf_config(kind: str, index: int, cluster: dict[str, Any] | None = None) -> d
 
 
 def ray_worker(rank: int, size: int) -> dict[str, Any]:
-    context = SimpleNamespace(get_world_rank=lambda: rank, get_world_size=lambda: size, get_local_rank=lambda: 1)
+    context = SimpleNamespace(get_world_rank=lambda: rank, get_world_size=lambda: size)
     return {"ray.train": SimpleNamespace(UserCallback=object, get_context=lambda: context)}
 
 
@@ -72,19 +72,6 @@ def test_rank_and_world_size(  # noqa: PLR0917 – a row of the table
 ) -> None:
     world = discover(variables, modules)
     assert (world.launcher, world.rank, world.size) == (launcher, rank, size)
-
-
-@pytest.mark.parametrize(
-    ("variables", "modules", "local"),
-    [
-        ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"}, {}, 1),
-        ({"RANK": "9", "WORLD_SIZE": "16"}, {}, 0),
-        ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1"}, {}, 1),
-        ({}, ray_worker(3, 4), 1),
-    ],
-)
-def test_rank_on_its_machine(variables: dict[str, str], modules: dict[str, Any], local: int) -> None:
-    assert discover(variables, modules).local == local
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""Replicated state: rank 0's files are the whole checkpoint, and a lost rank does not prevent the commit of rank 0.
-
-`test_succession` has the loss of rank 0."""
+"""Replicated state: rank 0's files are the whole checkpoint, and a lost rank does not prevent the commit of rank 0."""
 
 from __future__ import annotations
 

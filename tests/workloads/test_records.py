@@ -42,13 +42,6 @@ def test_a_record_has_the_fields_of_its_pod() -> None:
     assert not record.deleting
 
 
-def test_only_the_gate_of_the_probe_makes_a_pod_gated() -> None:
-    body = pod_object()
-    for gates, gated in (([], False), (["example.org/quota"], False), ([names.PROBE_GATE, "example.org/quota"], True)):
-        body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
-        assert PodRecord.of(body).gated is gated
-
-
 def test_updates_of_other_fields_leave_the_record_equal() -> None:
     before = pod_object()
     after = deepcopy(before)

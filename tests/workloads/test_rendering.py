@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -372,14 +371,3 @@ def test_avoided_nodes_are_excluded_by_affinity(template: Any) -> None:
     terms = worker_spec(made)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     expected = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["n1", "n2"]}
     assert expected in terms["nodeSelectorTerms"][0]["matchExpressions"]
-
-
-@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
-def test_gated_workers_have_the_gate_of_the_probe_before_those_of_the_template(template: dict[str, Any]) -> None:
-    worker_spec(template)["schedulingGates"] = [{"name": "example.org/quota"}]
-    of = job(template)
-    made = workload_of(of).render(of, names.Origin("u-1"), replace(tier(of), gated=True), 3, {})[-1]
-    gates = [{"name": "spotladder.io/probe"}, {"name": "example.org/quota"}]
-    assert worker_spec(made)["schedulingGates"] == gates
-    assert str(made).count("spotladder.io/probe") == 1, "the head asks for its node at once"
-    assert workers(of)["schedulingGates"] == gates[1:]

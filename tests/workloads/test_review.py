@@ -75,15 +75,6 @@ def test_a_warning_names_the_field_as_errors_do(tmp_path: Path) -> None:
     assert warning.path.endswith("replicatedJobs[0].template.spec.template.spec.containers[0]")
 
 
-def test_the_probe_of_a_jobset_is_at_most_its_number_of_pods(tmp_path: Path) -> None:
-    for probe, message in ((2, None), (3, "must be at most the number of workers of the workload, 2, not 3")):
-        text = changed(
-            JOBSET, ("restartPolicy: Always, ", ""), ("capacityTier: spot}", f"capacityTier: spot, probe: {probe}}}")
-        )
-        found = for_clusters_alone(review([written(tmp_path, "job.yaml", text)]))
-        assert [(each.path, each.message) for each in found] == ([("spec.tiers[0].probe", message)] if message else [])
-
-
 def test_a_ray_job_may_run_locally(tmp_path: Path) -> None:
     assert for_clusters_alone(review([written(tmp_path, "job.yaml", JOB)])) == []
 

@@ -40,7 +40,7 @@
   verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete]   # patch: send the eviction notice, let the pods of a probe ask for nodes
+  verbs: [list, watch, patch, delete]   # patch: send the eviction notice
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]                        # mark pods of Jobs as failed when their machine is gone

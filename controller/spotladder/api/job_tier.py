@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from spotladder.api.fields import (
-    Count,
     EnvironmentName,
     FilledText,
     Name,
@@ -16,7 +14,6 @@ from spotladder.api.fields import (
     PrivateText,
     Quantity,
     Switch,
-    Usd,
     WholeNumber,
     choice,
 )
@@ -74,18 +71,6 @@ class JobTier(Record):
         description="How long workers may be missing for lack of capacity, at the start or after a loss, before the "
         "job moves to the next tier.",
     )
-    idle_budget: Usd | None = Field(
-        default=None,
-        description="Maximum cost in USD of the nodes of an incomplete gang that waits for more nodes. With more, the "
-        "nodes are released and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
-        "limit.",
-    )
-    probe: Count = Field(
-        default=0,
-        description="Number of workers that must have a node before the others ask for theirs, so that a tier whose "
-        "nodes do not join the cluster, or are reclaimed at once, costs these nodes at most. 0: all workers ask at "
-        "once.",
-    )
     on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
         default=OnInsufficientCapacity.WAIT,
         description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
@@ -115,9 +100,3 @@ class JobTier(Record):
         "tier; the others keep the node selectors of the template. Lost pods of groups beside the tier are not "
         "failures of the tier.",
     )
-
-
-def large_probes(tiers: Sequence[JobTier], workers: int) -> dict[int, str]:
-    """Why the `probe` of these tiers, by index, is wrong for a workload with this number of workers."""
-    limit = f"must be at most the number of workers of the workload, {workers}"
-    return {index: f"{limit}, not {tier.probe}" for index, tier in enumerate(tiers) if tier.probe > workers}

@@ -44,8 +44,6 @@ def tier_of(entry: JobTier) -> Tier:
         on_insufficient_capacity=entry.on_insufficient_capacity,
         surge=entry.surge,
         queue_timeout=entry.queue_timeout,
-        idle_budget=entry.idle_budget,
-        probe=entry.probe,
     )
 
 

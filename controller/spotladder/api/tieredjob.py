@@ -28,7 +28,7 @@ from spotladder.api.fields import (
     several,
 )
 from spotladder.api.group_problems import group_problems
-from spotladder.api.job_tier import JobTier, large_probes
+from spotladder.api.job_tier import JobTier
 from spotladder.api.overlap import OverlapBounds, overlap_problems
 from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import API_VERSION, Metadata, Record
@@ -290,13 +290,6 @@ class TieredJobSpec(Record):
         timeouts = [tier.provision_timeout for tier in self.tiers]
         if self.overlap is not None and (found := overlap_problems(self.overlap, self.handover, timeouts)):
             raise several(found)
-        return self
-
-    @model_validator(mode="after")
-    def _probes_are_parts_of_the_gang(self) -> TieredJobSpec:
-        workers = self.ray_workers
-        if workers and (found := large_probes(self.tiers, workers)):
-            raise several([Finding(("tiers", index, "probe"), message) for index, message in found.items()])
         return self
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """The commit log of one job: start a writer, resume from a commit, verify it, collect garbage.
 
-`entry_log` has the protocol of the log, `writer` what rank 0 appends, and `successor` what another rank may append.
-`resume` downloads and verifies the files of a commit; `garbage` deletes checkpoints.
+`entry_log` has the protocol of the log, and `writer` what rank 0 appends. `resume` downloads and verifies the files of
+a commit; `garbage` deletes checkpoints.
 """
 
 from __future__ import annotations

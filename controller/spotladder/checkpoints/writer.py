@@ -14,19 +14,6 @@ from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, InvalidSpec
 
 
-def successor_path(path: str) -> str:
-    """The folder of the commit with which a successor finishes the commit at `path`."""
-    return f"{path}.successor"
-
-
-class _Recorded(Exception):
-    """The step is committed already, by `commit`; `history` is the log."""
-
-    def __init__(self, history: History, commit: Commit) -> None:
-        self.history = history
-        self.commit = commit
-
-
 class Writer:
     """Created by `CommitLog.start`. Thread-safe: its methods run one at a time.
 
@@ -72,8 +59,7 @@ class Writer:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
 
         `seconds` returns the duration of the commit so far; it is called once the files are checked.
-        The store must list every file with its size. Committing the same path again returns the existing commit, and
-        so does a step that a successor of this writer has committed (see `successor`).
+        The store must list every file with its size. Committing the same path again returns the existing commit.
         Raises Fenced; UploadTorn if a file is missing or short; StoreUnavailable if the outcome is unknown, then
         repeat the call; InvalidSpec for a path that another start has committed.
         """
@@ -82,8 +68,6 @@ class Writer:
 
         def build(history: History) -> Commit:
             self._fence(history)
-            if recorded := self._recorded(history, step, path):
-                raise _Recorded(history, recorded)
             return Commit(
                 seq=history.seq + 1,
                 nonce=f"{self.start.nonce}:{path}",
@@ -111,11 +95,7 @@ class Writer:
                     )
             self._check_uploaded(path, files)
             took = max(0.0, seconds())
-            try:
-                entry = self._append(build)
-            except _Recorded as recorded:
-                self._history = recorded.history
-                return recorded.commit
+            entry = self._append(build)
         assert isinstance(entry, Commit)  # noqa: S101 – build makes nothing else
         return entry
 
@@ -143,11 +123,6 @@ class Writer:
                 self.log, self._history, keep, self._fence_start, self._deleted, final=final
             )
         return collected
-
-    def _recorded(self, history: History, step: int, path: str) -> Commit | None:  # noqa: ARG002 – the successor's
-        """The commit that another rank of this start has recorded instead of this one."""
-        theirs = successor_path(path)
-        return next((commit for commit in history.commits if commit.path == theirs), None)
 
     def _append(self, build: Any) -> Entry:
         self._history, entry = self.log.append(self._history, build)

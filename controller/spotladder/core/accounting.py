@@ -9,7 +9,6 @@ from spotladder.core.gang import launched_workers
 from spotladder.core.losses import losses_until, with_record
 from spotladder.core.model import (
     AttemptSeen,
-    Impediment,
     Instant,
     JobSpec,
     JobState,
@@ -57,7 +56,7 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
     for left in state.left:
         state = _paid(state, spec, left.tier, left.nodes * elapsed)
-    return replace(state, clock=now, idle_usd=_idle_usd(state, spec, elapsed))
+    return replace(state, clock=now)
 
 
 def account_steps(state: JobState, spec: JobSpec, steps: int) -> JobState:
@@ -138,17 +137,6 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, sur
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )
-
-
-def _idle_usd(state: JobState, spec: JobSpec, elapsed: Seconds) -> float:
-    """What the nodes of the live attempt have cost since its gang is incomplete for lack of capacity, on a tier with an
-    `idle_budget`."""
-    tier, impeded = spec.tier(state.tier), state.impeded
-    if tier is None or tier.idle_budget is None or state.waiting_since is None:
-        return 0.0
-    if impeded is None or impeded.impediment is not Impediment.CAPACITY or not tier.price.known:
-        return state.idle_usd
-    return state.idle_usd + charged(state.nodes * elapsed, tier.price)[0]
 
 
 def _over(state: JobState, spec: JobSpec) -> int:

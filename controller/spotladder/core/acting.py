@@ -6,7 +6,6 @@ from spotladder.core import limits
 from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.elastic import begin_due, resize
 from spotladder.core.hedging import hedge_due
-from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.leaving_behind import waits_until, why_removed
 from spotladder.core.model import (
@@ -26,7 +25,6 @@ from spotladder.core.model import (
     Stage,
     TakeOver,
 )
-from spotladder.core.probing import gated, ungating
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
 from spotladder.core.standby_facts import overlap_deadline, standby_deadline
@@ -53,12 +51,11 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif attempt is not None and (changed := _replace(situation) or resize(situation, attempt)) is not None:
         todo.append(changed)
-    return (*_commit(situation), *todo, *ungating(situation), *_standby_actions(situation))
+    return (*_commit(situation), *todo, *_standby_actions(situation))
 
 
 def _launch(situation: Situation, attempt: Attempt) -> Launch:
-    probed = gated(attempt, situation.spec)
-    return Launch(attempt.number, attempt.tier, attempt.standby, situation.state.hangs, attempt.avoids, probed)
+    return Launch(attempt.number, attempt.tier, attempt.standby, situation.state.hangs, attempt.avoids)
 
 
 def _standby_actions(situation: Situation) -> tuple[Action, ...]:
@@ -145,7 +142,6 @@ def _timers(situation: Situation) -> list[Instant | None]:
                 times += [
                     situation.provision_deadline,
                     _ahead(situation.avoidance_deadline, situation.now),
-                    idle_budget_ends_at(situation),
                 ]
             case Timer.CONTACT:
                 times.append(situation.contact_deadline)

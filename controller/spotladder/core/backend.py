@@ -22,7 +22,6 @@ from spotladder.core.model import (
     Resize,
     Seconds,
     TakeOver,
-    Ungate,
 )
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
@@ -43,9 +42,6 @@ class AttemptBackend(Protocol):
 
     def launch(self, action: Launch) -> None:
         """Create the attempt. Returns at once; the next observation shows the effect."""
-
-    def ungate(self, action: Ungate) -> None:
-        """Let these workers ask for nodes. An attempt or a pod that does not exist is not an error."""
 
     def drain(self, action: Drain) -> None:
         """Request the attempt's program to commit and stop. Does nothing if the attempt does not exist."""

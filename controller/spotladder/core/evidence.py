@@ -234,7 +234,7 @@ def no_capacity(situation: Situation) -> str:
         return situation.held_by.message or "the provisioner has no capacity"
     if situation.refused:
         return f"the provisioner has no capacity{_said(seen.pods)}"
-    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed and not pod.gated]
+    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed]
     message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
     suffix = f" ({message})" if message else ""
     if waiting:

@@ -12,15 +12,10 @@ from math import inf
 
 from spotladder.core.elastic import begin_due
 from spotladder.core.hedging import hedge_due, hedge_tier
-from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
 from spotladder.core.model import Impediment, Instant, PodPhase, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-
-IDLE_BUDGET = "idleBudget"
-"""The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. Its expiry
-changes with every node that joins or is lost."""
 
 ELASTIC_MIN = "elastic.min"
 """The `timer` of an elastic attempt whose program begins with fewer workers when it expires."""
@@ -73,8 +68,6 @@ def _sentence(situation: Situation, found: MatchedRule) -> str:
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
     what = "the provisioner has no capacity" if situation.refused else "pods wait for nodes and images"
-    if gated := sum(1 for pod in pods if pod.gated):
-        what += f" ({gated} of {situation.workers} workers ask for a node after the probe)"
     avoids = f"; the attempt avoids {', '.join(situation.attempt.avoids)}" if situation.attempt.avoids else ""
     return (f"{what}: {words}" if words else what) + avoids
 
@@ -113,13 +106,10 @@ def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | No
 
 def _leaves(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """What follows first while provisionTimeout runs."""
-    budget_ends_at = idle_budget_ends_at(situation) if rule.impediment is Impediment.CAPACITY else None
     due, hedge = hedge_due(situation), hedge_tier(situation)
     follows = [(situation.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
     if rule.impediment is Impediment.CAPACITY and (lifted := situation.avoidance_deadline) is not None:
         follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
-    if budget_ends_at is not None:
-        follows.append((float(round(budget_ends_at)), IDLE_BUDGET, "the job releases its nodes and leaves the tier"))
     if due is not None and hedge is not None:
         follows.append((due, HEDGE_AFTER, f"{hedge.name} is started beside it"))
     until, timer, then = min(follows, key=lambda follow: inf if follow[0] is None else follow[0])

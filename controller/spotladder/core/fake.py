@@ -27,7 +27,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Cause
 
@@ -47,18 +46,15 @@ class FakeBackend:
     handed_over: set[str] = field(default_factory=set)
     keeps_deleted: set[int] = field(default_factory=set)
     revision: int = 0
-    _gated: set[int] = field(default_factory=set)
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
     _replacements: int = 0
 
     # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
-        """Create the attempt with all of its pods pending, or gated."""
+        """Create the attempt with all of its pods pending."""
         self.calls.append(action)
         if action.attempt not in self._attempts:
-            if action.gated:
-                self._gated.add(action.attempt)
             pods = tuple(self._pending(action.attempt, index + 1) for index in range(self.workers))
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
             held = False if action.standby else None
@@ -68,17 +64,6 @@ class FakeBackend:
                 surplus=0,
                 held=held,
                 waits_for_all_workers=self.begins_with_all_workers,
-            )
-
-    def ungate(self, action: Ungate) -> None:
-        """Let `bring_up` reach these pods."""
-        self.calls.append(action)
-        if action.attempt in self._attempts:
-            self._change(
-                action.attempt,
-                lambda pod: (
-                    replace(pod, gated=False, unschedulable=True) if pod.gated and pod.uid in action.pods else pod
-                ),
             )
 
     def drain(self, action: Drain) -> None:
@@ -145,8 +130,8 @@ class FakeBackend:
     # --- controlled by tests ---
 
     def bring_up(self, number: int, workers: int | None = None) -> None:
-        """Start every pending pod of the attempt that is not gated: the head, and this number of workers if given."""
-        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING and not pod.gated]
+        """Start every pending pod of the attempt: the head, and this number of workers if given."""
+        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING]
         starts = {pod.uid for pod in [pod for pod in pending if _serves(pod)][:workers]}
         starts |= {pod.uid for pod in pending if pod.role is PodRole.HEAD}
         self._change(
@@ -197,9 +182,7 @@ class FakeBackend:
         return self._pending(number, self.workers + self._replacements)
 
     def _pending(self, number: int, index: int) -> PodSeen:
-        gated = number in self._gated
-        name = f"a{number}-w{index}"
-        return PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=not gated, gated=gated)
+        return PodSeen(f"a{number}-w{index}", phase=PodPhase.PENDING, ready=False, unschedulable=True)
 
     def _owner(self, uid: str) -> int:
         return next(number for number, seen in self._attempts.items() if any(pod.uid == uid for pod in seen.pods))

@@ -73,7 +73,7 @@ def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
 
 def gang_refused(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the provisioner makes no node for the head, or for so many workers that fewer than this number have a
-    node or may get one. Workers that are kept from asking for a node are not counted."""
+    node or may get one."""
     return _cut_off(seen, workers, lambda pod: pod.refused)
 
 
@@ -92,4 +92,4 @@ def _cut_off(seen: AttemptSeen | None, workers: int, gets_none: Callable[[PodSee
     none = [pod for pod in present if gets_none(pod)]
     if not none or any(pod.role is PodRole.HEAD for pod in none):
         return bool(none)
-    return sum(1 for pod in present if pod.role is PodRole.WORKER and not (gets_none(pod) or pod.gated)) < workers
+    return sum(1 for pod in present if pod.role is PodRole.WORKER and not gets_none(pod)) < workers

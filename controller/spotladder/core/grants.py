@@ -2,9 +2,8 @@
 
 Rules
  1. A tier grants a job when the head and all workers of an attempt are ready.
- 2. A tier refuses a job when an attempt ends without its nodes: no capacity for `provisionTimeout`, or nodes of an
-    incomplete gang that cost more than `idleBudget`. A loss of capacity that a job observes is a refusal, too, once for
-    each outage.
+ 2. A tier refuses a job when an attempt ends without its nodes: no capacity for `provisionTimeout`. A loss of
+    capacity that a job observes is a refusal, too, once for each outage.
  3. A grant stands until a refusal. A refusal at the same time is the newer one.
 """
 
@@ -15,8 +14,6 @@ from dataclasses import dataclass
 
 from spotladder.core.model import Decision, Instant, JobState, Move, TierRecord
 from spotladder.core.reasons import Reason
-
-_REFUSALS = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ def answers(before: JobState, decision: Decision) -> Iterator[Answer]:
     for move in decision.moves:
         if move.reason is Reason.ALL_READY:
             yield Answer(move.tier, granted=True, move=move)
-        elif move.reason in _REFUSALS:
+        elif move.reason is Reason.INSUFFICIENT_CAPACITY:
             yield Answer(move.tier, granted=False, move=move)
 
 

@@ -9,21 +9,16 @@
    starts after `STANDBY_RETRY_INTERVAL`; after one that was deleted, when the job has waited for as long again.
 
 A program whose library cannot be held starts when its workers are ready, and its first log entry fences the live
-attempt. So a hedge that has written to the log takes over.
+attempt. So a hedge that has written to the log takes over. `rules.missing_capacity` starts and ends hedges.
 """
 
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.availability import with_sightings
-from spotladder.core.draft import Draft
-from spotladder.core.durations import format_duration
 from spotladder.core.impediment import Timer, rule_of
 from spotladder.core.model import Handover, Instant, Stage, Tier
-from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from spotladder.core.standby_facts import overlap_budget_used, standby_ready
-from spotladder.core.standing_by import PlannedMove, give_up, plan
+from spotladder.core.standby_facts import overlap_budget_used
 
 
 def hedge_due(situation: Situation) -> Instant | None:
@@ -53,35 +48,8 @@ def hedge_tier(situation: Situation) -> Tier | None:
         return None
     names = [tier.name for tier in spec.tiers]
     later = spec.tiers[names.index(state.tier) + 1 :] if state.tier in names else ()
-    usable = (tier for tier in later if tier.name in situation.open and tier.name not in situation.seen.unavailable)
+    usable = (tier for tier in later if situation.may_use(tier.name))
     return next((tier for tier in usable if tier.price.known), None)
-
-
-def start_hedge(draft: Draft) -> None:
-    """Plan the next tier's attempt beside the live one if it is due."""
-    situation, overlap = draft.situation, draft.spec.overlap
-    target = hedge_tier(situation)
-    if target is None or overlap is None or overlap.hedge_after is None or not situation.passed(hedge_due(situation)):
-        return
-    why = f"{situation.attempt.tier} has not become ready for {format_duration(overlap.hedge_after)}"
-    plan(draft, PlannedMove(target.name, Reason.HEDGED, why))
-
-
-def hedge_takes_over(draft: Draft) -> bool:
-    """End the hedge or the live attempt if the other is ready. Returns whether the live attempt ended."""
-    situation, hedge = draft.situation, draft.state.standby
-    if hedge is None or draft.state.standby_reason is not Reason.HEDGED:
-        return False
-    writes = situation.seen.progress.attempt >= hedge.number
-    if situation.all_pods_ready and not writes:
-        give_up(draft, f"attempt {situation.attempt.number} on {situation.attempt.tier} is ready first")
-        return False
-    if not writes and not standby_ready(situation):
-        return False
-    if situation.waits_for_capacity:
-        draft.state = with_sightings(draft.state, {situation.attempt.tier: False}, draft.now)
-    draft.move(Reason.HEDGED, f"attempt {hedge.number} on {hedge.tier} is ready first")
-    return True
 
 
 def _waits_for_capacity(situation: Situation) -> bool:

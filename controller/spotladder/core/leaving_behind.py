@@ -15,7 +15,6 @@ from __future__ import annotations
 from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.copying import replace
-from spotladder.core.draft import Draft
 from spotladder.core.losses import all_suspect
 from spotladder.core.model import Instant, JobState, LeftAttempt, Tier
 from spotladder.core.moving import moved
@@ -24,24 +23,24 @@ from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
 from spotladder.core.tier_view import view_of
 
 
-def moves_on(draft: Draft) -> bool:
+def moves_on(situation: Situation) -> bool:
     """Whether the next attempt is planned although the ended one is not confirmed gone."""
-    spec, state, situation = draft.spec, draft.state, draft.situation
-    if not situation.fences or spec.suspend or not situation.open:
+    spec, state, policy = situation.spec, situation.state, situation.policy
+    if policy is None or not situation.fences or spec.suspend or not situation.open:
         return False
-    if state.paused_until is not None and draft.now < state.paused_until:
+    if state.paused_until is not None and situation.now < state.paused_until:
         return False
     idle = replace(situation, state=moved(situation, Reason.MOVED_ON)[0])
     if limits.reached(idle) is not None:
         return False
-    name = draft.policy.choose(view_of(idle, live=False)).tier  # The same choice as after the move.
+    name = policy.choose(view_of(idle, live=False)).tier  # The same choice as after the move.
     target = None if name is None else spec.tier(name)
     return target is not None and _has_room_beside(situation, target)
 
 
 def _has_room_beside(situation: Situation, target: Tier) -> bool:
     """Whether an attempt on this tier needs nothing that the ended one, or an earlier one, may still hold."""
-    if target.name not in situation.open or target.name in situation.seen.unavailable:
+    if not situation.may_use(target.name):
         return False
     if target.name == situation.attempt.tier or is_left(situation, target.name):
         return False
@@ -66,13 +65,14 @@ def _competing(situation: Situation) -> list[LeftAttempt]:
     return [one for one in recent if not all_suspect(situation.seen.attempt(one.number))]
 
 
-def take_in_left(draft: Draft) -> None:
-    """Record the nodes that attempts hold which are being removed; forget those that are gone."""
-    if not draft.state.left:
-        return
-    found = ((one, draft.seen.attempt(one.number)) for one in draft.state.left)
-    left = tuple(replace(one, nodes=held_nodes(seen)) for one, seen in found if seen is not None)
-    draft.state = replace(draft.state, left=left)
+def with_left_observed(situation: Situation) -> Situation:
+    """The situation with the nodes that attempts hold which are being removed; without those that are gone."""
+    state, seen = situation.state, situation.seen
+    if not state.left:
+        return situation
+    found = ((one, seen.attempt(one.number)) for one in state.left)
+    left = tuple(replace(one, nodes=held_nodes(there)) for one, there in found if there is not None)
+    return replace(situation, state=replace(state, left=left))
 
 
 def why_removed(state: JobState, number: int) -> Reason:

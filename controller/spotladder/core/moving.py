@@ -80,7 +80,6 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
         last_number=number,
         tier=tier,
         waiting_since=now if waits_again else state.waiting_since,
-        idle_usd=0.0 if waits_again else state.idle_usd,
         started_at=now if state.started_at is None else state.started_at,
         paused_until=None,
         loss_counted=False,

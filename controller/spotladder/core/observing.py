@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_first_commit, with_sightings
+from spotladder.core.changing import counted
 from spotladder.core.copying import replace
-from spotladder.core.draft import Draft
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress
-from spotladder.core.leaving_behind import take_in_left
+from spotladder.core.leaving_behind import with_left_observed
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import (
     Attempt,
@@ -25,9 +25,9 @@ from spotladder.core.model import (
 )
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import forget_finished, replace_suspects
-from spotladder.core.situation import LIVE, READY
-from spotladder.core.standing_by import take_in_standby
+from spotladder.core.replacing import with_suspects_replaced, without_finished_replacement
+from spotladder.core.situation import LIVE, READY, Situation
+from spotladder.core.standing_by import with_standby_observed
 from spotladder.core.starts import with_first_step
 from spotladder.core.tier_view import sightings
 from spotladder.core.work import with_pace, with_total
@@ -36,46 +36,49 @@ GROUPS = 8
 """Maximum number of groups of ranks of an attempt whose steps are recorded; the oldest are dropped."""
 
 
-def take_in(draft: Draft) -> None:
-    """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, the standby
-    attempt, the attempts that are being removed, the heads that run, and the capacity of the tiers."""
-    _take_in_progress(draft)
-    _take_in_attempt(draft)
-    replace_suspects(draft)
-    forget_finished(draft)
-    take_in_standby(draft)
-    take_in_left(draft)
-    draft.state = with_heads(draft.state, draft.spec, draft.seen)
-    draft.state = with_sightings(draft.state, sightings(draft.situation), draft.now, draft.last)
+def observed(situation: Situation, last: Instant | None) -> Situation:
+    """The situation in which the state has the newest commit, the pods of the live attempt that run or are lost, the
+    nodes that it holds, the standby attempt, the attempts that are being removed, the heads that run, and the capacity
+    of the tiers. `last` is the time of the last decision."""
+    situation = _with_attempt(_with_progress(situation))
+    situation = without_finished_replacement(with_suspects_replaced(situation))
+    situation = with_left_observed(with_standby_observed(situation))
+    state = with_heads(situation.state, situation.spec, situation.seen)
+    situation = replace(situation, state=state)
+    return replace(situation, state=with_sightings(state, sightings(situation), situation.now, last))
 
 
-def _take_in_attempt(draft: Draft) -> None:
-    attempt = draft.state.attempt
+def _with_attempt(situation: Situation) -> Situation:
+    """The situation with the live attempt as observed."""
+    attempt = situation.state.attempt
     if attempt is None:
-        draft.state = replace(draft.state, nodes=0)
-        return
-    if contact_lost(draft.situation):
-        draft.seen = with_contact(draft.seen, attempt, ready=draft.state.stage in READY)
-    seen = draft.seen.attempt(attempt.number)
-    absent = seen is None and not draft.seen.launched and draft.situation.reachable
-    attempt = _planned_with_spec(draft, attempt, launched=attempt.seen or not absent)
-    draft.state = replace(draft.state, attempt=attempt, nodes=held_nodes(seen))
-    if seen is None:
-        return
-    counts = _counts_losses(draft, attempt)
+        return replace(situation, state=replace(situation.state, nodes=0))
+    if contact_lost(situation):
+        seen = with_contact(situation.seen, attempt, ready=situation.state.stage in READY)
+        situation = replace(situation, seen=seen)
+    found = situation.seen.attempt(attempt.number)
+    absent = found is None and not situation.seen.launched and situation.reachable
+    situation = _planned_with_spec(situation, attempt, launched=attempt.seen or not absent)
+    situation = replace(situation, state=replace(situation.state, nodes=held_nodes(found)))
+    return situation if found is None else _with_pods(situation, found)
+
+
+def _with_pods(situation: Situation, seen: AttemptSeen) -> Situation:
+    """The situation in which the lost pods of the live attempt are counted, and its pods and steps are recorded."""
+    counts = _counts_losses(situation, situation.attempt)
     if counts:
-        draft.count(lost_pods(attempt, seen))
-        attempt = draft.situation.attempt
+        situation = counted(situation, lost_pods(situation.attempt, seen))
+    attempt, now = situation.attempt, situation.now
     if seen.reachable:
-        attempt = replace(attempt, seen=True, steps=_steps(attempt, seen, draft.now))
+        attempt = replace(attempt, seen=True, steps=_steps(attempt, seen, now))
         if counts:
             attempt = remember_alive(attempt, seen)
     if seen.exit in (Exit.FAILED, Exit.SUCCEEDED) and attempt.exited_at is None:
-        attempt = replace(attempt, exited_at=draft.now)
-    if (since := enough_since(draft.situation, attempt)) != attempt.enough_since:
+        attempt = replace(attempt, exited_at=now)
+    if (since := enough_since(situation, attempt)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
-    draft.state = replace(with_total(draft.state, seen.total), attempt=attempt)
-    draft.state = with_first_step(draft.state, draft.spec, seen)
+    state = replace(with_total(situation.state, seen.total), attempt=attempt)
+    return replace(situation, state=with_first_step(state, situation.spec, seen))
 
 
 def _steps(attempt: Attempt, seen: AttemptSeen, now: Instant) -> tuple[Steps, ...]:
@@ -89,16 +92,19 @@ def _steps(attempt: Attempt, seen: AttemptSeen, now: Instant) -> tuple[Steps, ..
     return (*attempt.steps[:-1], replace(attempt.steps[-1], last=step, last_at=now))
 
 
-def _take_in_progress(draft: Draft) -> None:
-    before, now = draft.state.progress, draft.seen.progress
-    if now == before:
-        return
-    if now.committed_at != before.committed_at:
-        draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
-    draft.state = with_first_commit(with_pace(draft.state, draft.spec, now, draft.now), now)
-    draft.state = with_progress(draft.state, draft.spec, now)
-    at = draft.now if _grown(before, now) else draft.state.progress_at
-    draft.state = _with_end_step(replace(with_total(draft.state, now.total), progress=now, progress_at=at))
+def _with_progress(situation: Situation) -> Situation:
+    """The situation with the newest commit."""
+    state, spec, now = situation.state, situation.spec, situation.now
+    before, newest = state.progress, situation.seen.progress
+    if newest == before:
+        return situation
+    if newest.committed_at != before.committed_at:
+        state = replace(state, denials=0, denied="", commit_seconds=_commit_seconds(situation))
+    state = with_first_commit(with_pace(state, spec, newest, now), newest)
+    state = with_progress(state, spec, newest)
+    at = now if _grown(before, newest) else state.progress_at
+    state = _with_end_step(replace(with_total(state, newest.total), progress=newest, progress_at=at))
+    return replace(situation, state=state)
 
 
 def with_log_at_end(state: JobState, progress: Progress) -> JobState:
@@ -123,31 +129,32 @@ def _grown(before: Progress, now: Progress) -> bool:
     return replace(now, **{name: getattr(before, name) for name in same}) != before
 
 
-def _commit_seconds(draft: Draft) -> Seconds:
+def _commit_seconds(situation: Situation) -> Seconds:
     """The longest duration of a commit, this one included: as the log records it, or from the request to commit until
     the commit was observed."""
-    attempt = draft.state.attempt
+    attempt = situation.state.attempt
     since = (attempt.drain_since or attempt.handing_over_since) if attempt is not None else None
-    seen = 0.0 if since is None else draft.now - since
-    return max(draft.state.commit_seconds, draft.seen.progress.commit_seconds, seen)
+    seen = 0.0 if since is None else situation.now - since
+    return max(situation.state.commit_seconds, situation.seen.progress.commit_seconds, seen)
 
 
-def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:
-    """The attempt, with the workers and the template of the current spec if it is not launched yet."""
-    if launched or draft.state.stage is not Stage.STARTING:
-        return attempt
-    planned = launched_with(attempt, draft.spec)
-    draft.replanned = planned != attempt
-    return planned
+def _planned_with_spec(situation: Situation, attempt: Attempt, *, launched: bool) -> Situation:
+    """The situation in which the attempt has the workers and the template of the current spec, if it is not launched
+    yet."""
+    planned = launched_with(attempt, situation.spec)
+    if launched or situation.state.stage is not Stage.STARTING or planned == attempt:
+        return situation
+    changes = replace(situation.changes, replanned=True)
+    return replace(situation, state=replace(situation.state, attempt=planned), changes=changes)
 
 
-def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
+def _counts_losses(situation: Situation, attempt: Attempt) -> bool:
     """Whether lost pods are failures. They are not while the controller removes the attempt, except during an
     eviction, and not when an admission queue removes the pods, which is one eviction of the attempt."""
-    seen = draft.situation.attempt_seen
+    seen = situation.attempt_seen
     queue = seen.queue if seen is not None else None
     if queue is not None and (queue.held or queue.eviction not in (None, QueueEviction.CHECK_FAILED)):
         return False
-    if draft.state.stage in LIVE:
+    if situation.state.stage in LIVE:
         return True
-    return draft.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE
+    return situation.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE

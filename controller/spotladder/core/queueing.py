@@ -1,5 +1,4 @@
-"""Admission queues (Kueue): the effect of a loss of quota on the live attempt, and the time limit of the wait for
-quota.
+"""Admission queues (Kueue): whether the live attempt has lost its quota, and for which reason it then ends.
 
 A queue that readmits an attempt runs its program again under the same attempt number while the earlier pods may still
 write. So an attempt that has run ends when its quota is withdrawn, and the next attempt joins the queue.
@@ -7,16 +6,11 @@ write. So an attempt that has run ends when its quota is withdrawn, and the next
 
 from __future__ import annotations
 
-from spotladder.core.draft import Draft
-from spotladder.core.durations import format_duration
-from spotladder.core.evidence import inadmissible, waits_for_quota
-from spotladder.core.impediment import Timer, timer_of
-from spotladder.core.losses import exhaust, synthetic
 from spotladder.core.model import QueueEviction
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
-_REASONS = {
+EVICTION_REASONS = {
     QueueEviction.PREEMPTED: Reason.PREEMPTED,
     QueueEviction.PODS_READY_TIMEOUT: Reason.PODS_READY_TIMEOUT,
     QueueEviction.STOPPED: Reason.QUOTA_WITHDRAWN,
@@ -44,27 +38,3 @@ def taken_back(situation: Situation) -> QueueEviction | None:
         case QueueEviction.CHECK_FAILED:  # The queue asks again for an attempt that has had no pods.
             return queue.eviction if queue.held and has_run else None
     return queue.eviction
-
-
-def end_by_queue(draft: Draft, eviction: QueueEviction) -> None:
-    """End the attempt because its quota is gone. Without a queue that took it back, that is a loss."""
-    attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
-    message = seen.queue.message if seen is not None and seen.queue is not None else ""
-    if eviction is QueueEviction.SUSPENDED:
-        draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), message)
-    else:
-        draft.move(_REASONS[eviction], message)
-
-
-def queue_timed_out(draft: Draft) -> bool:
-    """End the attempt, and exhaust its tier, if queueTimeout has expired."""
-    situation, tier = draft.situation, draft.situation.tier
-    if tier is None or tier.queue_timeout is None or timer_of(situation) is not Timer.QUEUE:
-        return False
-    if not situation.passed(situation.queue_deadline):
-        return False
-    why = inadmissible(situation) or waits_for_quota(situation)
-    if not draft.choice.keeps_open:
-        draft.state = exhaust(draft.state, tier.name, Reason.QUEUE_TIMEOUT)
-    draft.move(Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")
-    return True

@@ -60,7 +60,6 @@ class Reason(StrEnum):
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # no capacity for provisionTimeout, or the provisioner refused
     POD_DOES_NOT_FIT = "PodDoesNotFit"  # no node of the tier can ever hold a pod; as an outcome, of no tier
-    IDLE_BUDGET_EXCEEDED = "IdleBudgetExceeded"  # the nodes of an incomplete gang cost more than idleBudget
     QUEUE_TIMEOUT = "QueueTimeout"  # the admission queue gave no quota for queueTimeout
     TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
     POLICY = "Policy"  # the policy prefers another tier (migrate back, deadline)

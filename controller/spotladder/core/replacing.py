@@ -13,16 +13,16 @@ same way; their notice is no failure. It may be withdrawn: then the program stil
 
 A pod on a silent node that its cluster has not marked yet is replaced in the same way, without a handover. It keeps its
 room on the node until the cluster marks the node: the scheduler would give the room to the replacement.
+
+`rules.notices` begins a replacement, and `rules.replacements` advances it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from spotladder.core import limits
+from spotladder.core.changing import counted, replanned, with_attempt
 from spotladder.core.copying import replace
-from spotladder.core.draft import Draft
-from spotladder.core.elastic import continues_smaller, how_many
+from spotladder.core.elastic import continues_smaller
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (
     Attempt,
@@ -30,66 +30,59 @@ from spotladder.core.model import (
     Handover,
     Instant,
     Observation,
-    PodPhase,
     PodRole,
     PodSeen,
     Seconds,
     Stage,
 )
-from spotladder.core.reasons import Reason
-from spotladder.core.situation import MAINTENANCE_LIMIT, READY, Situation
+from spotladder.core.situation import READY, Situation
 
 COMMIT_RESERVE: Seconds = 10.0
 """Time before the end of a notice that is kept for the commit, unless a longer one was measured."""
 
 
-def started(draft: Draft, notices: list[PodSeen]) -> bool:
-    """Begin to replace these pods, whose failures are counted, if that is possible. Returns whether it is."""
-    by = _possible_until(draft.situation, notices)
+def with_replacement(situation: Situation, notices: list[PodSeen]) -> Situation | None:
+    """The situation in which these pods, whose failures are counted, are being replaced; None if they cannot be."""
+    by = _possible_until(situation, notices)
     if by is None:
-        return False
-    draft.count(notices)  # During maintenance they are not failures, and their removal must not count as one.
-    attempt = draft.situation.attempt
+        return None
+    situation = counted(situation, notices)  # In maintenance they are no failures, and their removal must be none.
+    attempt = situation.attempt
     known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
-    if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:
+    if attempt.replace_by is not None and situation.state.stage is Stage.REPLACING:
         by = min(by, attempt.replace_by)
-    attempt = replace(attempt, leaving=known, replace_by=by, handing_over_since=None, commit_asked_at=draft.now)
-    draft.state = replace(draft.state, attempt=attempt)
-    draft.replanned = True
-    return True
+    return replanned(situation, leaving=known, replace_by=by, handing_over_since=None, commit_asked_at=situation.now)
 
 
-def continues_without(draft: Draft, notices: list[PodSeen]) -> bool:
-    """Ask an elastic program to continue without these pods now, if enough workers are left and it can. Returns
-    whether it is asked."""
-    situation = draft.situation
+def without_noticed(situation: Situation, notices: list[PodSeen]) -> Situation | None:
+    """The situation in which an elastic program is asked to continue without these pods now; None if it cannot, or if
+    too few workers are left."""
     if not continues_smaller(situation) or not _can_hand_over(situation, notices):
-        return False
-    draft.count(notices)
-    attempt = draft.situation.attempt
-    fresh = (pod.uid for pod in notices if pod.uid not in attempt.leaving)
-    attempt = replace(attempt, leaving=(*attempt.leaving, *fresh))
-    draft.state = replace(draft.state, attempt=attempt)
-    hand_over(draft)
-    return True
+        return None
+    situation = counted(situation, notices)
+    leaving = situation.attempt.leaving
+    fresh = (pod.uid for pod in notices if pod.uid not in leaving)
+    return handing_over(with_attempt(situation, leaving=(*leaving, *fresh)))
 
 
-def replace_suspects(draft: Draft) -> None:
-    """Count the workers on silent nodes as lost and start to replace them, if that is possible. Otherwise they are lost
-    when their cluster marks the nodes."""
-    attempt, seen = draft.state.attempt, draft.situation.attempt_seen
+def handing_over(situation: Situation) -> Situation:
+    """The situation in which the program is asked to continue without the leaving pods."""
+    return replanned(situation, handing_over_since=situation.now)
+
+
+def with_suspects_replaced(situation: Situation) -> Situation:
+    """The situation in which the workers on silent nodes count as lost and are being replaced, if that is possible.
+    Otherwise they are lost when their cluster marks the nodes."""
+    attempt, seen = situation.state.attempt, situation.attempt_seen
     if attempt is None or seen is None or not any(pod.suspect for pod in seen.pods):
-        return
-    if not seen.reachable or draft.state.stage not in READY | {Stage.RECOVERING}:
-        return
+        return situation
+    if not seen.reachable or situation.state.stage not in READY | {Stage.RECOVERING}:
+        return situation
     fresh = suspect_pods(attempt, seen)
-    if fresh and seen.exit is None and _possible(draft.situation, fresh):
-        draft.count(fresh)
+    if fresh and seen.exit is None and _possible(situation, fresh):
         going = (*attempt.leaving, *(pod.uid for pod in fresh))
-        attempt = replace(draft.situation.attempt, leaving=going, handing_over_since=None)
-        draft.state = replace(draft.state, attempt=attempt)
-        draft.replanned = True
-    draft.seen = _without_suspects(draft.seen, draft.situation.attempt)
+        situation = replanned(counted(situation, fresh), leaving=going, handing_over_since=None)
+    return replace(situation, seen=_without_suspects(situation.seen, situation.attempt))
 
 
 def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
@@ -105,63 +98,15 @@ def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
     )
 
 
-def advance(draft: Draft) -> None:
-    """Perform the next step of a replacement in progress, if one is due."""
-    situation = draft.situation
-    attempt = situation.attempt
-    if not situation.leaving:
-        ready = how_many(situation) or f"{situation.workers} workers"
-        draft.move(Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.leaving)}")
-    elif attempt.handing_over_since is not None:
-        if situation.passed(situation.handing_over_deadline):
-            draft.move(situation.notice_reason, "the program did not continue without the noticed pods")
-    elif _replacements_ready(situation) or (situation.passed(attempt.replace_by) and _continues_before(situation)):
-        hand_over(draft)
-    elif situation.passed(attempt.replace_by) and situation.notices_withdrawn:
-        draft.state = replace(draft.state, attempt=replace(attempt, replace_by=draft.now + MAINTENANCE_LIMIT))
-        draft.replanned = True
-    elif situation.passed(attempt.replace_by):
-        draft.move(situation.notice_reason, "no capacity for a replacement in time")
-
-
-def _continues_before(situation: Situation) -> bool:
-    """Whether the program continues although the replacements are not ready."""
-    return _replacements_placed(situation) or continues_smaller(situation)
-
-
-def _replacements_ready(situation: Situation) -> bool:
-    """Whether enough workers are ready without the leaving pods."""
-    return _enough_stay(situation, lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
-
-
-def _replacements_placed(situation: Situation) -> bool:
-    """Whether enough workers have a node and their image, without the leaving pods."""
-    return _enough_stay(situation, lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
-
-
-def _enough_stay(situation: Situation, met: Callable[[PodSeen], bool]) -> bool:
-    seen, going = situation.attempt_seen, situation.attempt.leaving
-    if seen is None or not seen.reachable:
-        return False
-    workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.uid not in going)
-    return sum(1 for pod in workers if met(pod) and not pod.noticed) >= situation.workers
-
-
-def hand_over(draft: Draft) -> None:
-    """Ask the program to continue without the leaving pods."""
-    draft.state = replace(draft.state, attempt=replace(draft.situation.attempt, handing_over_since=draft.now))
-    draft.replanned = True
-
-
-def forget_finished(draft: Draft) -> None:
-    """Forget a replacement once its pods are gone and no worker is left over."""
-    attempt, seen = draft.state.attempt, draft.situation.attempt_seen
+def without_finished_replacement(situation: Situation) -> Situation:
+    """The situation without a replacement whose pods are gone and that has left no worker over."""
+    attempt, seen = situation.state.attempt, situation.attempt_seen
     if attempt is None or not attempt.leaving or seen is None or not seen.reachable:
-        return
+        return situation
     present = any(pod.uid in attempt.leaving for pod in seen.pods)
-    if draft.state.stage in (Stage.RUNNING, Stage.RECOVERING) and not present and not seen.surplus:
-        attempt = replace(attempt, leaving=(), replace_by=None, handing_over_since=None)
-        draft.state = replace(draft.state, attempt=attempt)
+    if situation.state.stage not in (Stage.RUNNING, Stage.RECOVERING) or present or seen.surplus:
+        return situation
+    return with_attempt(situation, leaving=(), replace_by=None, handing_over_since=None)
 
 
 def _possible_until(situation: Situation, notices: list[PodSeen]) -> Instant | None:
@@ -195,7 +140,3 @@ def _can_hand_over(situation: Situation, pods: list[PodSeen]) -> bool:
     if not progress.hands_over or progress.attempt != situation.attempt.number:
         return False
     return all(pod.role is PodRole.WORKER for pod in pods)
-
-
-def _count(pods: tuple[str, ...]) -> str:
-    return f"{len(pods)} noticed pod" + ("" if len(pods) == 1 else "s")

@@ -21,6 +21,7 @@ from spotladder.core.model import (
     Instant,
     JobSpec,
     JobState,
+    Loss,
     Observation,
     PodPhase,
     PodRole,
@@ -28,8 +29,11 @@ from spotladder.core.model import (
     QueueSeen,
     Seconds,
     Stage,
+    StandbyChange,
     Tier,
+    TierChoice,
 )
+from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason
 
 LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING})
@@ -57,14 +61,34 @@ REMOVAL_DELAY: Seconds = 3.0
 the pod is being deleted."""
 
 
+NO_CHOICE = TierChoice(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a decision has changed so far, beside the stage: the counted failures, the standby attempts that were
+    planned or given up, and the policy's newest choice. `replanned`: the plan of an attempt changed without a change of
+    the stage: with the spec before its launch, by a step of a replacement, or by a standby attempt."""
+
+    losses: tuple[Loss, ...] = ()
+    standby: tuple[StandbyChange, ...] = ()
+    choice: TierChoice = NO_CHOICE
+    replanned: bool = False
+
+
+NO_CHANGES = Changes()
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All facts that a decision may use."""
+    """All facts that a decision may use. Only a decision has a `policy` and `changes`."""
 
     spec: JobSpec
     state: JobState
     seen: Observation
     now: Instant
+    policy: Policy | None = None
+    changes: Changes = NO_CHANGES
 
     @property
     def attempt(self) -> Attempt:
@@ -378,6 +402,10 @@ class Situation:
     def open(self) -> frozenset[str]:
         """Names of the tiers that are not exhausted."""
         return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
+
+    def may_use(self, tier: str) -> bool:
+        """Whether this tier is not exhausted, and not known to be unusable now."""
+        return tier in self.open and tier not in self.seen.unavailable
 
     @property
     def fits_no_tier(self) -> bool:

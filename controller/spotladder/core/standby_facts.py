@@ -33,6 +33,15 @@ def returns_beside(situation: Situation, target: Tier) -> bool:
     return target.capacity_type is CapacityType.SPOT and current.capacity_type is not CapacityType.SPOT
 
 
+def may_stand_by(situation: Situation, tier: str, *, updates: bool) -> bool:
+    """Whether the next attempt of a move to this tier may run beside the live one. `updates`: only the pod template
+    changes."""
+    target = situation.spec.tier(tier)
+    if target is None or tier in situation.seen.unavailable:
+        return False
+    return overlaps(situation) if updates else returns_beside(situation, target)
+
+
 def overlap_budget_used(situation: Situation) -> bool:
     """Whether the standby attempts have cost as much as they may."""
     overlap = situation.spec.overlap

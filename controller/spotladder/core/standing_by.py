@@ -1,16 +1,19 @@
 """Standby attempts: the next attempt of a planned move boots beside the live one, so that the move costs one commit.
 
-1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby; so does an
-   eviction notice (see `relieving`). Its program is held before its first entry in the commit log. Training continues.
+1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby. So does a
+   notice that the live attempt does not survive, on the tier that the policy chooses; the live attempt is then asked to
+   commit at once. The program of the standby is held before its first entry in the commit log. Training continues.
 2. When every worker that it needs is ready and its program is held, the live attempt is asked to commit and to stop.
-   Of an elastic attempt these are all that got a node in time, `min_workers` at least (`elastic.py`).
+   Of an elastic attempt these are all that got a node in time, `min_workers` at least (`elastic.py`). After a notice
+   it is asked at the last moment for a commit, ready or not.
 3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program
    starts. Its first log entry fences the earlier attempt.
 4. A standby attempt that fails, is not ready in time, or reaches a bound of `overlap` is given up, and training
    continues. The policy's move is tried again after `STANDBY_RETRY_INTERVAL`; a changed template is applied without a
    standby then.
 
-No work is lost with a pod of a standby attempt, so its losses are not failures.
+No work is lost with a pod of a standby attempt, so its losses are not failures. `rules.planned_moves`, `rules.notices`
+and `rules.missing_capacity` plan standby attempts.
 """
 
 from __future__ import annotations
@@ -21,9 +24,9 @@ from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoided_nodes
+from spotladder.core.changing import with_standby_change
 from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
-from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.elastic import enough_since
 from spotladder.core.gang import gang_refused, required_workers
@@ -44,8 +47,6 @@ from spotladder.core.situation import LIVE, Situation
 from spotladder.core.standby_facts import (
     overlap_budget_used,
     overlap_deadline,
-    overlaps,
-    returns_beside,
     standby_deadline,
     standby_placed,
     standby_ready,
@@ -65,59 +66,37 @@ class PlannedMove:
     message: str
 
 
-def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
-    """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
-    Plans and gives up standby attempts."""
-    situation, standby = draft.situation, draft.state.standby
-    if standby is not None and draft.state.standby_reason is Reason.HEDGED:
-        if move is not None and move.tier != standby.tier:
-            give_up(draft, f"{move.tier} is wanted instead")
-        return False  # The live attempt does not train.
-    if standby is not None:
-        if move is not None and move.tier == standby.tier:
-            return not standby_ready(situation)
-        if move is None and not situation.reachable:
-            return True  # Whether the move is still wanted is known when the live attempt is observed again.
-        give_up(draft, "the move is no longer needed" if move is None else f"{move.tier} is wanted instead")
-    if move is None or not _possible(draft.situation, move):
-        return False
-    after = draft.state.standby_after
-    if after is not None and draft.now < after:
-        return move.reason is Reason.POLICY
-    plan(draft, move)
-    return True
-
-
-def take_in_standby(draft: Draft) -> None:
-    """Record which nodes the standby attempt holds; give it up if it has failed, or is no longer needed."""
-    standby = draft.state.standby
+def with_standby_observed(situation: Situation) -> Situation:
+    """The situation with the nodes that the standby attempt holds; without one that has failed, or that the job no
+    longer needs."""
+    standby, seen = situation.state.standby, standby_seen(situation)
     if standby is None:
-        return
-    seen = standby_seen(draft.situation)
+        return situation
     standby = replace(
         standby,
         seen=standby.seen or (seen is not None and seen.reachable),
-        enough_since=enough_since(draft.situation, standby),
+        enough_since=enough_since(situation, standby),
     )
-    draft.state = replace(draft.state, standby=standby, standby_nodes=held_nodes(seen))
-    if why := _unwanted(draft.situation, standby):
-        give_up(draft, why)
-    elif why := _failed(draft.situation, standby, seen) or _expired(draft.situation, seen):
-        if _lacks_capacity(draft.situation, seen) and standby.tier != draft.state.tier:
-            draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
-        draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
-        give_up(draft, why)
+    state = replace(situation.state, standby=standby, standby_nodes=held_nodes(seen))
+    situation = replace(situation, state=state)
+    if why := _unwanted(situation, standby):
+        return given_up(situation, why)
+    if not (why := _failed(situation, standby, seen) or _expired(situation, seen)):
+        return situation
+    if _lacks_capacity(situation, seen) and standby.tier != state.tier:
+        state = with_sightings(state, {standby.tier: False}, situation.now)
+    state = replace(state, standby_after=situation.now + STANDBY_RETRY_INTERVAL)
+    return given_up(replace(situation, state=state), why)
 
 
-def give_up(draft: Draft, why: str) -> None:
-    """Remove the standby attempt. Its objects are deleted, since they belong to no attempt of the state. It was never
-    the job's attempt, so the history does not have it."""
-    standby = draft.state.standby
+def given_up(situation: Situation, why: str) -> Situation:
+    """The situation without the standby attempt. Its objects are deleted, since they belong to no attempt of the state.
+    It was never the job's attempt, so the history does not have it."""
+    standby = situation.state.standby
     if standby is None:
-        return
-    draft.state = without_standby(draft.situation, draft.state)
-    draft.standby_changes.append(StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why))
-    draft.replanned = True
+        return situation
+    change = StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why)
+    return with_standby_change(replace(situation, state=without_standby(situation, situation.state)), change)
 
 
 def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
@@ -142,7 +121,6 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
         nodes=state.standby_nodes,
         tier=standby.tier,
         waiting_since=situation.now,
-        idle_usd=0.0,
         paused_until=None,
         loss_counted=False,
         standby=None,
@@ -151,33 +129,21 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     return adopting, reason, message
 
 
-def plan(draft: Draft, move: PlannedMove) -> None:
-    """Plan the next attempt of this move as a standby."""
-    state, situation = draft.state, draft.situation
-    number = next_number(situation)
-    avoids = avoided_nodes(state, move.tier, draft.seen.suspects)
-    attempt = Attempt(
-        number, move.tier, draft.now, start_step=situation.seen.progress.step, standby=True, avoids=avoids
-    )
-    draft.state = replace(
+def with_standby(situation: Situation, move: PlannedMove) -> Situation:
+    """The situation in which the next attempt of this move is planned as a standby."""
+    state, number = situation.state, next_number(situation)
+    avoids = avoided_nodes(state, move.tier, situation.seen.suspects)
+    step = situation.seen.progress.step
+    attempt = Attempt(number, move.tier, situation.now, start_step=step, standby=True, avoids=avoids)
+    state = replace(
         state,
-        standby=launched_with(attempt, draft.spec),
+        standby=launched_with(attempt, situation.spec),
         standby_reason=move.reason,
         last_number=number,
     )
     message = f"attempt {number} on {move.tier} starts beside attempt {situation.attempt.number}: {move.message}"
-    draft.standby_changes.append(StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message))
-    draft.replanned = True
-
-
-def _possible(situation: Situation, move: PlannedMove) -> bool:
-    """Whether the next attempt of this move may run beside the live one."""
-    target = situation.spec.tier(move.tier)
-    if target is None or move.tier in situation.seen.unavailable:
-        return False
-    if move.reason is Reason.SPEC_UPDATED:
-        return overlaps(situation)
-    return returns_beside(situation, target)
+    change = StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message)
+    return with_standby_change(replace(situation, state=state), change)
 
 
 def _unwanted(situation: Situation, standby: Attempt) -> str:

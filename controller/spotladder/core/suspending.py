@@ -12,36 +12,38 @@ A timer is stored as the time of its start, which moves by the time that is left
 from __future__ import annotations
 
 from spotladder.core.copying import replace
-from spotladder.core.draft import Draft
 from spotladder.core.impediment import BY_REASON, Timer
-from spotladder.core.model import Impeded, Instant, Seconds, Stage
-from spotladder.core.situation import LIVE
+from spotladder.core.model import Impeded, Instant, JobState, Seconds, Stage
+from spotladder.core.situation import LIVE, Situation
 
 _BEYOND_THE_JOB = (Timer.NONE, Timer.CONTACT, Timer.QUEUE)
 """The timers of impediments that suspend recoveryTimeout, too: only the user, an administrator or restored contact can
 help, and not a new attempt."""
 
 
-def leave_out_impeded_time(draft: Draft) -> None:
-    """Move the start of each timer that was suspended since the last decision."""
-    state = draft.state
+def without_impeded_time(situation: Situation, last: JobState) -> Situation:
+    """The situation with the start of each timer moved that was suspended since the last decision, whose state is
+    `last`."""
+    state, now = situation.state, situation.now
     if state.waiting_since is None and state.recovering_since is None:
-        return
-    stage, before, after = state.stage, draft.impeded_before, state.impeded
+        return situation
+    since_last = max(0.0, now - last.clock) if last.clock else 0.0
+    stage, before, after = state.stage, last.impeded, state.impeded
     over = before is not None and (after is None or after.reason is not before.reason)
     if before is not None and over and (stage is Stage.IDLE or _keeps_from_asking(before)):
-        waiting = recovering = max(draft.since_last, draft.now - before.since)
+        waiting = recovering = max(since_last, now - before.since)
     elif stage not in LIVE:
-        return
+        return situation
     else:
         timers = {BY_REASON[one.reason].timer for one in (before, after) if one is not None}
-        waiting = draft.since_last if timers - {Timer.PROVISION} else 0.0
-        recovering = draft.since_last if timers.intersection(_BEYOND_THE_JOB) else 0.0
-    draft.state = replace(
+        waiting = since_last if timers - {Timer.PROVISION} else 0.0
+        recovering = since_last if timers.intersection(_BEYOND_THE_JOB) else 0.0
+    state = replace(
         state,
-        waiting_since=_later(state.waiting_since, waiting, draft.now),
-        recovering_since=_later(state.recovering_since, recovering, draft.now),
+        waiting_since=_later(state.waiting_since, waiting, now),
+        recovering_since=_later(state.recovering_since, recovering, now),
     )
+    return replace(situation, state=state)
 
 
 def _keeps_from_asking(impeded: Impeded) -> bool:

@@ -225,7 +225,6 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),
     Reason.INSUFFICIENT_CAPACITY: (Tone.BAD, _leaves),
     Reason.POD_DOES_NOT_FIT: (Tone.BAD, lambda move: _leaves(move) if move.target is Stage.ENDING else _job(move)),
-    Reason.IDLE_BUDGET_EXCEEDED: (Tone.BAD, _leaves),
     Reason.QUEUE_TIMEOUT: (Tone.BAD, _leaves),
     Reason.PREEMPTED: (Tone.CAUTION, _ends),
     Reason.PODS_READY_TIMEOUT: (Tone.BAD, _ends),

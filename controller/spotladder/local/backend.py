@@ -39,7 +39,6 @@ from spotladder.core.model import (
     Resize,
     Seconds,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.display import records
@@ -141,12 +140,6 @@ class LocalBackend:
         attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head(), action)
         self._attempts[action.attempt] = attempt
         self._emit(records.Launched(self._clock(), action.attempt, action.tier))
-
-    def ungate(self, action: Ungate) -> None:
-        """Request a node of the pool for each of these workers."""
-        attempt = self._attempts.get(action.attempt)
-        if attempt:
-            attempt.fleet.ungate(action.pods)
 
     def drain(self, action: Drain) -> None:
         """Write the notice that makes the program commit and stop."""

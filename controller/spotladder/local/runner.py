@@ -43,7 +43,6 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
@@ -260,8 +259,6 @@ class Runner:
         match action:
             case Launch():
                 self._backend.launch(action)
-            case Ungate():
-                self._backend.ungate(action)
             case Drain():
                 self._backend.drain(action)
             case Delete():

@@ -2,7 +2,6 @@
 
 | stage | the pod | next stage |
 |---|---|---|
-| GATED | asks for no node | ungated → WANTED |
 | WANTED | waits for a node of the pool | node assigned → PROVISIONING |
 | PROVISIONING | its node is being created (provisionDelay) | node ready → STARTING; pool out of capacity → WANTED |
 | STARTING | `ray start` runs | joined → UP; failed → one retry, then an error |
@@ -35,7 +34,6 @@ STARTS = 3
 
 
 class NodeStage(Enum):
-    GATED = auto()
     WANTED = auto()
     PROVISIONING = auto()
     STARTING = auto()
@@ -92,7 +90,6 @@ class WorkerGroup:
         self._made = 0
         self._closed = False
         self._changed_at = -1
-        self._first = NodeStage.GATED if attempt.gated else NodeStage.WANTED
         for _ in range(size):
             self._want()
 
@@ -104,12 +101,6 @@ class WorkerGroup:
         self._reclaim(now, step, starting=starting)
         for pod in list(self._pods):
             self._advance(pod, now, replace)
-
-    def ungate(self, pods: Collection[str]) -> None:
-        """Let these pods ask for nodes."""
-        for pod in self._pods:
-            if pod.stage is NodeStage.GATED and pod.uid in pods:
-                pod.stage = NodeStage.WANTED
 
     def seen(self) -> tuple[PodSeen, ...]:
         """The pods as the core sees them."""
@@ -175,7 +166,7 @@ class WorkerGroup:
 
     def _want(self) -> None:
         self._made += 1
-        self._pods.append(_Pod(f"a{self._attempt}-w{self._made}", self._first))
+        self._pods.append(_Pod(f"a{self._attempt}-w{self._made}"))
 
     def _changing(self, step: int, *, starting: bool) -> bool:
         """Whether a node has its notice or is being started, or the program has not done a step since."""
@@ -250,7 +241,7 @@ class WorkerGroup:
     def _gone(self, pod: _Pod, now: Instant, cause: Cause) -> None:
         if pod.node is not None:
             pod.node.kill()
-        if pod.stage not in (NodeStage.GATED, NodeStage.WANTED):
+        if pod.stage is not NodeStage.WANTED:
             self._pool.take_back()
         if pod.stage in _READY:
             self._note(pod, now, NodeChange.GONE, cause if cause is not Cause.UNKNOWN else None)
@@ -271,7 +262,6 @@ class WorkerGroup:
             noticed=noticed,
             notice_ends_at=pod.ends_at if noticed else None,
             unschedulable=pod.stage is NodeStage.WANTED,
-            gated=pod.stage is NodeStage.GATED,
             waiting_message=self._pool.plan.hint if pod.stage is NodeStage.WANTED else "",
             cause=pod.cause,
             node=pod.uid,

@@ -29,8 +29,6 @@ class Point(StrEnum):
     BEFORE_LAUNCH = "before-launch"
     BETWEEN_OBJECTS = "between-objects"  # of an attempt with several objects
     AFTER_LAUNCH = "after-launch"
-    BEFORE_UNGATE = "before-ungate"  # of one pod
-    AFTER_UNGATE = "after-ungate"
     AFTER_HANDOVER = "after-handover"  # the leaving pods have the notice and are not removed yet
     BEFORE_CHANGE = "before-change"  # of the requested workers, by a replacement, its handover or a resize
     AFTER_CHANGE = "after-change"

@@ -34,8 +34,6 @@ def _tiers(question: Question) -> Iterator[str]:
             yield f"{at}: has at most {facts.room} nodes, but the job needs {least}: the tier is never used"
         if not tier.price.known:
             yield f"{at}: its price is unknown, so the estimate does not include its cost"
-            if tier.idle_budget is not None:
-                yield f"{at}: its price is unknown, so idleBudget has no effect"
         elif facts.spot and 0 < tier.price.on_demand <= tier.price.per_node_hour:
             yield f"{at}: spot costs as much as on demand"
         if facts.spot and facts.evictions is None:

@@ -10,7 +10,7 @@
    the step. A rank with an older checkpoint drops it too, and waits until its program has reached that step.
 4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
 5. With replicated state rank 0's files are the whole checkpoint. When another rank is lost, rank 0 then finishes its
-   commit alone, and raises the error afterwards. When rank 0 is lost, another rank finishes it (see `succession`).
+   commit alone, and raises the error afterwards.
 6. An error that a retry cannot fix is raised by the program's next call, on all ranks. Only the folder of a report
    of Ray Train may be unreadable: its commit is dropped with a warning, and the job continues.
 """
@@ -22,21 +22,19 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry, Skipped
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, Decide
-from spotladder.train.interruption import FirstRankLost, RankLost
+from spotladder.train.interruption import RankLost
 from spotladder.train.old_checkpoints import OldCheckpoints
 from spotladder.train.pending import Checkpoint, Pending, agreed_step
 from spotladder.train.rank_files import files_of, joined, upload_files
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.shared_files import SharedFiles
 from spotladder.train.store_retry import StoreRetry
-from spotladder.train.succession import Succession
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -92,7 +90,6 @@ class Commits:
         self.dropped = False
         self._shared = SharedFiles(world.rank, world.size)
         self._old = OldCheckpoints(log, keep)
-        self._succession = Succession(log, channel, world, self._retry)
         self._stepped_over: tuple[Skipped, ...] = ()
         self._error: BaseException | None = None
         self._lost: RankLost | None = None
@@ -288,8 +285,8 @@ class Commits:
         return {"step": step, "path": path, "owners": self._shared.owners([offer.get("files", {}) for offer in offers])}
 
     def _committed(self, number: int, path: str, owners: dict[str, int]) -> str:
-        """Upload and append until the store accepts the commit. Returns its folder, which is that of a successor if
-        rank 0 is lost, or "" if the checkpoint is dropped or a newer one is to be committed instead."""
+        """Upload and append until the store accepts the commit. Returns its folder, or "" if the checkpoint is dropped
+        or a newer one is to be committed instead."""
         appending = False
         gift: dict[str, Any] = {}
         began, rounds = self._retry.clock(), 0
@@ -325,15 +322,8 @@ class Commits:
                     world=self._world,
                     retry=self._retry,
                     without=self._shared.others(owners),
-                    written=partial(self._succession.begin, self._writer, path),
                 )
-            try:
-                outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
-            except FirstRankLost as lost:
-                outcome = {"committed": self._succession.finish(self._in_progress, path, took)}
-                if not outcome["committed"]:
-                    raise
-                self._lost = lost
+            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
                 self._retry.answered()
                 return str(outcome["committed"])

@@ -52,7 +52,3 @@ def interrupted(step: int, leaving: tuple[str, ...]) -> Interrupted:
 class RankLost(EnvironmentFailure):
     """Another rank of this job is lost or does not answer. The job resumes from the last commit when all workers are
     ready."""
-
-
-class FirstRankLost(RankLost):
-    """Rank 0 is lost, or the connection to it: this rank does not know whether rank 0 still runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,11 @@ def upload_files(
     world: ProcessRank,
     retry: StoreRetry,
     without: Collection[str] = (),
-    written: Callable[[Pending], None] = lambda _: None,
 ) -> dict[str, Any]:
     """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know.
 
-    Calls `written` when the files are complete. Of replicated state only rank 0 uploads its files. Other ranks upload
-    the files `without`. A folder of the program that cannot be read is no error: the commit is dropped."""
+    Of replicated state only rank 0 uploads its files. Other ranks upload the files `without`. A folder of the program
+    that cannot be read is no error: the commit is dropped."""
     step = pending.checkpoint.step
     alone = world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
     below = "" if alone else rank_folder(world.rank)
@@ -50,7 +49,6 @@ def upload_files(
             if retry.outage is not None:
                 next(iter(log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
             pending.write()
-            written(pending)
             with log.cache.copying(folder, path, below) if log.cache else nullcontext():
                 files = upload_folder(log.store, folder, path, below, without=without)
         except Exception as error:

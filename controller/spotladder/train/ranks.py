@@ -15,21 +15,19 @@ from spotladder.errors import InvalidSpec
 
 @dataclass(frozen=True, slots=True)
 class ProcessRank:
-    """The rank of this process among `size` processes. `group` identifies the processes that were launched together.
-    `local` is its rank among those on the same machine, 0 if that is not known."""
+    """The rank of this process among `size` processes. `group` identifies the processes that were launched together."""
 
     rank: int = 0
     size: int = 1
     launcher: str = "alone"
     group: str = ""
-    local: int = 0
 
 
 _LAUNCHERS = (
-    ("spotladder", LaunchVariable.RANK, LaunchVariable.WORLD_SIZE, "LOCAL_RANK"),
-    ("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    ("pmi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("spotladder", LaunchVariable.RANK, LaunchVariable.WORLD_SIZE),
+    ("torchrun", "RANK", "WORLD_SIZE"),
+    ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("pmi", "PMI_RANK", "PMI_SIZE"),
 )
 _GROUPS = (LaunchVariable.GROUP, "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT")
 
@@ -41,12 +39,12 @@ def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, A
     if LaunchVariable.RANK not in variables and (world := _ray_train(modules)):
         return world
     group = "/".join(variables[name] for name in _GROUPS if variables.get(name))
-    for launcher, rank, size, local in _LAUNCHERS:
+    for launcher, rank, size in _LAUNCHERS:
         if variables.get(rank) and variables.get(size):
-            return _checked(variables, rank, size, local, launcher, group)
+            return _checked(variables, rank, size, launcher, group)
     if variables.get("SLURM_STEP_ID") and variables.get("SLURM_PROCID") and variables.get("SLURM_NTASKS"):
         step = f"{variables.get('SLURM_JOB_ID', '')}.{variables['SLURM_STEP_ID']}"
-        return _checked(variables, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "slurm", step)
+        return _checked(variables, "SLURM_PROCID", "SLURM_NTASKS", "slurm", step)
     if variables.get("TF_CONFIG"):
         return _tensorflow(variables["TF_CONFIG"])
     return _jax(modules) or ProcessRank()
@@ -60,8 +58,7 @@ def _ray_train(modules: Mapping[str, Any]) -> ProcessRank | None:
         context = train.get_context()
     except (RuntimeError, DeprecationWarning):
         return None  # Not one of its workers, or a trial of Ray Tune.
-    rank, size, local = context.get_world_rank(), context.get_world_size(), context.get_local_rank()
-    return ProcessRank(rank, size, "ray", local=local)
+    return ProcessRank(context.get_world_rank(), context.get_world_size(), "ray")
 
 
 def _tensorflow(text: str) -> ProcessRank:
@@ -98,10 +95,8 @@ def _number(variables: Mapping[str, str], name: str) -> int:
         raise InvalidSpec(f"{variables[name]!r} is not a number", where=name) from None
 
 
-def _checked(  # noqa: PLR0917 – the names of one launcher's variables
-    variables: Mapping[str, str], rank: str, size: str, local: str, launcher: str, group: str
-) -> ProcessRank:
+def _checked(variables: Mapping[str, str], rank: str, size: str, launcher: str, group: str) -> ProcessRank:
     mine, all_ranks = _number(variables, rank), _number(variables, size)
     if not 0 <= mine < all_ranks:
         raise InvalidSpec(f"rank {mine} of {all_ranks} processes does not exist", where=launcher)
-    return ProcessRank(mine, all_ranks, launcher, group, _number(variables, local) if variables.get(local) else 0)
+    return ProcessRank(mine, all_ranks, launcher, group)

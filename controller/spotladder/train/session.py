@@ -184,8 +184,7 @@ class Job:
 
         `replicated`: every rank has the same state after this step. Only rank 0's files are stored, and every rank
         resumes from them. If another rank is lost before the commit is recorded, rank 0 records it alone; its next call
-        raises RankLost. If rank 0 is lost while its files are uploaded, another rank stores its own, if they have the
-        same names. Give the same value on every rank.
+        raises RankLost. Give the same value on every rank.
         """
         member = self._member
         member.begin()
@@ -202,7 +201,7 @@ class Job:
             member.commits.abandon(step, error)
             raise
         kept: Path | None = folder
-        if replicated and self.rank > 0 and self._member.world.local > 0:
+        if replicated and self.rank > 0:
             shutil.rmtree(folder, ignore_errors=True)
             kept, writes = None, []
         self._replicated = replicated

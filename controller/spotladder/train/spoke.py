@@ -11,7 +11,7 @@ from typing import Any
 from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Decide
 from spotladder.train.framing import HANDSHAKE_TIMEOUT, Address, FramedConnection, connect, proof_of
-from spotladder.train.interruption import FirstRankLost, RankLost
+from spotladder.train.interruption import RankLost
 from spotladder.train.rank_errors import raised
 
 
@@ -40,7 +40,7 @@ class Spoke:
         try:
             self._link.send({"say": "give", "topic": topic, "value": mine})
         except OSError:
-            self._lose(FirstRankLost("rank 0 is lost"))
+            self._lose(RankLost("rank 0 is lost"))
         return self.announced(topic)
 
     def announce(self, topic: str, value: Any) -> None:
@@ -50,7 +50,7 @@ class Spoke:
         with self._changed:
             self._changed.wait_for(lambda: topic in self._decided or self._lost is not None)
             if topic not in self._decided:
-                raise self._lost or FirstRankLost("rank 0 is lost")
+                raise self._lost or RankLost("rank 0 is lost")
             decided = self._decided.pop(topic)
         if "error" in decided:
             raise raised(decided["error"])
@@ -101,14 +101,14 @@ class Spoke:
                             self._decided[frame["topic"]] = frame
                             self._changed.notify_all()
                     case "bye":
-                        self._lose(FirstRankLost("rank 0 has left"))
+                        self._lose(RankLost("rank 0 has left"))
                         return
                     case "lost":
                         self._lose(RankLost(frame["message"]))
                         return
         except (OSError, ValueError):
             pass  # Handle it like a connection that ended.
-        self._lose(FirstRankLost("rank 0 is lost: the connection to it ended"))
+        self._lose(RankLost("rank 0 is lost: the connection to it ended"))
 
     def _lose(self, lost: RankLost) -> None:
         with self._changed:

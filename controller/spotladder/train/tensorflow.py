@@ -13,7 +13,7 @@ Rank 0 writes the state that all ranks share (models, optimizers with their lear
 generators) into `model.*`. Each rank writes its position in the data (`tf.data` iterators) and the random state of
 Python and NumPy into `rank-N.*`. Both are plain `tf.train.Checkpoint`s that TensorFlow reads without spotladder. They
 include the seeds of random layers (Dropout …) and the metrics of a Keras model, which its own checkpoint leaves out.
-In a commit with `replicated=True` all ranks write under rank 0's names, so that another rank can finish its commit.
+In a commit with `replicated=True` only rank 0 writes.
 
 Under `MultiWorkerMirroredStrategy`, give each rank its own shard as a plain iterator (`Dataset.shard(size, rank)`),
 not a distributed dataset: TensorFlow cannot save the position of the latter.
@@ -57,24 +57,23 @@ class State:
         own = {name: part for name, part in parts.items() if isinstance(part, tf.data.Iterator)}
         shared = {name: part for name, part in parts.items() if name not in own}
         shared |= {f"{name}_untracked": left for name, part in shared.items() if (left := _untracked(part))}
-        self._world = ranks.discover()
-        self._rank = self._world.rank
+        self._rank = ranks.discover().rank
         self._shared = tf.train.Checkpoint(**shared) if shared else None
         self._own = tf.train.Checkpoint(**own) if own else None
 
     def save(self, folder: Path) -> None:
         """Write this rank's part of a commit. Every rank must call it."""
-        replicated = writing.is_replicated(folder)
-        mine, spare = "rank-0" if replicated else self._mine, replicated and self._world.local == 0
-        if self._shared is not None and (self._rank == 0 or spare):
+        if self._shared is not None and self._rank == 0:
             self._shared.write(str(folder / _SHARED))
         elif self._shared is not None:
             # Reading a variable that each replica updates is a collective: all ranks write, one copy is kept.
             with tempfile.TemporaryDirectory(prefix="spotladder-replica-") as discarded:
                 self._shared.write(str(Path(discarded) / _SHARED))
+        if self._rank > 0 and writing.is_replicated(folder):
+            return
         if self._own is not None:
-            self._own.write(str(folder / mine))
-        randomness.save(folder / f"{mine}.random.json")
+            self._own.write(str(folder / self._mine))
+        randomness.save(folder / f"{self._mine}.random.json")
 
     def restore(self, found: Found | Path) -> None:
         """Restore all parts from a commit, or from a folder with the files of all ranks.

@@ -15,8 +15,7 @@ and the random state of PyTorch, Python and NumPy, into `rank-N.pt`. Both are re
 checkpoint can never run code.
 
 In a commit, `save` copies the tensors to the host's memory, and the files are written while the training goes on.
-Without enough free memory for a copy it writes them itself. In a commit with `replicated=True` one rank of each other
-machine copies the state too, under rank 0's names. It writes the files only if it must finish the commit of rank 0.
+Without enough free memory for a copy it writes them itself. In a commit with `replicated=True` only rank 0 writes.
 
 For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and `restore_sharded`, which use
 `torch.distributed.checkpoint` in the same folder.
@@ -60,30 +59,23 @@ class State:
         equal_everywhere = (Module, Optimizer, LRScheduler, GradScaler)
         self._shared = {name: part for name, part in bare.items() if isinstance(part, equal_everywhere)}
         self._own = {name: part for name, part in bare.items() if name not in self._shared}
-        self._world = ranks.discover()
-        self._rank = self._world.rank
+        self._rank = ranks.discover().rank
         self._snapshots = Snapshots()
 
     def save(self, folder: Path) -> None:
         """Write this rank's part of a commit. Every rank must call it. Raises InvalidSpec for sharded state."""
         import torch
 
-        replicated = writing.is_replicated(folder)
-        spare, rank = replicated and self._rank > 0, 0 if replicated else self._rank
-        if spare and self._world.local > 0:
+        if self._rank > 0 and writing.is_replicated(folder):
             return
-        if rank == 0:
-            shared = {name: part.state_dict() for name, part in self._shared.items()}
-            self._write(folder / _SHARED, shared, spare=spare)
+        if self._rank == 0:
+            self._write(folder / _SHARED, {name: part.state_dict() for name, part in self._shared.items()})
         random = {"torch": torch.get_rng_state()}
         if torch.cuda.is_initialized():
             random["cuda"] = torch.cuda.get_rng_state()
-        self._write(
-            folder / f"rank-{rank}.pt",
-            {"parts": {name: part.state_dict() for name, part in self._own.items()}, "random": random},
-            spare=spare,
-        )
-        randomness.save(folder / f"rank-{rank}.random.json")
+        own = {name: part.state_dict() for name, part in self._own.items()}
+        self._write(folder / f"rank-{self._rank}.pt", {"parts": own, "random": random})
+        randomness.save(folder / f"rank-{self._rank}.random.json")
 
     def restore(self, found: Found | Path) -> None:
         """Restore all parts from a commit, or from a folder with the files of all ranks.
@@ -103,14 +95,13 @@ class State:
             torch.cuda.set_rng_state(own["random"]["cuda"])
         randomness.restore(folder / f"rank-{mine}.random.json")
 
-    def _write(self, path: Path, content: dict[str, Any], *, spare: bool) -> None:
-        """Write a file. In a commit only a copy in the host's memory is made now, if there is memory for it. A `spare`
-        file is left out without it."""
+    def _write(self, path: Path, content: dict[str, Any]) -> None:
+        """Write a file. In a commit only a copy in the host's memory is made now, if there is memory for it."""
         _refuse_sharded(content)
         copied = self._snapshots.take(content) if writing.is_deferred(path) else None
         if copied is not None:
             writing.write(path, lambda: copied.write(lambda content: _save(path, content)))
-        elif not spare:
+        else:
             _save(path, content)
 
 

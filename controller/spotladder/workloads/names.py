@@ -32,9 +32,6 @@ TOKEN_REFUSED = "spotladder.io/token-refused"  # noqa: S105 – the name of an a
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: the notice to the program, which it reads as a file through a downward-API volume."""
 
-PROBE_GATE = "spotladder.io/probe"
-"""Scheduling gate on workers: they ask for a node once the controller has removed it."""
-
 HEAD_TRAINS = "spotladder.io/head-trains"
 """Annotation on an attempt's RayJob: no worker group is on the tier, so its head is the attempt's only worker."""
 

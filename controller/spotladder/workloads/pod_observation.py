@@ -68,7 +68,6 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         waiting_message=(waiting.waiting_message if waiting else "") or words(pod, events),
         suspect=phase is PodPhase.RUNNING and node is not None and node.suspect,
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
-        gated=pod.gated,
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
         container=pod.named(named) if named else "",

@@ -109,8 +109,6 @@ def with_overlay(
     named = {DEFAULT_CONTAINER: program["name"]} if program.get("name") else {}
     metadata["annotations"] = {**_STAY, **named, **(metadata.get("annotations") or {})}
     place(spec, placement, overlay.tier.name, (*at, "spec"))
-    if overlay.tier.gated and role is PodRole.WORKER:  # The first, so that its index does not change.
-        spec["schedulingGates"] = [{"name": names.PROBE_GATE}, *(spec.get("schedulingGates") or ())]
     spec["restartPolicy"] = "Never"
     spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.core.notice))
     _connect(program, overlay)

@@ -73,11 +73,10 @@ class PodRecord(Made):
     program container. `ready` and `containers_ready` are its conditions Ready and ContainersReady.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
-    `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
-    probe. `claims` are the PersistentVolumeClaims that it mounts, `mounted`: all of its volumes are mounted. `requests`
-    is what its containers request, for users. `unit` names the pods that go and come only together: KubeRay and GKE
-    replace the hosts of a multi-host replica or of a TPU slice together. `token` is where the head's token is: the name
-    of a Secret, and the key.
+    `grace` is the grace period in seconds with which it was deleted. `claims` are the PersistentVolumeClaims that it
+    mounts, `mounted`: all of its volumes are mounted. `requests` is what its containers request, for users. `unit`
+    names the pods that go and come only together: KubeRay and GKE replace the hosts of a multi-host replica or of a TPU
+    slice together. `token` is where the head's token is: the name of a Secret, and the key.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -98,7 +97,6 @@ class PodRecord(Made):
     seen_by_scheduler: bool = False
     notice: str = ""
     grace: int = 0
-    gated: bool = False
     claims: tuple[str, ...] = ()
     mounted: bool = False
     requests: str = ""
@@ -176,7 +174,6 @@ class PodRecord(Made):
             unschedulable=(message_of(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
-            gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
             claims=_claims(spec),
             # The kubelet creates the sandbox of a pod once its volumes are mounted.
             mounted=conditions.get("PodReadyToStartContainers", {}).get("status") == "True",

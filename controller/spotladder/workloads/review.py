@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path as File
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.group_problems import groups_in
-from spotladder.api.job_tier import large_probes
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import Problem, dotted, quoted
 from spotladder.api.program_imports import without_library
@@ -58,10 +56,6 @@ def problems(job: TieredJob, tiers: Iterable[PlacedTier]) -> tuple[InvalidSpec, 
         except InvalidSpec as error:
             for each in problems_of(error):
                 found.setdefault(str(each), InvalidSpec(each.message, path=each.path))
-    with suppress(InvalidSpec):  # An error of the template is reported above.
-        for index, message in large_probes(job.spec.tiers, workload.workers(job)).items():
-            path = f"spec.tiers[{index}].probe"
-            found[path] = InvalidSpec(message, path=path)
     return tuple(found.values())
 
 

@@ -22,9 +22,8 @@ class PlacedTier:
     """One tier of a job, with the placement of its pods.
 
     `core` is the tier for the decision core, and `entry` that of the job's spec. `workers` and `head` are the
-    placements of their pods, and `groups` those of the groups of pods that are not on the tier. `gated`: the workers
-    are created with the scheduling gate of a probe. `granted_at` is when a job last got all of its nodes there; None if
-    that is unknown, or the tier has refused a job since.
+    placements of their pods, and `groups` those of the groups of pods that are not on the tier. `granted_at` is when a
+    job last got all of its nodes there; None if that is unknown, or the tier has refused a job since.
     """
 
     core: Tier
@@ -33,7 +32,6 @@ class PlacedTier:
     workers: Placement
     head: Placement
     groups: Mapping[str, Placement] = field(default_factory=dict)
-    gated: bool = False
     granted_at: Instant | None = None
 
     @property

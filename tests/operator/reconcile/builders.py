@@ -25,7 +25,6 @@ class AcceptingClient:
 
     made: list[Any] = field(default_factory=list)
     removed: list[Any] = field(default_factory=list)
-    patched: list[Any] = field(default_factory=list)
 
     async def apply(self, _kind: object, body: Any) -> Any:
         self.made.append(deepcopy(body))
@@ -35,10 +34,6 @@ class AcceptingClient:
         return await AcceptingClient.apply(self, kind, body)
 
     async def metadata(self, *_: object) -> Any:
-        return {}
-
-    async def patch(self, _kind: object, name: str, _namespace: str, operations: Any) -> Any:
-        self.patched.append((name, [operation["op"] for operation in operations]))
         return {}
 
     async def delete(self, kind: APIResource, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:

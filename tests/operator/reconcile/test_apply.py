@@ -9,9 +9,9 @@ import pytest
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
 from spotladder.core.contract import Notice
-from spotladder.core.model import AskToCommit, Launch, Ungate
+from spotladder.core.model import AskToCommit, Launch
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
@@ -140,28 +140,6 @@ async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_delet
         assert problem is not None
         assert "exceeded quota" in problem.message
         assert client.removed == taken_back
-
-
-class OutdatedClient(AcceptingClient):
-    """A fake client of an API server on which the pods are gone or have no gate any more."""
-
-    async def patch(self, kind: object, name: str, namespace: str, operations: Any) -> Any:
-        await super().patch(kind, name, namespace, operations)
-        raise NotFound(404, "NotFound", name) if name == "w-0" else Invalid(422, "Invalid", "testing value failed")
-
-
-@pytest.mark.parametrize("client", [AcceptingClient(), OutdatedClient()], ids=["current", "outdated"])
-async def test_the_gates_of_the_named_pods_are_removed(client: AcceptingClient) -> None:
-    """Pods of a JobSet are named by their place. A pod that has changed since is left to the next observation."""
-    loaded, applier, home = launching(job(ray_template()), client)
-    gated = [PodRecord(name=f"w-{index}", namespace="team-a", uid=f"p{index}", gated=True) for index in range(3)]
-    free = PodRecord(name="w-3", namespace="team-a", uid="p3")
-    place = PodRecord(name="w-4", namespace="team-a", uid="p4", slot="workers-0-4", gated=True)
-    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=(*gated, free, place)))}, ())
-    await applier.ungate(loaded, Ungate(1, ("p0", "p2", "p3", "workers-0-4")))
-    await applier.ungate(loaded, Ungate(2, ("p1",)))
-    operations = ["test", "test", "remove"]
-    assert client.patched == [("w-0", operations), ("w-2", operations), ("w-4", operations)]
 
 
 @dataclass

@@ -13,7 +13,7 @@ from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Price, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
@@ -249,22 +249,6 @@ def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
         "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
         "2027-01-15T08:10:00Z: the job leaves the tier)"
     )
-
-
-def test_the_condition_message_of_an_idle_budget_stays_while_nodes_come() -> None:
-    spot = replace(tier("spot-a", -1, 3600), price=Price(3.6, 7.2), idle_budget=0.5)
-    job = SteppedJob(spec(spot, tier("on-demand"), workers=3))
-    job.see()
-    messages = set()
-    for ready in (1, 2):
-        pods = [worker(f"w-{index}") if index < ready else pending(f"w-{index}") for index in range(3)]
-        seen = (attempt(1, head(), *pods),)
-        decision = job.see(*seen, after=10)
-        updates = conditions.of_decision(job.spec, decision, job.last_seen, Reading(True, job.progress))
-        messages.add(updates[ConditionType.PROVISIONED].message)
-    assert [message.partition("; ")[2] for message in messages] == [
-        "idleBudget limits the wait: the job releases its nodes and leaves the tier)"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,6 @@ def test_a_fallback_of_an_hour_and_a_reconcile_of_a_millisecond_have_a_bucket_of
     [
         (Reason.ALL_READY, 1.0),
         (Reason.INSUFFICIENT_CAPACITY, 0.0),
-        (Reason.IDLE_BUDGET_EXCEEDED, 0.0),
         (Reason.DRAINED, None),
     ],
 )

@@ -19,7 +19,6 @@ from spotladder.core.model.decision import (
     TierChoice,
     TierOutlook,
     TierView,
-    Ungate,
 )
 from spotladder.core.model.loss_records import LossRecord, NodeFailures
 from spotladder.core.model.observation import (
@@ -137,6 +136,5 @@ __all__ = [
     "TierOutlook",
     "TierRecord",
     "TierView",
-    "Ungate",
     "UpdateStrategy",
 ]

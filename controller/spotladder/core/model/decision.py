@@ -21,8 +21,7 @@ class Launch:
     """Create this attempt on this tier. Repeated until it is observed; must be idempotent.
 
     `standby`: its program is held, and writes nothing to the commit log, until `TakeOver`. `hangs` is the number of
-    earlier attempts whose program hung. `avoids` are the names of the nodes that its pods may not use. `gated`: its
-    workers ask for no node until `Ungate`.
+    earlier attempts whose program hung. `avoids` are the names of the nodes that its pods may not use.
     """
 
     attempt: int
@@ -30,15 +29,6 @@ class Launch:
     standby: bool = False
     hangs: int = 0
     avoids: tuple[str, ...] = ()
-    gated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ungate:
-    """Let these gated workers of this attempt, by identity, ask for nodes. Repeated; must be idempotent."""
-
-    attempt: int
-    pods: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +105,7 @@ class Finish:
     reason: Reason
 
 
-Action = Launch | Ungate | Drain | Delete | Replace | Resize | TakeOver | AskToCommit | Finish
+Action = Launch | Drain | Delete | Replace | Resize | TakeOver | AskToCommit | Finish
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,6 @@ class PodSeen:
 
     `unit` names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone.
 
-    `gated` means that the pod is kept from asking for a node (`Ungate`).
-
     `suspect` means that the pod's node is silent and its cluster has not marked it as such yet: the pod counts as
     running, but may be lost.
     """
@@ -108,7 +106,6 @@ class PodSeen:
     image_pulled: bool = False
     waiting_reason: str = ""
     waiting_message: str = ""
-    gated: bool = False
     silent: bool = False
     suspect: bool = False
     exit_code: int | None = None

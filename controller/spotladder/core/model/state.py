@@ -224,8 +224,7 @@ class JobState:
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
     attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
-    program hung. `idle_usd` is what the nodes of the live attempt have cost while they waited for the rest of their
-    gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
+    program hung. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
     `losses` are the newest losses, oldest first. `misfit` is why the job left the last of the tiers whose nodes do not
@@ -273,7 +272,6 @@ class JobState:
     standby_nodes: int = 0
     standby_after: Instant | None = None
     overlap_usd: float = 0.0
-    idle_usd: float = 0.0
     hangs: int = 0
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
@@ -344,7 +342,6 @@ class JobState:
             nodes=0,
             standby_nodes=0,
             overlap_usd=0.0,
-            idle_usd=0.0,
             extra=ExtraCosts(),
             heads_per_hour=0.0,
             left=tuple(replace(one, nodes=0) for one in self.left),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from spotladder.api.record import API_VERSION
@@ -13,7 +12,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, 
 from spotladder.core.backend import launch_variables
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
-from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver, Ungate
+from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -64,10 +63,11 @@ class Applier:
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
-            placed = replace(tier.avoiding(action.avoids), gated=action.gated)
             hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
             variables = {**self._environment, **hang_timeout, **launch_variables(action)}
-            objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
+            objects = loaded.workload.render(
+                loaded.job, origin, tier.avoiding(action.avoids), action.attempt, variables
+            )
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
         wanted = digest(objects)
@@ -189,26 +189,6 @@ class Applier:
         owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
-
-    async def ungate(self, loaded: Loaded, action: Ungate) -> None:
-        """Remove the scheduling gate of these pods, so that the scheduler and the provisioner see them."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is None or found.cluster.problem:
-            return
-        with found.cluster.turn():
-            for pod in found.objects.pods:
-                if pod.identity not in action.pods or not pod.gated:
-                    continue
-                patch = [
-                    {"op": "test", "path": "/metadata/uid", "value": pod.uid},
-                    {"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.PROBE_GATE},
-                    {"op": "remove", "path": "/spec/schedulingGates/0"},
-                ]
-                reach(Point.BEFORE_UNGATE)
-                with suppress(NotFound, Invalid):  # It is gone, replaced or ungated: the next observation shows it.
-                    updated = await found.cluster.client.patch(PODS, pod.name, pod.namespace, patch)
-                    found.cluster.inventory.written(PODS, updated)
-                reach(Point.AFTER_UNGATE)
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Annotate every pod of the attempt with the notice, which the program sees as a file."""

@@ -10,7 +10,7 @@ from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import crash_message
 from spotladder.core.evidence import program_ended
-from spotladder.core.explanation import IDLE_BUDGET, explain
+from spotladder.core.explanation import explain
 from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
@@ -159,9 +159,8 @@ def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
         return state.message
     if waits.until is None:
         return f"{waits.message} (since {utc_timestamp(waits.since)})"
-    # The end of idleBudget changes with every node of the gang: a condition is not written as often.
-    ends = "limits the wait" if waits.timer == IDLE_BUDGET else f"ends {utc_timestamp(waits.until)}"
-    return f"{waits.message} (since {utc_timestamp(waits.since)}; {waits.timer} {ends}: {waits.then})"
+    ends = utc_timestamp(waits.until)
+    return f"{waits.message} (since {utc_timestamp(waits.since)}; {waits.timer} ends {ends}: {waits.then})"
 
 
 def _updated(situation: Situation) -> ConditionUpdate:

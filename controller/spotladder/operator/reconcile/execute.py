@@ -29,7 +29,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -145,8 +144,6 @@ class Executor:
         match action:
             case Launch():
                 await self._launch(loaded, action, result)
-            case Ungate():
-                await self._applier.ungate(loaded, action)
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.read_now(loaded.record.key)
@@ -230,4 +227,4 @@ def _is_cleanup(step: Action | Cleanup, state: JobState) -> bool:
     workers."""
     if isinstance(step, Delete):
         return state.attempt is None or step.attempt != state.attempt.number
-    return isinstance(step, Cleanup | Replace | Resize | Ungate)
+    return isinstance(step, Cleanup | Replace | Resize)

@@ -356,16 +356,6 @@ def unbounded_overlap(spec: JobSpec) -> Diagnosis | None:
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 
-def unpriced_idle(spec: JobSpec) -> Diagnosis | None:
-    """Why idle nodes are not counted."""
-    fields = [
-        f"spec.tiers[{index}].idleBudget: no price is known for tier {tier.name}, so its idle nodes are not counted"
-        for index, tier in enumerate(spec.tiers)
-        if tier.idle_budget is not None and not tier.price.known
-    ]
-    return Diagnosis(ConditionReason.PRICE_UNKNOWN, "; ".join(fields)) if fields else None
-
-
 def too_short_notice(spec: JobSpec, state: JobState) -> Diagnosis | None:
     """Why evictions lose work: commits take longer than the notice of a tier."""
     messages = [f"spec.tiers[{misfit.index}]: {misfit.message}" for misfit in misfits_of(spec, state)]

@@ -100,7 +100,6 @@ class Preconditions:
                 self._contradiction(loaded.record, loaded.job, loaded.tiers, loaded.capacity),
                 load.unpriced(loaded.spec),
                 load.unbounded_overlap(loaded.spec),
-                load.unpriced_idle(loaded.spec),
                 load.too_short_notice(loaded.spec, loaded.state),
             )
             problems += [problem for problem in more if problem is not None and problem not in problems]

@@ -27,7 +27,7 @@ CAPACITY_LOSSES = frozenset(
 LOSS_REASONS = frozenset({Reason.EVICTION_NOTICE, Reason.RECOVERY_TIMEOUT, Reason.MAX_FAILURES_EXCEEDED})
 """End reasons of attempts that prove a lost node if the record has no loss for the attempt."""
 
-WAITED_REASONS = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED, Reason.QUEUE_TIMEOUT})
+WAITED_REASONS = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.QUEUE_TIMEOUT})
 """Ends of attempts that were never ready because their tier had no capacity."""
 
 OVER = frozenset({Stage.IDLE, Stage.SUSPENDED}) | TERMINAL

@@ -12,11 +12,10 @@ from spotladder.sim.world.program import SimulatedProgram
 
 @dataclass
 class SimPod:
-    """One worker pod; without a node while it waits for one. `gated`: it asks for none."""
+    """One worker pod; without a node while it waits for one."""
 
     uid: str
     node: MarketNode | None = None
-    gated: bool = False
 
     def seen(self, now: Seconds, start: Instant, *, reports_shortage: bool) -> PodSeen:
         """The pod as a backend observes it. `start` is the start of the run in epoch seconds. `reports_shortage`: its
@@ -27,9 +26,8 @@ class SimPod:
                 self.uid,
                 phase=PodPhase.PENDING,
                 ready=False,
-                unschedulable=not self.gated,
-                refused=reports_shortage and node is None and not self.gated,
-                gated=self.gated,
+                unschedulable=True,
+                refused=reports_shortage and node is None,
             )
         if now < node.ready_at:
             return PodSeen(self.uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
@@ -49,8 +47,8 @@ class SimAttempt:
     """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
     `handing_over`: the program commits in order to continue without them. `standby`: its program is held until it may
     take over; `held_at` is when its program is, or was, ready to resume, None before all workers are ready. `wanted`
-    is the number of requested workers apart from those beside pods that are being replaced, `gated` whether new ones
-    are created gated, `size` the number with which its program last started; 0: it has not."""
+    is the number of requested workers apart from those beside pods that are being replaced, `size` the number
+    with which its program last started; 0: it has not."""
 
     number: int
     zone: str
@@ -65,7 +63,6 @@ class SimAttempt:
     leaving: frozenset[str] = frozenset()
     handing_over: bool = False
     standby: bool = False
-    gated: bool = False
     held_at: Seconds | None = None
 
     def held(self, now: Seconds) -> bool | None:

@@ -26,7 +26,6 @@ from spotladder.core.model import (
     Resize,
     Seconds,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.core.work import speed
@@ -66,18 +65,10 @@ class SimBackend:
         if action.attempt in self._attempts:
             return
         zone = self.tiers[action.tier]
-        attempt = SimAttempt(action.attempt, zone, [], self.workers, standby=action.standby, gated=action.gated)
+        attempt = SimAttempt(action.attempt, zone, [], self.workers, standby=action.standby)
         self._attempts[action.attempt] = attempt
         self.changes += 1
         self._request(attempt, self.workers)
-
-    def ungate(self, action: Ungate) -> None:
-        """Let these pods ask for nodes."""
-        attempt = self._attempts.get(action.attempt)
-        for pod in attempt.pods if attempt is not None else ():
-            if pod.gated and pod.uid in action.pods:
-                pod.gated, self.changes = False, self.changes + 1
-        self._place()
 
     def drain(self, action: Drain) -> None:
         """Stop the program: it commits first if it trains."""
@@ -269,7 +260,7 @@ class SimBackend:
         return self.market.free(zone) + kept >= min(self.program.sizes, default=self.workers)
 
     def _pod(self, attempt: SimAttempt) -> SimPod:
-        return SimPod(f"{attempt.number}-{next(self._uids)}", gated=attempt.gated)
+        return SimPod(f"{attempt.number}-{next(self._uids)}")
 
     def _place(self) -> None:
         """Give nodes to waiting pods, start programs whose workers are ready, and let elastic ones grow."""
@@ -277,7 +268,7 @@ class SimBackend:
             if attempt.exit is not None or attempt.draining:
                 continue
             for pod in attempt.pods:
-                if pod.node is None and not pod.gated:
+                if pod.node is None:
                     pod.node = self.market.give(attempt.zone)
             handed_over = not (attempt.handing_over and attempt.going)
             if attempt.program is None and handed_over and (size := self._size(attempt)):

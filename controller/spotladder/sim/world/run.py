@@ -27,7 +27,6 @@ from spotladder.core.model import (
     Stage,
     TakeOver,
     Tier,
-    Ungate,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.price_history import with_price
@@ -198,8 +197,6 @@ class SimulationRun:
         match action:
             case Launch():
                 self.backend.launch(action)
-            case Ungate():
-                self.backend.ungate(action)
             case Drain():
                 self.backend.drain(action)
             case Delete():

@@ -133,11 +133,7 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
         for job in range(jobs)
         for index in range(pods)
     }
-    gated = any(pod.gated for pod, _ in seen)  # Like the others, a pod that does not exist yet asks for no node.
-    return [
-        taken.get(name) or PodSeen(name, role, PodPhase.PENDING, ready=False, gated=gated)
-        for name, role in names.items()
-    ]
+    return [taken.get(name) or PodSeen(name, role, PodPhase.PENDING, ready=False) for name, role in names.items()]
 
 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:

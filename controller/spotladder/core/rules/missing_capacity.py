@@ -1,0 +1,133 @@
+"""Rules for an attempt that waits for nodes, or for the quota of a queue: timers expire, and the next tier is started
+beside it."""
+
+from __future__ import annotations
+
+from spotladder.core.availability import with_sightings
+from spotladder.core.bad_nodes import named, without_node_failures
+from spotladder.core.changing import asked, counted, exhausted
+from spotladder.core.copying import replace
+from spotladder.core.durations import format_duration
+from spotladder.core.evidence import inadmissible, waits_for_quota
+from spotladder.core.hedging import hedge_due, hedge_tier
+from spotladder.core.impediment import ImpedimentRule, Timer, classify, rule_of, timer_of
+from spotladder.core.losses import synthetic
+from spotladder.core.model import OnInsufficientCapacity, Tier
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.rules.effect import Effect, ended, ended_by_loss
+from spotladder.core.situation import Situation
+from spotladder.core.standby_facts import standby_ready
+from spotladder.core.standing_by import PlannedMove, given_up, with_standby
+
+
+def ready_hedge(situation: Situation) -> Effect | None:
+    """The attempt waits for capacity beside a hedge, and one of both is ready: the other one ends, without a failure
+    and without exhausting its tier."""
+    hedge, attempt = situation.state.standby, situation.attempt
+    if hedge is None or situation.state.standby_reason is not Reason.HEDGED:
+        return None
+    writes = situation.seen.progress.attempt >= hedge.number
+    if situation.all_pods_ready and not writes:
+        return Effect(given_up(situation, f"attempt {attempt.number} on {attempt.tier} is ready first"))
+    if not writes and not standby_ready(situation):
+        return None
+    if situation.waits_for_capacity:
+        state = with_sightings(situation.state, {attempt.tier: False}, situation.now)
+        situation = replace(situation, state=state)
+    return Effect(situation, Reason.HEDGED, f"attempt {hedge.number} on {hedge.tier} is ready first")
+
+
+def due_hedge(situation: Situation) -> Effect | None:
+    """The attempt has waited for capacity for `overlap.hedgeAfter`: the next tier's attempt starts beside it."""
+    target, overlap = hedge_tier(situation), situation.spec.overlap
+    if target is None or overlap is None or overlap.hedge_after is None or not situation.passed(hedge_due(situation)):
+        return None
+    why = f"{situation.attempt.tier} has not become ready for {format_duration(overlap.hedge_after)}"
+    return Effect(with_standby(situation, PlannedMove(target.name, Reason.HEDGED, why)))
+
+
+def queue_timeout(situation: Situation) -> Effect | None:
+    """The attempt has waited for quota for `queueTimeout`: it ends, and its tier is exhausted unless the policy keeps
+    it open."""
+    tier = situation.tier
+    if tier is None or tier.queue_timeout is None or timer_of(situation) is not Timer.QUEUE:
+        return None
+    if not situation.passed(situation.queue_deadline):
+        return None
+    why = inadmissible(situation) or waits_for_quota(situation)
+    if not situation.changes.choice.keeps_open:
+        situation = exhausted(situation, Reason.QUEUE_TIMEOUT)
+    return Effect(situation, Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")
+
+
+def provision_timeout(situation: Situation) -> Effect | None:
+    """Workers are missing for `provisionTimeout`, or the provisioner refuses them: the attempt ends, and its tier is
+    exhausted if capacity was what it lacked.
+
+    An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
+    take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
+    shows nothing about its capacity, and exhausts it whatever the policy prefers.
+    """
+    tier, rule = situation.tier, rule_of(situation)
+    if tier is None or situation.state.waiting_since is None or rule is None or rule.timer is not Timer.PROVISION:
+        return None
+    avoids = situation.attempt.avoids if rule.exhausts else ()
+    deadlines = (situation.provision_deadline, situation.avoidance_deadline if avoids else None)
+    refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    if not refused and not any(map(situation.passed, deadlines)):
+        return None
+    if situation.attempt_seen is None and situation.seen.launched:
+        return None  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
+    if avoids:
+        why = f"no capacity without the avoided nodes {named(avoids, situation.state)}: the next attempt may use them"
+        state = replace(without_node_failures(situation.state), waiting_since=None)
+        return Effect(replace(situation, state=state), Reason.INSUFFICIENT_CAPACITY, why)
+    if rule.exhausts:
+        return _without_capacity(situation, tier, rule, refused=refused)
+    return _unreachable(situation, rule)
+
+
+def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *, refused: bool) -> Effect:
+    """The tier has no capacity for the attempt, or no node that can ever hold its pods."""
+    message = _impediment_message(situation)
+    if rule.reason is Reason.POD_DOES_NOT_FIT:
+        situation = replace(situation, state=replace(situation.state, misfit=message))
+        return Effect(exhausted(situation, rule.reason), rule.reason, message)
+    situation = replace(situation, state=with_sightings(situation.state, {tier.name: False}, situation.now))
+    if situation.changes.choice.keeps_open:
+        situation = replace(situation, state=replace(situation.state, waiting_since=None))
+    else:
+        situation = exhausted(situation, Reason.INSUFFICIENT_CAPACITY)
+    why = message if refused else f"not all workers ready for {tier.provision_timeout:g} s"
+    return Effect(situation, Reason.INSUFFICIENT_CAPACITY, why)
+
+
+def _unreachable(situation: Situation, rule: ImpedimentRule) -> Effect | None:
+    """The attempt cannot be reached, or not be launched: it is a loss, or the job uses another tier if there is one."""
+    if rule.counted and situation.attempt.seen:
+        lost = synthetic(situation.attempt, "contact", Cause.NODE_LOST)
+        return ended_by_loss(situation, rule.reason, lost, _impediment_message(situation))
+    tier = asked(situation, live=False).changes.choice.tier
+    if tier is None or not situation.may_use(tier) or tier == situation.state.tier:
+        return None
+    return Effect(situation, rule.reason, _impediment_message(situation))
+
+
+def _impediment_message(situation: Situation) -> str:
+    found = classify(situation)
+    return found.message if found is not None else ""
+
+
+def recovery_timeout(situation: Situation) -> Effect | None:
+    """The workers are not all ready again within `recoveryTimeout`: the attempt ends with one failure, unless it waits
+    for capacity, where `provisionTimeout` applies, or for quota."""
+    since = situation.state.recovering_since
+    if since is None or not situation.passed(situation.recovery_deadline):
+        return None
+    if not situation.reachable or situation.held_by is not None or situation.waits_for_capacity:
+        return None
+    if not situation.state.loss_counted:
+        lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)
+        situation = counted(situation, [lost])
+    message = f"not all workers ready again within {situation.spec.recovery_timeout:g} s"
+    return ended(situation, Reason.RECOVERY_TIMEOUT, message)

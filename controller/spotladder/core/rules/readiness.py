@@ -1,0 +1,58 @@
+"""Rules for the workers of a live attempt: all of them are ready, some are missing, or they make no progress."""
+
+from __future__ import annotations
+
+from spotladder.core.changing import counted
+from spotladder.core.copying import replace
+from spotladder.core.elastic import fits, how_many, why_smaller
+from spotladder.core.losses import synthetic
+from spotladder.core.model import Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.rules.effect import Effect, ended
+from spotladder.core.situation import Situation
+from spotladder.core.verdict import Outcome, judge
+
+
+def ready_workers(situation: Situation) -> Effect | None:
+    """The head and enough workers are ready, or run and make progress: the job trains."""
+    if not situation.all_pods_ready and not situation.trains_unready:
+        return None
+    return Effect(situation, Reason.ALL_READY, how_many(situation))
+
+
+def recovered_workers(situation: Situation) -> Effect | None:
+    """Enough workers are ready again and the program makes progress with them: the job trains."""
+    recovered = situation.all_pods_ready and situation.moves_again
+    if not (recovered or situation.trains_unready) or not fits(situation):
+        return None
+    return Effect(situation, Reason.ALL_READY, how_many(situation))
+
+
+def missing_workers(situation: Situation) -> Effect | None:
+    """A pod is lost or not ready: recovery inside the attempt is expected."""
+    trains = situation.state.stage is Stage.RUNNING and situation.trains_unready
+    if situation.all_pods_ready or trains:
+        return None
+    losses = situation.changes.losses
+    what = ", ".join(f"{loss.pod} ({loss.cause})" for loss in losses)
+    if not losses:
+        what = "not every pod is ready" if situation.reachable else "its cluster cannot be reached"
+    return Effect(situation, Reason.RECOVERING, what)
+
+
+def smaller_program(situation: Situation) -> Effect | None:
+    """An elastic program has lost workers and has not restarted with fewer yet: it recovers."""
+    if fits(situation):
+        return None
+    return Effect(situation, Reason.RECOVERING, why_smaller(situation, list(situation.changes.losses)))
+
+
+def stall(situation: Situation) -> Effect | None:
+    """The program hangs, or has committed no new step for `stallTimeout`: the attempt ends with one failure."""
+    found, seen = judge(situation), situation.attempt_seen
+    if found is None or found.outcome is not Outcome.HANGS:
+        return None
+    if seen is not None and seen.hung:
+        situation = replace(situation, state=replace(situation.state, hangs=situation.state.hangs + 1))
+    situation = counted(situation, [synthetic(situation.attempt, "stalled", Cause.STALLED)])
+    return ended(situation, Reason.STALLED, found.message)

@@ -1,0 +1,34 @@
+"""The table of rules: its events have names and descriptions, and the docs show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.core.model import TERMINAL, Stage
+from spotladder.core.rules.effect import Rule
+from spotladder.core.rules.table import RULES, markdown
+
+
+def rules() -> list[Rule]:
+    return list(dict.fromkeys(rule for stage in RULES.values() for rule in stage))
+
+
+def test_every_stage_but_the_terminal_ones_has_rules() -> None:
+    assert {stage for stage, found in RULES.items() if found} == set(Stage) - TERMINAL
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_a_stage_has_each_rule_once(stage: Stage) -> None:
+    assert len(set(RULES[stage])) == len(RULES[stage])
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.__name__)
+def test_a_rule_says_which_event_it_answers(rule: Rule) -> None:
+    assert rule.__doc__
+    assert f"`{rule.__name__}`" in markdown()
+
+
+def test_the_docs_show_the_rules() -> None:
+    assert markdown() in (Path(__file__).parents[2] / "docs/design.md").read_text()
