@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -149,11 +149,10 @@ kubeconfig: setup-infra ## Write a kubeconfig for the created clusters and print
 destroy: setup-infra ## Delete the clusters and list what is left (YES=yes DELETE_CHECKPOINTS=yes)
 	@$(INFRA) destroy $(CHOSEN) $(ANSWER) $(if $(filter yes,$(DELETE_CHECKPOINTS)),--delete-checkpoints) $(if $(filter yes,$(SKIP_PLATFORM)),--skip-platform)
 
-preview rollout status drift rollback upgrade: setup-infra
+rollout status drift rollback upgrade: setup-infra
 	@$(INFRA) $@ $(CHOSEN) $(ROLLOUT)
 
-preview: ## What a rollout would change
-rollout: ## Install or upgrade Karpenter, pools, KubeRay and the controller, in waves (ROLLOUT='--no-smoke')
+rollout: ## Install or upgrade Karpenter, pools, KubeRay and the controller, in waves (ROLLOUT='--dry-run' or '--no-smoke')
 status: ## Versions and readiness of the components in each cluster
 drift: ## Manual changes in the clusters
 rollback: ## Restore the last good rollout of the clusters

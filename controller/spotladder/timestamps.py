@@ -23,3 +23,11 @@ def seconds_of(timestamp: str) -> float:
         ValueError: The text is not a timestamp.
     """
     return datetime.fromisoformat(timestamp).timestamp()
+
+
+def instant(timestamp: str | None) -> float | None:
+    """The seconds since the epoch of a timestamp of the Kubernetes API; None if it is absent or invalid."""
+    try:
+        return seconds_of(timestamp) if timestamp else None
+    except ValueError:
+        return None

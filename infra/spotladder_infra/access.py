@@ -14,7 +14,7 @@ from typing import Any
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.timestamps import utc_timestamp
-from spotladder_infra.amazon import sdk
+from spotladder_infra.amazon import CREDENTIALS, answering, sdk
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -46,17 +46,10 @@ def _users_kubeconfig() -> str:
 
 
 def _eks(cluster: Cluster) -> dict[str, Any]:
-    boto3 = sdk()
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
-
-    try:
-        client = boto3.client("eks", region_name=cluster.region)
+    remedy = f"apply its stack first, and {CREDENTIALS}"
+    with answering(f"cluster {cluster.name}: EKS in {cluster.region} does not describe it", remedy):
+        client = sdk().client("eks", region_name=cluster.region)
         found = client.describe_cluster(name=cluster.name)["cluster"]
-    except (BotoCoreError, ClientError) as error:
-        raise EnvironmentFailure(
-            f"cluster {cluster.name}: EKS in {cluster.region} does not describe it: {error}: apply its stack first, "
-            "and check the credentials of this shell (aws sts get-caller-identity)"
-        ) from None
     authority = found.get("certificateAuthority", {}).get("data")
     return kubeconfig(cluster, found["endpoint"], authority)
 

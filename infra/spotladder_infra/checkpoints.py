@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.amazon import sdk
+from spotladder_infra.amazon import answering, sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -25,10 +25,19 @@ NOT_FOUND = 404
 PREFIXES = ("checkpoints", "replica", "replication")
 """Prefix of the names of all resources that belong to a bucket, in every stack."""
 
+IDENTITIES = ("aws_s3_bucket", "aws_kms_key", "aws_kms_alias", "aws_iam_role", "google_storage_bucket")
+"""Types of these resources that the next stack must import instead of creating them."""
+
 
 def resources(addresses: Iterable[str]) -> list[str]:
     """The resources of a stack that belong to the checkpoint bucket: bucket, key, replica, settings."""
     return [address for address in addresses if address.partition(".")[2].partition("-")[0] in PREFIXES]
+
+
+def identities(addresses: Iterable[str]) -> list[str]:
+    """Of these resources, those with a name or key of their own. Terraform applies the others, which are settings,
+    again."""
+    return [address for address in addresses if address.partition(".")[0] in IDENTITIES]
 
 
 def owned(fleet: Fleet, cluster: Cluster) -> Bucket | None:
@@ -73,20 +82,15 @@ def _delete_gcs(name: str) -> None:
 
 
 def _delete_s3(bucket: Bucket) -> None:
-    boto3 = sdk()
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
-
     names = {bucket.name: bucket.region}
     if bucket.replicate_to is not None:
         names[f"{bucket.name}-replica"] = bucket.replicate_to
     for name, region in names.items():
-        session = boto3.session.Session(region_name=region)
-        try:
+        with answering(f"s3://{name}: cannot be deleted"):
+            session = sdk().session.Session(region_name=region)
             _delete_bucket(session.client("s3"), name)
             _delete_key(session.client("kms"), bucket_key_alias(name))
             _delete_role(session.client("iam"), f"{bucket.name}-replication"[:64])
-        except (BotoCoreError, ClientError) as error:
-            raise EnvironmentFailure(f"s3://{name}: cannot be deleted: {' '.join(str(error).split())}") from None
 
 
 def _delete_bucket(client: Any, name: str) -> None:

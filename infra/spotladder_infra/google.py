@@ -7,11 +7,12 @@ GOOGLE_STORAGE_CUSTOM_ENDPOINT, GOOGLE_CONTAINER_CUSTOM_ENDPOINT and so on.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.names import ForeignBucket
 from spotladder_infra.packages import require_packages
 
 COMPUTE = "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
@@ -25,6 +26,7 @@ ENDPOINTS: Mapping[str, str] = {
     IAM: "https://iam.googleapis.com/v1/",
     REGISTRY: "https://artifactregistry.googleapis.com/v1/",
 }
+FORBIDDEN = 403
 TIMEOUT = 15.0
 """Seconds for one request."""
 
@@ -98,27 +100,27 @@ class Google:
 
     def cluster_labels(self, project: str, region: str, name: str) -> dict[str, str] | None:
         """The labels of a GKE cluster; None when it does not exist. Raises EnvironmentFailure."""
-        path = f"projects/{project}/locations/{region}/clusters/{name}"
-        found = self._container(lambda client: client.get_cluster(name=path, timeout=TIMEOUT))
-        return None if found is None else dict(found.resource_labels)
-
-    def has_node_pool(self, project: str, region: str, cluster: str, name: str) -> bool:
-        """Whether a GKE cluster has a node pool of that name. Raises EnvironmentFailure."""
-        path = f"projects/{project}/locations/{region}/clusters/{cluster}/nodePools/{name}"
-        return self._container(lambda client: client.get_node_pool(name=path, timeout=TIMEOUT)) is not None
-
-    def _container(self, ask: Callable[[Any], Any]) -> Any | None:
-        """The response of the container API; None when the resource does not exist."""
         client = self.clusters()
         from google.api_core.exceptions import GoogleAPIError, NotFound  # noqa: PLC0415 – with the container API
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
 
+        path = f"projects/{project}/locations/{region}/clusters/{name}"
         try:
-            return ask(client)
+            return dict(client.get_cluster(name=path, timeout=TIMEOUT).resource_labels)
         except NotFound:
             return None
         except (GoogleAPIError, GoogleAuthError) as error:
             raise EnvironmentFailure(_line(error)) from None
+
+    def bucket_labels(self, name: str) -> dict[str, str] | None:
+        """The labels of a bucket; None when it does not exist. Raises ForeignBucket and EnvironmentFailure."""
+        try:
+            found = self.find(STORAGE, f"b/{name}")
+        except RequestRefused as refusal:
+            if refusal.status != FORBIDDEN:
+                raise
+            raise ForeignBucket(str(refusal.status)) from None
+        return None if found is None else dict(found.get("labels", {}))
 
     def clusters(self) -> Any:
         """A client of the container API. Raises EnvironmentFailure."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet, Team
 
@@ -15,6 +16,10 @@ SYSTEM_NAMESPACE = "kube-system"
 CONTROLLER_NAMESPACE = "spotladder-system"
 CONTROLLER_ACCOUNT = "spotladder-controller"
 KARPENTER_ACCOUNT = "karpenter"
+
+
+class ForeignBucket(EnvironmentFailure):
+    """The bucket belongs to another account or project, or this identity may not use it."""
 
 
 def discovery_tag(cluster: Cluster) -> dict[str, str]:
@@ -53,13 +58,8 @@ def ownership_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
 
 
 def ownership_text(fleet: Fleet, cluster: Cluster) -> str:
-    """The labels as text, for the description of a resource that has no labels. `ownership_in` reads it."""
+    """The labels as text, for the description of a resource that has no labels."""
     return " ".join(f"{key}={value}" for key, value in ownership_tags(fleet, cluster).items())
-
-
-def ownership_in(description: str) -> dict[str, str]:
-    """The tags in a description; none in that of another resource."""
-    return dict(word.split("=", 1) for word in description.split() if "=" in word)
 
 
 def kubeconfig_secret(cluster: str) -> str:

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder_infra.amazon import sdk
+from spotladder_infra.amazon import CREDENTIALS, answering, code_of, existing, sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, StateLocation
@@ -32,32 +32,25 @@ def ensure(fleet: Fleet) -> str:
 
 
 def _ensure_s3(bucket: str, state: StateLocation) -> str:
-    boto3 = sdk()
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
+    with answering(f"s3://{bucket}", CREDENTIALS):
+        from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
-    try:
-        client = boto3.client("s3", region_name=state.region)
-        created = _create(client, bucket, state.region or VIRGINIA)
-        _settings(client, bucket)
-    except ClientError as error:
-        raise EnvironmentFailure(_refusal(error.response.get("Error", {}), bucket)) from None
-    except BotoCoreError as error:
-        raise EnvironmentFailure(
-            f"s3://{bucket}: {error}: check the AWS credentials of this shell (aws sts get-caller-identity)"
-        ) from None
+        client = sdk().client("s3", region_name=state.region)
+        try:
+            created = _create(client, bucket, state.region or VIRGINIA)
+            _settings(client, bucket)
+        except ClientError as error:
+            if code_of(error) in ("403", "AccessDenied", "BucketAlreadyExists"):
+                message = f"s3://{bucket}: belongs to another account, or you may not use it ({code_of(error)})"
+                raise EnvironmentFailure(f"{message}: choose another name") from None
+            raise
     return f"s3://{bucket}: {'created' if created else 'already exists'}; versioned, encrypted, private"
 
 
 def _create(client: Any, bucket: str, region: str) -> bool:
     """Whether the bucket was created; False when it exists and belongs to this account."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415
-
-    where = {} if region == VIRGINIA else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-    try:
-        client.head_bucket(Bucket=bucket)
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") not in ("404", "NoSuchBucket", "NotFound"):
-            raise
+    if existing(lambda: client.head_bucket(Bucket=bucket)) is None:
+        where = {} if region == VIRGINIA else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         client.create_bucket(Bucket=bucket, **where)
         return True
     found = client.get_bucket_location(Bucket=bucket).get("LocationConstraint") or VIRGINIA
@@ -124,10 +117,3 @@ def _ensure_gcs(bucket: str, fleet: Fleet, state: StateLocation) -> str:
         raise
     made = "created" if found is None else "already exists"
     return f"gs://{bucket}: {made}; versioned, private, deletions kept 30 days"
-
-
-def _refusal(error: dict[str, str], bucket: str) -> str:
-    code = error.get("Code", "")
-    if code in ("403", "AccessDenied", "BucketAlreadyExists"):
-        return f"s3://{bucket}: belongs to another account, or you may not use it ({code}): choose another name"
-    return f"s3://{bucket}: {code}: {error.get('Message', '')}: correct that and run the command again"

@@ -29,6 +29,13 @@ CASES = [
         "you mean working_dir?",
     ),
     Case(
+        "runtime environment that is too long",
+        "entrypoint: python train.py",
+        f"entrypoint: python train.py\n          runtimeEnvYAML: 'env_vars: {{A: {'x' * 32_768}}}'",
+        "job.yaml:27:27: spec.workload.ray.template.spec.runtimeEnvYAML: must have at most 32768 characters: put "
+        "files into the image",
+    ),
+    Case(
         "unbalanced quotes in the entrypoint",
         "entrypoint: python train.py",
         "entrypoint: python 'train.py",

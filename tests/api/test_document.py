@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.api.document import DEEPEST, LARGEST_FILE, MOST_NODES, documents_of, read_documents
+from spotladder.api.document import MAX_DEPTH, MAX_FILE_SIZE, MAX_NODES, documents_of, read_documents
 from spotladder.errors import InvalidSpec
 from tests.api.builders import written
 
@@ -54,17 +54,21 @@ def test_empty_documents_are_ignored() -> None:
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
-CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * DEEPEST))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2 * MAX_DEPTH))
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40))
+MERGE_CHAIN = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}}}\n" for n in range(1, 2 * MAX_DEPTH))
 
 HOSTILE = {
-    "alias bomb": (BOMB, f"must have at most {MOST_NODES} values"),
-    "aliases nested deeper than any stack": (CHAIN, f"must be nested at most {DEEPEST} levels deep"),
-    "flow nesting": ("[" * 100_000, f"must be nested at most {DEEPEST} levels deep"),
-    "block nesting": ("- " * 100_000, f"must be nested at most {DEEPEST} levels deep"),
-    "too many values": ("- a\n" * (MOST_NODES + 1), f"must have at most {MOST_NODES} values"),
-    "too many documents": ("--- a\n" * (MOST_NODES + 1), f"must have at most {MOST_NODES} values"),
-    "self-containing": ("a: &a [*a]", 'alias "a" contains itself'),
-    "alias of nothing": ("a: *b", 'alias "b" has no anchor before it'),
+    "alias bomb": (BOMB, f"must have at most {MAX_NODES} values"),
+    "merge bomb": (MERGE_BOMB, f"must have at most {MAX_NODES} values"),
+    "merges nested deeper than any stack": (MERGE_CHAIN, f"must be nested at most {MAX_DEPTH} levels deep"),
+    "aliases nested deeper than any stack": (CHAIN, f"must be nested at most {MAX_DEPTH} levels deep"),
+    "flow nesting": ("[" * 100_000, f"must be nested at most {MAX_DEPTH} levels deep"),
+    "block nesting": ("- " * 100_000, f"must be nested at most {MAX_DEPTH} levels deep"),
+    "too many values": ("- a\n" * (MAX_NODES + 1), f"must have at most {MAX_NODES} values"),
+    "too many documents": ("--- a\n" * (MAX_NODES + 1), f"must have at most {MAX_NODES} values"),
+    "self-containing": ("a: &a [*a]", f"must be nested at most {MAX_DEPTH} levels deep (with aliases expanded)"),
+    "alias of nothing": ("a: *b", "found undefined alias 'b'"),
     "a list as a key": ("? [a]\n: b", "a key must be a scalar, not a list or mapping"),
     "key missing": (": a", "a key is missing before the colon"),
     "merge of a word": ("<<: word", "<< must be a mapping"),
@@ -77,9 +81,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_malicious_text_is_rejected_quickly(name: str) -> None:
     text, said = HOSTILE[name]
-    started = time.monotonic()
+    started = time.process_time()
     assert said in refusal(text)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_very_long_number_is_read_as_text() -> None:
@@ -113,7 +117,7 @@ def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_file_above_the_size_limit_is_rejected_without_reading_it(tmp_path: Path) -> None:
-    file = written(tmp_path, "job.yaml", b"- a\n" * (10 * LARGEST_FILE // 4))
+    file = written(tmp_path, "job.yaml", b"- a\n" * (10 * MAX_FILE_SIZE // 4))
     started = time.monotonic()
     assert (
         refused_file(file)

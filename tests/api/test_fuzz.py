@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spotladder.api.document import documents_of
 from spotladder.api.read import model_of
-from spotladder.api.resolve import capacity_of, job_spec, local_program
+from spotladder.api.resolve import job_spec, local_program, world_tiers
 from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
@@ -27,10 +27,8 @@ def said(text: str) -> list[str]:
         for document in documents_of(text, "f.yaml"):
             model = model_of(document)
             if isinstance(model, TieredJob):
-                job_spec(model, capacity_of(A_WORLD), submitted_at=0.0)
+                job_spec(model, world_tiers(model, A_WORLD), submitted_at=0.0)
                 local_program(model, model.spec.tiers[0].name)
-            if isinstance(model, World):
-                capacity_of(model)
     except InvalidSpec as error:
         return str(error).splitlines()
     return []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.api.read import read_job, read_job_and_world, read_world
-from spotladder.api.resolve import capacity_of, job_spec, local_program
+from spotladder.api.resolve import job_spec, local_program, world_tiers
 from spotladder.core.model import (
     BucketPrice,
     CapacityType,
@@ -24,8 +24,9 @@ from tests.api.builders import JOB, WORLD, changed, written
 
 
 def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
-    capacity = capacity_of(read_world(written(folder, "world.yaml", world)))
-    return job_spec(read_job(written(folder, "job.yaml", job)), capacity, submitted_at=7.0)
+    given = read_job(written(folder, "job.yaml", job))
+    tiers = world_tiers(given, read_world(written(folder, "world.yaml", world)))
+    return job_spec(given, tiers, submitted_at=7.0)
 
 
 def test_a_program_without_the_library_waits_until_the_last_attempt_is_gone(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pydantic_core import from_json
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.transport import Object
-from spotladder.custom_resources import JobRecord
 from spotladder.resources import CAPACITYTIERS, NODES, TIEREDJOBS
 from tests.bench import rows
 from tests.bench.rows import Row

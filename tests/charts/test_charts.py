@@ -198,6 +198,7 @@ def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: P
         ("prometheusRule.monthlyBudgets.team-a=much", "team-a"),
         ("checkpointAccess[0].uris={s3://bucket}", "namespaces"),
         ("checkpointAccess[0].namespaces={Team_A}", "namespaces"),
+        ("checkpointAccess[0].namespaces={a}", "uris"),
         ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={bucket}", "uris"),
         ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/../c}", "uris"),
         ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/%2e%2e}", "uris"),
@@ -245,6 +246,15 @@ def test_values_and_schema_have_the_same_keys() -> None:
 
 def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
     return [found for found in objects(text) if found["kind"] == kind]
+
+
+def test_a_rule_that_lists_only_endpoints_restricts_no_address(tmp_path: Path) -> None:
+    rule = "checkpointAccess[0].namespaces={*},checkpointAccess[0].endpoints={https://store.example}"
+    (policy,) = of_kind(
+        rendered(tmp_path, "--set", f"admissionPolicy.enabled=true,{rule}"), "ValidatingAdmissionPolicy"
+    )
+    (allowed,) = [entry["expression"] for entry in policy["spec"]["variables"] if entry["name"] == "rules"]
+    assert json.loads(allowed) == []
 
 
 def test_the_controller_has_no_privileges_on_its_node(tmp_path: Path) -> None:

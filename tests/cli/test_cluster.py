@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.stored import FINALIZER
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.delete import waits_for
 from spotladder.cli.cluster.unattended import unattended
 from spotladder.core import codec
 from spotladder.core.model import Attempt, JobState, Stage
-from spotladder.custom_resources import FINALIZER
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]

@@ -106,7 +106,7 @@ def test_an_unknown_cluster_is_rejected(capsys: Capture, fleet: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["--target", "west", "--target", "east"], ["east", "west"]),
+        (["--cluster", "west", "--cluster", "east"], ["east", "west"]),
         (["--cluster", "alpha", "--cluster", "east", "--cluster", "west", "--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "aws"], ["east"]),
@@ -127,7 +127,7 @@ def test_clusters_can_be_selected_by_name_and_cloud(
     [
         (["--cloud", "azure"], "--cloud azure: expected aws, gcp, existing, kind"),
         (["--cloud", "aws", "--cluster", "west"], "--cloud aws: no cluster has this cloud (west: gcp)"),
-        (["--target", "north"], 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)'),
+        (["--cluster", "north"], 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)'),
     ],
 )
 def test_a_cloud_without_clusters(
@@ -202,8 +202,8 @@ def test_an_interrupt_is_the_result_of_its_cluster(capsys: Capture) -> None:
 class StackWithState:
     """A stack with one resource in its state."""
 
-    def addresses(self) -> list[str]:
-        return ["aws_vpc.vpc"]
+    def ids(self) -> dict[str, str]:
+        return {"aws_vpc.vpc": "vpc-1"}
 
 
 @pytest.mark.parametrize(
@@ -257,11 +257,11 @@ def test_a_kubeconfig_is_written_for_created_clusters_only(capsys: Capture, flee
     assert "your own kubeconfig has the contexts of these clusters (lab-admin, kind-laptop): use it" in answer.err
 
 
-def test_picture_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
+def test_graph_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "stacks" / "east"
     folder.mkdir(parents=True)
     (folder / "cdk.tf.json").write_text('{"resource": {"aws_vpc": {"vpc": {}}}}')
-    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "picture", "east", "--from", tmp_path / "out").out
-    missing = call(capsys, "infra", "picture", "west", "--from", tmp_path / "out")
+    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "graph", "east", "--from", tmp_path / "out").out
+    missing = call(capsys, "infra", "graph", "west", "--from", tmp_path / "out")
     assert missing.code == 2
     assert "is not a stack: write it with spotladder infra synth" in missing.err

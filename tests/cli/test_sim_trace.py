@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.builders import JOB, WORLD, written
+from tests.api.builders import written
 from tests.cli.terminal import call
 from tests.cli.test_sim_run import ticks
 
@@ -141,26 +141,6 @@ def test_bad_input(
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("command", ["sim trace", "plan"])
-def test_files_of_a_folder_have_ticks_of_one_length(capsys: Capture, tmp_path: Path, command: str) -> None:
-    folder = tmp_path / "zone"
-    folder.mkdir()
-    for name in "abcd":
-        written(folder, f"{name}.csv", SPELLS)
-    written(folder, "events.json", EVENTS)
-    assert call(capsys, "sim", "trace", folder).code == 0
-    written(folder, "e.csv", "time,available\n0,1\n300,0\n")
-    files = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
-    more = (files[0], "--world", files[1], "--hours", "1", "--trace") if command == "plan" else ()
-    answer = call(capsys, *command.split(), *more, f"spot-a={folder}")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err == (
-        f"error: expected ticks of one length, got 300 s in {folder}/e.csv; 600 s in {folder}/a.csv, "
-        f"{folder}/b.csv, {folder}/c.csv and 1 more: resample them, or put the files of each length into a "
-        "folder of their own\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.api.stored import JobRecord
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.cli.cluster.snapshot import JobSnapshot
 from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
-from spotladder.custom_resources import JobRecord
 from spotladder.display.records import Committed, Recorded, Resized
 
 NOW = 1_800_000_000.0

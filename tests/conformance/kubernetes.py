@@ -108,17 +108,17 @@ class KubernetesBackend:
         return found
 
     def _load(self) -> Loaded:
-        reconciler = self._session.reconcile
+        loader = self._session.reconcile._loader
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
-        job, known = reconciler._specs.of(record), KnownJob()
-        return reconciler._load(
+        job, known = loader._specs.of(record), KnownJob()
+        return loader._observe(
             record,
             job,
             held=TieredJobStatus(),
             before=JobState(),
             state=JobState(),
-            tiers=reconciler._tiers(record, job, known),
+            tiers=loader._tiers(record, job, known),
             reading=Reading(known=True, progress=Progress()),
             known=known,
         )

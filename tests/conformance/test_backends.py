@@ -9,15 +9,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
 from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.losses import lost_pods
@@ -29,13 +27,11 @@ from spotladder.core.model import (
     Drain,
     Exit,
     Finish,
-    Impediment,
     JobSpec,
     JobState,
     Launch,
     PodPhase,
     PodRole,
-    Progress,
     Replace,
     Resize,
     Stage,
@@ -44,7 +40,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import AVOIDANCE_TIMEOUT
 from spotladder.sim.trace import Trace
 from tests.conformance.jobset import JobSetRig
 from tests.conformance.kubernetes import KubernetesRig
@@ -321,105 +316,12 @@ def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) ->
     assert lost_pods(Attempt(number, "spot-a", 0.0), found) == []
 
 
-def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
-    """A job that is reconciled with this backend after each step of the clock."""
-    spec = JobSpec((Tier("spot", 0), Tier("on-demand", -1)), workers=backend.workers, **more)
-    state, now = JobState(), 1000.0
-
-    def after(seconds: float) -> JobState:
-        nonlocal state, now
-        now += seconds
-        for _ in range(10):
-            decision = decide(spec, state, backend.observe(), now, Ordered())
-            state = decision.state
-            for action in decision.actions:
-                perform: Any = {Launch: backend.launch, Delete: backend.delete, Finish: backend.finish}[type(action)]
-                perform(action)
-            if not decision.moves and not decision.actions:
-                break
-        return state
-
-    return after
-
-
-def test_a_job_moves_on_while_its_attempt_is_being_removed() -> None:
-    backend = FakeBackend(WORKERS, keeps_deleted={1})
-    after = job_of(backend)
-    after(0)
-    backend.bring_up(1)
-    backend.progress = Progress(attempt=1)  # The log can fence the program.
-    after(1)
-    backend.lose("a1-w1", replaced=False)
-    after(1)
-    assert [backend.calls.count(call) for call in (Launch(1, "spot"), Launch(2, "on-demand"))] == [1, 1]
-    assert backend.calls[-1] == Delete(1, Reason.MAX_FAILURES_EXCEEDED)
-    backend.bring_up(2)
-    state = after(1)
-    assert (state.stage, [left.number for left in state.left]) == (Stage.RUNNING, [1])
-    backend.keeps_deleted.clear()
-    state = after(1)
-    assert (state.left, [seen.number for seen in backend.observe().attempts]) == ((), [2])
-
-
-def test_silence_of_all_nodes_causes_no_failure() -> None:
-    backend = FakeBackend(WORKERS)
-    after = job_of(backend)
-    after(0)
-    backend.bring_up(1)
-    after(1)
-    backend.fall_silent(1)
-    waits = after(1)
-    assert (waits.stage, waits.impeded and waits.impeded.impediment) == (Stage.RUNNING, Impediment.CONTACT)
-    backend.be_heard(1)
-    state = after(25)
-    assert (state.stage, state.failures, state.last_number, state.impeded) == (Stage.RUNNING, 0, 1, None)
-
-
-def test_a_crash_loop_at_the_start_exhausts_no_tier_and_fails_the_job() -> None:
-    backend = FakeBackend(WORKERS)
-    after = job_of(backend)
-    state = after(0)
-    for number in range(1, CRASH_LIMIT + 1):
-        backend.place(number)
-        backend.crash(f"a{number}-head", 2, "Error: No such option: --bogus-flag")
-        state = after(1)
-        if number < CRASH_LIMIT:
-            assert (state.stage, state.crashes) == (Stage.IDLE, number)
-            state = after(LONGEST_BACKOFF)
-    assert (state.stage, state.reason, state.failures) == (Stage.FAILED, Reason.CRASH_LOOP, 0)
-    assert [record.exhausted_by for record in state.tiers] == [None]
-
-
 @pytest.mark.parametrize("rig", ["kubernetes", "jobset"], indirect=True)
 def test_no_pod_of_an_attempt_can_use_a_node_that_it_avoids(rig: KubernetesRig) -> None:
     rig.backend.launch(Launch(1, "spot-a", avoids=("n1", "n2")))
     rig.backend.launch(Launch(2, "spot-a"))
     assert [rig.allows(1, node) for node in ("n1", "n2", "n3")] == [False, False, True]
     assert rig.allows(2, "n1")
-
-
-def test_a_node_of_failed_starts_is_avoided_unless_it_is_the_only_one() -> None:
-    for pool, takes in ((("n1", "n2"), (3, "n2")), (("n1",), (4, "n1"))):
-        backend = FakeBackend(WORKERS, pool=pool)
-        after = job_of(backend)
-        state = after(0)
-        for number in (1, 2):
-            backend.place(number)
-            backend.crash(f"a{number}-head", 2)
-            after(1)
-            state = after(LONGEST_BACKOFF)
-        assert state.attempt is not None
-        assert (state.last_number, state.attempt.avoids) == (3, ("n1",))
-        backend.bring_up(3)
-        after(AVOIDANCE_TIMEOUT)
-        state = after(1)
-        backend.bring_up(state.last_number)
-        state, seen = after(1), backend.observe().attempts[0]
-        assert (state.stage, state.last_number, {pod.node for pod in seen.pods}) == (
-            Stage.RUNNING,
-            takes[0],
-            {takes[1]},
-        )
 
 
 def test_two_attempts_share_no_pods_and_are_deleted_independently(rig: Rig, number: int) -> None:

@@ -127,7 +127,7 @@ def test_a_standby_that_gets_too_few_workers_is_given_up_after_provision_timeout
     job = standing_by()
     job.see(live(), standby(*NODES[:1], *MISSING[1:]), after=1)
     job.see_again(after=SPOT.provision_timeout)
-    assert job.last.standby_changes[0].message == "it found no capacity within provisionTimeout"
+    assert "no capacity" in job.last.standby_changes[0].message
     assert (job.state.standby, job.state.failures) == (None, 0)
 
 
@@ -136,7 +136,7 @@ def test_a_refusal_of_the_provisioner_ends_a_standby_only_below_the_smallest_siz
     job.see(live(), standby(*NODES[:2], *REFUSED[2:]), after=1)
     assert (resized(job), job.last.standby_changes) == ([2], ()), "it begins at once"
     job.see(live(), standby(*MISSING[:1], *REFUSED[1:]), after=1)
-    assert job.last.standby_changes[0].message == "the provisioner has no capacity"
+    assert "no capacity" in job.last.standby_changes[0].message
 
 
 def test_a_standby_that_does_not_become_ready_with_enough_workers_is_no_sign_of_missing_capacity() -> None:
@@ -144,7 +144,7 @@ def test_a_standby_that_does_not_become_ready_with_enough_workers_is_no_sign_of_
     job.see(live(), standby(*NODES[:2], *MISSING[2:], begun=True), after=1)
     job.see_again(after=SPOT.provision_timeout + job.spec.start_timeout)
     (change,) = job.last.standby_changes
-    assert change.message == "every pod that it needs was placed, but it was not ready within 30m"
+    assert "not ready within 30m" in change.message
     assert job.state.record("spot").spells == ()
 
 

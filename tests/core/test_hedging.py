@@ -174,10 +174,10 @@ FAILS: Mapping[str, tuple[AttemptSeen, float, str]] = {
     "its program ends": (
         all_ready(2, exit=Exit.FAILED, message="exit code 1"),
         1,
-        "its program has ended: exit code 1",
+        "exit code 1",
     ),
-    "it has no capacity either": (booting(), 600, "it found no capacity within provisionTimeout"),
-    "its head is lost": (attempt(2, lost_head(), pending("s1"), held=False), 1, "its head is lost"),
+    "it has no capacity either": (booting(), 600, "no capacity"),
+    "its head is lost": (attempt(2, lost_head(), pending("s1"), held=False), 1, "head is lost"),
 }
 
 
@@ -186,8 +186,8 @@ def test_a_hedge_that_fails_is_deleted_and_not_repeated_at_once(seen: AttemptSee
     chosen = tiers()
     patient = replace(chosen.tiers[0], provision_timeout=7200.0)
     job = hedged(replace(chosen, tiers=(patient, chosen.tiers[1])))
-    changes = job.see(WITHOUT_NODES, seen, after=after).standby_changes
-    assert [change.message for change in changes] == [why]
+    (change,) = job.see(WITHOUT_NODES, seen, after=after).standby_changes
+    assert why in change.message
     assert (job.state.stage, job.number, job.state.standby, job.state.failures) == (Stage.STARTING, 1, None, 0)
     assert job.state.record("on-demand").exhausted_by is None
     job.see(WITHOUT_NODES, after=STANDBY_RETRY_INTERVAL - 1)

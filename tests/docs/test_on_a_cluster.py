@@ -44,7 +44,7 @@ def test_the_job_fits_all_its_tiers() -> None:
     job = read_job(JOB)
     tiers = resolve_tiers(job, capacity())
     assert problems(job, tiers) == ()
-    assert [tier.capacity_type for tier in tiers] == ["spot", "on-demand"]
+    assert [tier.core.capacity_type for tier in tiers] == ["spot", "on-demand"]
     assert len(containers()) == 2 * 2
 
 

@@ -102,7 +102,7 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
 ELSEWHERE = ("make", "helm", "kubectl", "docker")
 """Commands that other tests run, or that need a cluster or a registry."""
 
-OF_A_FLEET = {"preview", "rollout", "status", "drift", "rollback", "upgrade"}
+OF_A_FLEET = {"rollout", "status", "drift", "rollback", "upgrade"}
 """Commands of `spotladder infra` that need the clusters of a fleet: tests/infra runs them."""
 
 
@@ -122,7 +122,9 @@ def pages_with_commands() -> list[Path]:
 
 
 def test_only_the_quickstart_starts_ray() -> None:
-    assert [page for page in pages_with_commands() if any(" run " in command for command in commands(page))] == []
+    assert [
+        page for page in pages_with_commands() if any("spotladder run " in command for command in commands(page))
+    ] == []
     assert any("spotladder run " in command for command in commands(QUICKSTART))
 
 

@@ -1,5 +1,6 @@
-"""Synthesized Terraform in a form that can be reviewed: policies as objects, no metadata, sorted. `python -m
-tests.infra.golden` regenerates the golden files.
+"""Synthesized Terraform in a form that can be reviewed: sorted, without metadata. Of the resources of a type, all but
+the first are written as differences from it; `alpha` has only the resources that `west` lacks. Policies of roles are
+left out: test_policies.py simulates them. `python -m tests.infra.golden` regenerates the golden files.
 """
 
 from __future__ import annotations
@@ -11,14 +12,36 @@ from typing import Any
 
 from spotladder_infra.stacks.synth import synth
 from tests.topology.builders import fleet_file
+from tests.topology.differences import differences
 
 HERE = Path(__file__).parent / "golden"
 
+Stack = dict[str, Any]
 
-def normalised(stack: dict[str, Any]) -> str:
-    """The stack's configuration as text."""
-    found = _plain(stack)
-    return json.dumps(found, indent=1, sort_keys=True) + "\n"
+
+def golden(stacks: dict[str, Stack]) -> dict[str, str]:
+    """The texts of the golden files by cluster, from the configurations of `east`, `west` and `alpha`."""
+    found = {name: _plain(stack) for name, stack in stacks.items()}
+    west, alpha = found["west"]["resource"], found["alpha"]["resource"]
+    found["alpha"] = {
+        "resource": {
+            kind: {name: body for name, body in named.items() if name not in west.get(kind, {})}
+            for kind, named in alpha.items()
+            if set(named) - set(west.get(kind, {}))
+        }
+    }
+    return {name: json.dumps(_compact(stack), indent=1, sort_keys=True) + "\n" for name, stack in found.items()}
+
+
+def _compact(stack: Stack) -> Stack:
+    resources = {}
+    for kind, named in stack["resource"].items():
+        first, *others = sorted(named)
+        base = named[first]
+        resources[kind] = {first: base, **{name: differences(base, named[name]) for name in others}}
+        if kind == "aws_iam_role_policy":
+            resources[kind] = dict.fromkeys(sorted(named), "see test_policies.py")
+    return {**stack, "resource": resources}
 
 
 def _plain(node: Any) -> Any:
@@ -35,8 +58,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         fleet = fleet_file(place).fleet
-        for stack in synth(fleet, fleet.spec.clusters, place / "out", place / "state"):
-            (HERE / f"{stack.name}.json").write_text(normalised(json.loads((stack / "cdk.tf.json").read_text())))
+        folders = synth(fleet, fleet.spec.clusters, place / "out", place / "state")
+        stacks = {entry.name: json.loads((entry / "cdk.tf.json").read_text()) for entry in folders}
+    for name, text in golden(stacks).items():
+        (HERE / f"{name}.json").write_text(text)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def revisions(both: Sites, cluster: str) -> dict[str, str]:
 
 
 def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
-    previewed = both.run("preview")
+    previewed = both.run("rollout", "--dry-run")
     assert "9 to change, 0 unchanged." in previewed
     assert revisions(both, "east") == {}, "a preview changes nothing"
     printed = both.run("rollout")
@@ -44,7 +44,7 @@ def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
 
 def test_a_second_rollout_changes_nothing(both: Sites) -> None:
     before = {name: revisions(both, name) for name in both.clusters}
-    assert "0 to change, 9 unchanged." in both.run("preview")
+    assert "0 to change, 9 unchanged." in both.run("rollout", "--dry-run")
     printed = both.run("rollout", "--no-smoke")
     assert [line.split() for line in printed.splitlines()[-2:]] == [["east", "unchanged"], ["west", "unchanged"]]
     assert {name: revisions(both, name) for name in both.clusters} == before
@@ -62,8 +62,8 @@ def test_manual_changes_are_detected_and_undone(both: Sites) -> None:
         ("west", "kuberay"): ["ClusterRoleBinding/kuberay-operator", "Deployment/kuberay-operator"],
         ("west", "crds-kuberay-operator"): ["CustomResourceDefinition/rayjobs.ray.io"],
     }
-    assert "Deployment/kuberay-operator" in both.run("preview", "--target", "west")
-    both.run("rollout", "--target", "west", "--no-smoke")
+    assert "Deployment/kuberay-operator" in both.run("rollout", "--dry-run", "--cluster", "west")
+    both.run("rollout", "--cluster", "west", "--no-smoke")
     both.run("drift")
     deployment = west.get("deployment", "kuberay-operator")
     assert deployment is not None
@@ -80,11 +80,11 @@ def test_a_canary_that_does_not_start_stops_the_rollout(both: Sites) -> None:
     assert revisions(both, "west") == before
     pods = both.kube("east", "kuberay-system").list("pods")
     assert any(pod["spec"]["containers"][0]["image"].endswith(":typo") for pod in pods), "it can be inspected"
-    both.run("rollback", "--target", "east")
+    both.run("rollback", "--cluster", "east")
     status = json.loads(both.run("status", "--output", "json"))
     assert {row["ready"] for row in status} == {"1/1", "–"}
     both.write()
-    assert "0 to change" in both.run("preview")
+    assert "0 to change" in both.run("rollout", "--dry-run")
 
 
 def test_a_killed_rollout_continues(both: Sites) -> None:
@@ -125,7 +125,7 @@ def test_an_upgrade_disrupts_no_running_job(both: Sites) -> None:
     before = revisions(both, "east")
     restarted = {**both.kuberay("1.6.1"), "revision": "2"}
     both.write(values={"controller": both.controller(controller={"workers": 4}), "kuberay": restarted})
-    printed = both.run("upgrade", "--apply", "--target", "east")
+    printed = both.run("upgrade", "--apply", "--cluster", "east")
     after = revisions(both, "east")
     assert {name for name, revision in after.items() if revision != before[name]} >= {"kuberay-operator", "spotladder"}
     assert "attempt ended" not in printed

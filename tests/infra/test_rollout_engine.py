@@ -141,7 +141,7 @@ class Begun:
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Begun:
     lab = made(tmp_path_factory.mktemp("begun") / "lab")
-    previewed, before = lab.run("preview"), lab.versions()
+    previewed, before = lab.run("rollout", "--dry-run"), lab.versions()
     printed = lab.run("rollout")
     ended(lab)
     return Begun(lab, previewed, before, printed)
@@ -201,7 +201,7 @@ def test_no_change_then_drift_then_rollback(good: Lab) -> None:
     good.change("west", drift=["kuberay-operator"])
     assert "Deployment/kuberay-operator" in good.run("drift", code=1)
     good.write(values={"controller": {"replicaCount": 3}})
-    previewed = good.run("preview")
+    previewed = good.run("rollout", "--dry-run")
     assert "drift: Deployment/kuberay-operator" in previewed
     assert "replicaCount: unset → 3" in previewed
     good.change("west", drift=[])
@@ -209,18 +209,18 @@ def test_no_change_then_drift_then_rollback(good: Lab) -> None:
     good.run("drift")
 
     good.write(values={"controller": {"replicaCount": 3}})
-    printed = good.run("rollout", "--target", "east")
+    printed = good.run("rollout", "--cluster", "east")
     assert results(printed) == {"east": "good"}
     assert good.versions()["east"]["spotladder"] == 2
-    good.run("rollback", "--target", "east")
+    good.run("rollback", "--cluster", "east")
     east = good.cluster("east").state["releases"]
     assert east["spotladder"][-1]["values"] == east["spotladder"][0]["values"]
     assert good.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 3}
-    printed = good.run("rollback", "--target", "east", code=5)
+    printed = good.run("rollback", "--cluster", "east", code=5)
     assert (
         "error: cluster east: there is no earlier good rollout to go back to (its only good rollout, of 20" in printed
     )
-    assert "run spotladder infra rollout --target east" in printed
+    assert "run spotladder infra rollout --cluster east" in printed
     assert "the same command" not in printed, "it would fail again"
 
 
@@ -233,12 +233,12 @@ def test_crds_are_compared_again_only_after_a_change(good: Lab) -> None:
         good.change("east", calls=[])
         return int(found)
 
-    good.run("rollout", "--target", "east")
+    good.run("rollout", "--cluster", "east")
     assert comparisons() == 0, "they are as they were applied"
     good.change("east", generation=2)
-    good.run("rollout", "--target", "east")
+    good.run("rollout", "--cluster", "east")
     assert comparisons() == 2, "the CRDs of two charts"
-    good.run("rollout", "--target", "east")
+    good.run("rollout", "--cluster", "east")
     assert comparisons() == 0
 
 
@@ -248,11 +248,11 @@ def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
     shown = {
         "status": ["east", "kuberay"],
         "drift": ["east", "kuberay"],
-        "preview": ["1", "east", "controller", "update"],
+        "rollout --dry-run": ["1", "east", "controller", "update"],
         "upgrade": ["east", "controller", "0.1.0"],
     }
     for command, row in shown.items():
-        printed = good.run(command, code=5)
+        printed = good.run(*command.split(), code=5)
         assert row in [line.split()[: len(row)] for line in printed.splitlines()], printed
         (error,) = [line for line in printed.splitlines() if line.startswith("error: ")]
         assert error.startswith("error: cluster west: ")
@@ -273,9 +273,9 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_continues(lab:
     assert "rollback" not in printed, "there is nothing to go back to"
     assert printed.endswith(
         "error: correct the cause and run the same command again to continue; "
-        "spotladder infra status --target east shows what is installed\n"
+        "spotladder infra status --cluster east shows what is installed\n"
     )
-    assert "(none was good yet): correct the fleet file" in lab.run("rollback", "--target", "east", code=5)
+    assert "(none was good yet): correct the fleet file" in lab.run("rollback", "--cluster", "east", code=5)
     lab.write()
     lab.run("rollout")
     assert lab.versions()["west"] == GOOD["west"]
@@ -283,8 +283,9 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_continues(lab:
 
 def test_a_second_kuberay_is_refused_before_anything_is_changed(lab: Lab) -> None:
     lab.change("west", deployments=[{"metadata": {"name": "kuberay-operator", "namespace": "ray"}}])
-    for command in ("preview", "rollout"):
-        assert "error: cluster west: KubeRay already runs in namespace ray" in lab.run(command, code=5)
+    for options in (["--dry-run"], []):
+        printed = lab.run("rollout", *options, code=5)
+        assert "error: cluster west: KubeRay already runs in namespace ray" in printed
     assert lab.versions() == {"east": {}, "west": {}}
 
 
@@ -294,17 +295,17 @@ def test_a_failed_canary_is_rolled_back(good: Lab) -> None:
     jobset.mkdir()
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
     printed = good.run("rollout", code=5)
-    assert printed.endswith("or restore the last good rollout: spotladder infra rollback --target east\n")
+    assert printed.endswith("or restore the last good rollout: spotladder infra rollback --cluster east\n")
     assert good.versions()["east"]["jobset"] == 1
     good.change("east", drift=["spotladder"])
-    printed = good.run("rollback", "--target", "east")
+    printed = good.run("rollback", "--cluster", "east")
     assert "good, as of 20" in printed, "the result says which rollout it went back to"
     found = {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 2}
     assert good.versions()["east"] == found, "what was changed by hand is undone as well"
     good.change("east", drift=[])
     assert good.versions()["west"] == GOOD["west"]
     good.write()
-    assert "0 to change, 9 unchanged." in good.run("preview")
+    assert "0 to change, 9 unchanged." in good.run("rollout", "--dry-run")
 
 
 def test_a_killed_rollout_continues(lab: Lab) -> None:
@@ -323,20 +324,20 @@ def test_a_killed_rollout_continues(lab: Lab) -> None:
 
 def test_ctrl_c_prints_how_to_continue(good: Lab) -> None:
     good.write(values={"kuberay": {"hang": True}})
-    process = good.start("rollout", "--target", "east")
+    process = good.start("rollout", "--cluster", "east")
     until(lambda: good.cluster("east").state.get("hung"), seconds=240)
     os.killpg(process.pid, signal.SIGINT)
     printed, _ = process.communicate(timeout=200)
     assert process.returncode == 130, printed
     assert "interrupted: run the same command again to continue" in printed
     assert "failed" not in printed
-    assert "good" in good.run("rollout", "--target", "east")
+    assert "good" in good.run("rollout", "--cluster", "east")
 
 
 def test_an_upgrade_needs_a_good_rollout(lab: Lab) -> None:
     assert "hold nodes" in lab.run("upgrade")
     printed = lab.run("upgrade", "--apply", code=5)
-    assert "cluster east has no good rollout yet: run spotladder infra rollout --target east first" in printed
+    assert "cluster east has no good rollout yet: run spotladder infra rollout --cluster east first" in printed
     assert "the same command" not in printed, "it would fail again"
 
 
@@ -345,16 +346,16 @@ def test_a_rollback_records_the_crds_that_stay(good: Lab) -> None:
     chart = good.folder / "charts" / "kuberay-operator" / "Chart.yaml"
     chart.write_text(chart.read_text().replace("1.6.1", "v1.6.1"))
     good.write(values={"kuberay": {"image": {"tag": "typo"}}})
-    good.run("rollout", "--target", "east", code=5)
+    good.run("rollout", "--cluster", "east", code=5)
     record = "configmap/spotladder-system/spotladder-rollout"
     data = good.cluster("east").state["objects"][record]["data"]
     assert json.loads(data["crds"])["kuberay-operator"] == "v1.6.1", "they are newer than those of the good rollout"
-    good.run("rollback", "--target", "east")
+    good.run("rollback", "--cluster", "east")
     assert "crds" not in good.cluster("east").state["objects"][record]["data"]
     (now,) = [version for name, version, _ in records(good, "east")[-1]["crds"] if name == "kuberay-operator"]
     assert now == "v1.6.1", "the newer CRDs stay"
     good.write()
-    rows = [line.split() for line in good.run("preview", "--target", "east").splitlines()]
+    rows = [line.split() for line in good.run("rollout", "--dry-run", "--cluster", "east").splitlines()]
     assert ["1", "east", "kuberay", "update"] in [row[:4] for row in rows]
     assert "crds-kuberay-operator" not in [row[2] for row in rows if len(row) > 2], "they are installed"
 
@@ -363,11 +364,11 @@ def test_an_upgrade_holds_the_nodes(good: Lab) -> None:
     job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running", "attempt": 1}}
     good.change("east", jobs=[job])
     good.write(image={"repository": "r/spotladder", "tag": "2"})
-    good.run("upgrade", "--apply", "--target", "east")
+    good.run("upgrade", "--apply", "--cluster", "east")
     pools = good.cluster("east").state["releases"]["spotladder-pools"]
     assert [bool(entry["values"].get("holdDuringUpgrade")) for entry in pools] == [False, True, False]
     assert good.cluster("east").state["releases"]["spotladder"][-1]["values"]["image"]["tag"] == "2"
-    good.run("drift", "--target", "east")
+    good.run("drift", "--cluster", "east")
 
 
 def test_the_commands_of_the_pages(lab: Lab) -> None:
@@ -378,7 +379,7 @@ def test_the_commands_of_the_pages(lab: Lab) -> None:
     path.write_text(fleet.replace("platform:\n", "platform:\n    charts: charts\n"))
     (lab.folder / "smoke.yaml").write_text((ROOT / "examples" / "on-a-cluster" / "digits.yaml").read_text())
     typed = [line.removeprefix("spotladder infra ").split() for line in commands(page)]
-    assert [words[0] for words in typed] == ["preview", "rollout", "rollout", "status", "drift", "rollback"]
+    assert [words[0] for words in typed] == ["rollout", "rollout", "rollout", "status", "drift", "rollback"]
     for words in typed[:-1]:
         lab.run(*words)
     job = lab.cluster("east").state["submitted"]
@@ -434,15 +435,17 @@ def test_state_in_a_bucket_is_shared(
     with place() as (state, environment):
         keep_state(lab, state)
         lab.environment |= environment
-        lab.run("rollout", "--target", "east")
+        lab.run("rollout", "--cluster", "east")
         shutil.rmtree(lab.folder / ".spotladder")
-        assert "0 to change, 5 unchanged." in lab.run("preview", "--target", "east"), "another machine knows it"
+        assert "0 to change, 5 unchanged." in lab.run("rollout", "--dry-run", "--cluster", "east"), (
+            "another machine knows it"
+        )
 
 
 def test_state_in_cloud_storage_without_credentials(lab: Lab) -> None:
     keep_state(lab, {"uri": "gs://acme-state/fleet"})
     lab.environment["GOOGLE_APPLICATION_CREDENTIALS"] = str(lab.folder / "absent.json")
-    printed = lab.run("rollout", "--target", "east", code=5)
+    printed = lab.run("rollout", "--cluster", "east", code=5)
     assert "state gs://acme-state/fleet/rollout cannot be opened: missing google credentials" in printed
     assert "gcloud auth application-default login" in printed
     assert lab.versions()["east"] == {}

@@ -40,15 +40,15 @@ def test_results_are_printed_as_json_after_a_failure_too(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("results", "remedy"),
     [
-        ([failed("east")], [f"{RETRY_ADVICE}; spotladder infra status --target east shows what is installed"]),
+        ([failed("east")], [f"{RETRY_ADVICE}; spotladder infra status --cluster east shows what is installed"]),
         (
             [failed("east"), failed("west", can_go_back=True)],
-            [f"{RETRY_ADVICE}, or restore the last good rollout: spotladder infra rollback --target west"],
+            [f"{RETRY_ADVICE}, or restore the last good rollout: spotladder infra rollback --cluster west"],
         ),
         ([failed("east", final=True)], []),
         (
             [failed("east", final=True), failed("west")],
-            [f"{RETRY_ADVICE}; spotladder infra status --target west shows what is installed"],
+            [f"{RETRY_ADVICE}; spotladder infra status --cluster west shows what is installed"],
         ),
     ],
 )

@@ -11,9 +11,11 @@ import pytest
 
 import spotladder_infra
 from spotladder_infra import checkpoints, costs
+from spotladder_infra.names import common_tags
 from spotladder_infra.stacks.synth import synth
+from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.topology.fleet import Fleet
-from tests.infra.golden import HERE, normalised
+from tests.infra.golden import HERE, golden
 from tests.topology.builders import KMS_KEY, fleet_file
 
 Configuration = dict[str, Any]
@@ -22,7 +24,7 @@ CONSTRUCTS = Path(spotladder_infra.__file__).parent / "constructs"
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_golden(cluster: str, configuration: Configuration) -> None:
-    assert normalised(configuration[cluster]) == (HERE / f"{cluster}.json").read_text()
+    assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
 
 
 def test_clusters_that_exist_have_no_stack(stacks: dict[str, Path]) -> None:
@@ -51,6 +53,50 @@ def test_blocks_in_lists_are_typed() -> None:
                 )
                 lost += [f"{path.name}:{entry.lineno}: {key}" for key in keys if "_" in key]
     assert not lost
+
+
+def test_tags_and_labels_are_those_by_which_resources_are_recognised(
+    configuration: Configuration, fleet: Fleet
+) -> None:
+    """The bindings replace hyphens in keys of an argument of a provider."""
+    found = {
+        "east": configuration["east"]["provider"]["aws"][0]["default_tags"][0]["tags"],
+        "west": configuration["west"]["provider"]["google"][0]["default_labels"],
+        "alpha": configuration["alpha"]["provider"]["google"][0]["default_labels"],
+    }
+    assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
+
+
+def test_resources_with_unique_names_can_be_imported(configuration: Configuration) -> None:
+    expected: dict[str, dict[str, str]] = {
+        "east": {
+            "aws_eks_cluster.cluster": "east",
+            "aws_eks_node_group.system": "east:system",
+            "aws_eks_addon.coredns": "east:coredns",
+            "aws_iam_role.node-role": "east-node",
+            "aws_s3_bucket.checkpoints": "acme-east",
+            "aws_subnet.private-us-east-1a": "ID",
+        },
+        "alpha": {
+            "google_compute_network.network": "projects/acme-ml/global/networks/alpha",
+            "google_compute_router_nat.nat": "projects/acme-ml/regions/us-central1/routers/alpha/alpha",
+            "google_container_cluster.cluster": "projects/acme-ml/locations/us-central1/clusters/alpha",
+            "google_container_node_pool.system": "acme-ml/us-central1/alpha/system",
+            "google_project_iam_custom_role.karpenter-role": "projects/acme-ml/roles/spotladder_karpenter_alpha",
+        },
+    }
+    for cluster, ids in expected.items():
+        for address, found in ids.items():
+            assert import_steps(address, configuration[cluster], cluster) == [("import", address, found)]
+
+
+def test_a_key_is_imported_before_its_alias(configuration: Configuration) -> None:
+    alias, key = "aws_kms_alias.checkpoints-key-alias", "aws_kms_key.checkpoints-key"
+    assert import_steps(alias, configuration["east"], "east") == [
+        ("state", "rm", key),
+        ("import", key, "KEY_ID"),
+        ("import", alias, "alias/spotladder/acme-east"),
+    ]
 
 
 def test_state_is_locked_and_encrypted(configuration: Configuration) -> None:

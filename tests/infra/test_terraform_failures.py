@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,9 @@ def test_a_state_that_another_run_holds(environment: dict[str, str], tmp_path: P
     s3.delete_bucket(Bucket="failing-state")
 
 
-def test_a_name_of_another_owner(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_role_that_exists_is_imported_with_the_command_of_the_error(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     iam = boto3.client("iam", region_name="us-east-1")
     made = stack(tmp_path, environment)
     made.init()
@@ -144,5 +148,8 @@ def test_a_name_of_another_owner(environment: dict[str, str], tmp_path: Path) ->
         made.apply()
     assert "cluster east: aws_iam_role.node: creating IAM Role (failing-node)" in str(failed.value)
     assert "EntityAlreadyExists" in str(failed.value)
-    assert "delete or rename it" in str(failed.value)
-    iam.delete_role(RoleName="failing-node")
+    (command,) = re.findall("if it belongs to this cluster: (.*); otherwise", str(failed.value))
+    subprocess.run([made.tool.path, *command.split()[1:]], env=environment, check=True)
+    assert made.ids() == {"aws_iam_role.node": "failing-node"}
+    made.plan(destroy=True)
+    made.apply()

@@ -84,17 +84,6 @@ async def test_a_foreign_rayjob_with_the_attempts_name(api_server: ApiServer) ->
         assert (await kube.rayjob(1))["spec"]["entrypoint"] == "python other.py"
 
 
-async def test_a_rayjob_that_kuberay_rejects_blocks_the_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await eventually(lambda: kube.rayjob(1))
-        await kube.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
-        message = await message_of(kube, "Degraded", "True", "Blocked")
-        assert "no such field" in message
-        await kube.pass_time(3600)
-        assert await kube.is_on("spot-a", 1)
-
-
 async def test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected(
     api_server: ApiServer,
 ) -> None:

@@ -62,17 +62,6 @@ async def test_a_nodeclaim_without_capacity_falls_back_at_once(api_server: ApiSe
         await eventually(lambda: kube.is_on("on-demand", 2))
 
 
-async def test_with_on_no_capacity_wait_a_tier_falls_back_only_after_its_timeout(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(tiers=tiers(kube, asks="wait"))
-        (pod, *_) = await kube.waiting(1)
-        await kube.record_event("FailedScheduling", NONE, about={"kind": "Pod", **pod})
-        await kube.pass_time(590)
-        assert await kube.is_on("spot-a", 1)
-        await kube.pass_time(15)
-        await eventually(lambda: kube.is_on("on-demand", 2))
-
-
 async def test_events_about_other_objects_are_ignored(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         await kube.submit(tiers=tiers(kube))
@@ -89,19 +78,6 @@ async def test_events_about_other_objects_are_ignored(api_server: ApiServer) -> 
         await kube.record_event("InsufficientCapacityError", ICE, about=claim(f"{kube.namespace}-of-another-tier"))
         await kube.pass_time(60)
         assert await kube.is_on("spot-a", 1)
-
-
-async def test_a_lack_of_capacity_does_not_affect_the_next_attempt(api_server: ApiServer) -> None:
-    """The next attempt has new pods, which have no such Event."""
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(tiers=tiers(kube), exhausted="Restart")
-        (pod, *_) = await kube.waiting(1)
-        await kube.record_event("FailedScheduling", NONE, about={"kind": "Pod", **pod})
-        await eventually(lambda: kube.is_on("on-demand", 2))
-        await kube.collect(1)
-        await kube.waiting(2)
-        await kube.pass_time(60)
-        assert await kube.is_on("on-demand", 2)
 
 
 async def tier_status(kube: KubeWorld, tier: str) -> Object:

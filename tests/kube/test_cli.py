@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.api.stored import FINALIZER
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.custom_resources import FINALIZER
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer

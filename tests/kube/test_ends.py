@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.stored import FORCE_DELETE
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters import transport
 from spotladder.clusters.errors import NotFound
-from spotladder.custom_resources import FORCE_DELETE
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE
 from spotladder.resources import NODES, PODS, TIEREDJOBS

@@ -93,36 +93,6 @@ async def test_a_short_silence_of_all_nodes_counts_no_failure(api_server: ApiSer
         await forget_leases(kube, nodes)
 
 
-async def test_nodes_that_stay_silent_count_after_contact_timeout(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        nodes = await running(kube)
-        for node in nodes:
-            await renewed(kube, node, seconds_ago=45)
-        for node in nodes:
-            await kube.set_node(node, ready="Unknown")
-        await message_of(kube, "Degraded", "True", "ContactLost")
-        await kube.pass_time(90)
-        await untouched(kube)
-        await kube.pass_time(15)
-        await eventually(lambda: kube.is_on("on-demand", 2))
-        assert (await kube.status())["failures"] == len(nodes)
-        await forget_leases(kube, nodes)
-
-
-async def test_a_single_silent_node_counts_at_once(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        nodes = await running(kube)
-        await kube.program_starts(1)
-        for node in nodes[:-1]:
-            await renewed(kube, node, seconds_ago=8)
-        await renewed(kube, nodes[-1], seconds_ago=45)
-        await kube.set_node(nodes[-1], ready="Unknown")
-        await eventually(lambda: kube.is_on("on-demand", 2))
-        assert (await kube.status())["failures"] == 1
-        assert "NodeLost" in await kube.events()
-        await forget_leases(kube, nodes)
-
-
 async def test_a_node_that_is_lost_during_a_start_counts_and_has_an_event(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         await kube.submit(tiers=limits(kube, max_failures=3))

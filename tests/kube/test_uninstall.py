@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from spotladder.api.stored import FINALIZER
 from spotladder.clusters.errors import ApiError, NotFound
-from spotladder.custom_resources import FINALIZER
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, KubeWorld, eventually, install_kinds, world

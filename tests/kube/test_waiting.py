@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from spotladder.workloads.rayjob.records import RAYJOBS
-from spotladder.workloads.records import QUEUE
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
-from tests.kube.world import KubeWorld, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, world
 
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint."
 KARPENTER = "Failed to schedule pod, no instance type has the required offering"
@@ -55,37 +52,3 @@ async def test_the_messages_of_the_scheduler_and_karpenter_are_shown(api_server:
         after = (await cli("get", "-n", kube.namespace)).out
         assert SCHEDULER not in after
         assert KARPENTER not in after
-
-
-async def test_an_attempt_that_kueue_holds_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as kube, kube.operator():
-        template = {"metadata": {"labels": {QUEUE: "team"}}, "spec": ray_spec()}
-        await kube.submit(tiers=limited(kube), workload={"ray": {"template": template}})
-        made = (await eventually(lambda: kube.rayjob(1)))["metadata"]
-        assert made["labels"][QUEUE] == "team"
-        await kube.client.merge(RAYJOBS, made["name"], kube.namespace, body={"spec": {"suspend": True}})
-        await kube.report(1, jobDeploymentStatus="Suspended")
-        workload = {"name": f"rayjob-{made['name']}-1f2e3", "namespace": kube.namespace, "uid": "w"}
-        words = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot"
-        await kube.record_event(
-            "Pending", words, about={"kind": "Workload", "metadata": workload}, source="kueue-admission"
-        )
-
-        async def waits() -> bool:
-            return words in (await kube.condition("Provisioned")).get("message", "")
-
-        await eventually(waits)
-        await kube.pass_time(3600)
-        status = await kube.status()
-        assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
-        assert "until" not in status["waiting"]
-        assert status["waiting"]["reason"] == "WaitingForQuota"
-        assert (await kube.condition("Degraded"))["status"] == "False"
-        found = json.loads((await cli("get", "digits", "-n", kube.namespace, "-o", "json")).out)
-        assert found["status"]["waiting"]["message"] == f"Kueue holds the attempt in queue team: {words}"
-
-        await kube.client.merge(RAYJOBS, made["name"], kube.namespace, body={"spec": {"suspend": False}})
-        await kube.report(1, jobDeploymentStatus="Initializing")
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        assert (await kube.status())["failures"] == 0

@@ -31,23 +31,6 @@ async def fails_and_is_deleted(kube: KubeWorld, attempt: int) -> str:
     return str(node)
 
 
-async def test_a_pod_that_is_deleted_when_it_fails_is_a_failed_start_and_counts_for_its_node(kube: KubeWorld) -> None:
-    await kube.submit()
-    await kube.pod(1, "head", 0)
-    await kube.pod(1, "worker", 0)
-    await kube.idle()
-    node = await fails_and_is_deleted(kube, 1)
-
-    async def ended() -> bool:
-        return bool((await kube.status()).get("attempts"))
-
-    await eventually(ended)
-    status = await kube.status()
-    assert (status["attempts"][0]["reason"], status["failures"]) == ("StartCrashed", 0)
-    known = load_state(status["state"])
-    assert [(entry.node, entry.failures) for entry in known.node_failures] == [(node, 1)]
-
-
 async def test_a_pod_of_a_running_attempt_that_is_deleted_when_it_fails_is_one_failure(kube: KubeWorld) -> None:
     await kube.submit()
     await kube.run(1)

@@ -14,7 +14,7 @@ from tests.sim.builders import trace
 def test_the_spells_of_a_trace_alternate() -> None:
     zone = trace((0, 2), (30, 3), (100, 1), (150, 2), end=1000)
     assert spells(zone, 2) == [Spell(True, 0, 100), Spell(False, 100, 150), Spell(True, 150, 1000)]
-    assert surviving(durations(zone, 2, available=True), [99, 100]).tolist() == [1, 0]
+    assert surviving(durations(zone, 2, available=True), [99, 100]).tolist() == [1, 0.5]
 
 
 def test_durations_are_those_of_capacity_for_all_workers() -> None:

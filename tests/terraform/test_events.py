@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder_infra.terraform.changes import by_concern, concern_of, counted
-from spotladder_infra.terraform.events import (
-    Action,
-    Diagnostic,
-    Event,
-    Finished,
-    Planned,
-    Started,
-    parse,
-    parse_text,
-)
+from spotladder_infra.terraform.events import Action, Diagnostic, Event, Planned, parse, parse_text
 
 VPC = {"addr": "aws_vpc.vpc", "resource_type": "aws_vpc", "resource_name": "vpc"}
 
@@ -31,38 +22,22 @@ def line(kind: str, **fields: Any) -> str:
     [
         (line("planned_change", change={"resource": VPC, "action": "create"}), Planned("aws_vpc.vpc", Action.CREATE)),
         (line("planned_change", change={"resource": VPC, "action": "replace"}), Planned("aws_vpc.vpc", Action.REPLACE)),
-        (
-            line("planned_change", change={"resource": VPC, "action": "update", "importing": {"id": "vpc-1"}}),
-            Planned("aws_vpc.vpc", Action.UPDATE, imported=True),
-        ),
-        (
-            line("planned_change", change={"resource": VPC, "action": "noop", "importing": {"id": "vpc-1"}}),
-            Planned("aws_vpc.vpc", Action.IMPORT, imported=True),
-        ),
-        (line("planned_change", change={"resource": VPC, "action": "import"}), Planned("aws_vpc.vpc", Action.IMPORT)),
         (line("planned_change", change={"resource": VPC, "action": "remove"}), Planned("aws_vpc.vpc", Action.FORGET)),
-        (line("planned_change", change={"resource": VPC, "action": "noop"}), None),
-        (line("planned_change", change={"resource": VPC, "action": "read"}), None),
-        (line("apply_start", hook={"resource": VPC, "action": "create"}), Started("aws_vpc.vpc", "create")),
-        (
-            line("apply_complete", hook={"resource": VPC, "action": "create", "elapsed_seconds": 3}),
-            Finished("aws_vpc.vpc", "create", 3),
-        ),
-        (
-            line("apply_errored", hook={"resource": VPC, "action": "delete", "elapsed_seconds": 9}),
-            Finished("aws_vpc.vpc", "delete", 9, failed=True),
-        ),
+        (line("planned_change", change={"resource": VPC, "action": "read"}), "…"),
+        (line("apply_start", hook={"resource": VPC, "action": "create"}), "…"),
         (
             line("diagnostic", diagnostic={"severity": "error", "summary": "s", "detail": "d", "address": "a.b"}),
             Diagnostic("error", "s", "d", "a.b"),
         ),
-        (line("version", terraform="1.11.4"), None),
-        ("Releasing state lock. This may take a few moments...\n", None),
-        ("[]\n", None),
-        ('{"half": \n', None),
+        (
+            "Releasing state lock. This may take a few moments...\n",
+            "Releasing state lock. This may take a few moments...",
+        ),
+        ("[]\n", "[]"),
+        ('{"half": \n', '{"half":'),
     ],
 )
-def test_parse(text: str, event: Event | None) -> None:
+def test_parse(text: str, event: Event) -> None:
     assert parse(text) == event
 
 
@@ -110,9 +85,6 @@ def test_a_plan_by_concern() -> None:
     ]
     assert counted(plan) == "2 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
     assert counted([]) == "no change"
-    taken = [Planned("aws_vpc.vpc", Action.IMPORT), Planned("aws_kms_key.k", Action.UPDATE, imported=True)]
-    assert counted(taken) == "2 to take over"
-    assert counted([Planned("aws_nat_gateway.n", Action.REPLACE, imported=True)]) == "1 to replace"
 
 
 @pytest.mark.parametrize(

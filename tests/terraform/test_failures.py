@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spotladder_infra.terraform.events import Diagnostic
-from spotladder_infra.terraform.failures import Kind, Lock, explain, kind_of, lock_of
+from spotladder_infra.terraform.failures import Kind, Lock, Remedies, explain, kind_of, lock_of
+
+REMEDIES = Remedies("terraform -chdir=out force-unlock", "aws.lock.hcl", "terraform import {} ID".format)
 
 LOCKED = Diagnostic(
     "error",
@@ -29,7 +31,7 @@ by multiple users at the same time.""",
 def test_a_lock_names_its_holder() -> None:
     lock = Lock("6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1", "apply", "ana@build-7", "2026-11-22 18:03:11.531 +0000 UTC")
     assert lock_of(LOCKED) == lock
-    assert explain("east", [LOCKED], unlock="terraform -chdir=out force-unlock") == [
+    assert explain("east", [LOCKED], REMEDIES) == [
         (
             "cluster east: the state is locked by ana@build-7 for apply since 2026-11-22 18:03:11.531 +0000 UTC "
             "(lock 6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1): wait until that run ends; if it no longer runs: "
@@ -90,25 +92,34 @@ def test_a_lock_names_its_holder() -> None:
 def test_kinds(kind: Kind, summary: str, detail: str) -> None:
     diagnostic = Diagnostic("error", summary, detail, "aws_x.y")
     assert kind_of(diagnostic) is kind
-    line = explain("east", [diagnostic])[0]
+    line = explain("east", [diagnostic], REMEDIES)[0]
     assert line.startswith(f"cluster east: aws_x.y: {summary}")
     assert "\n" not in line
 
 
 def test_each_line_once_and_no_warnings() -> None:
     missing = Diagnostic("error", "No valid credential sources found", "x")
-    assert len(explain("east", [missing, missing, Diagnostic("warning", "Deprecated", "")])) == 1
+    assert len(explain("east", [missing, missing, Diagnostic("warning", "Deprecated", "")], REMEDIES)) == 1
 
 
 def test_a_cause_is_reported_once() -> None:
     missing = Diagnostic("error", 'Failed to get existing workspaces: S3 bucket "b" does not exist.', "")
     cloud = Diagnostic("error", "operation error S3: ListObjectsV2, NoSuchBucket:", "")
     roles = [Diagnostic("error", f"creating IAM Role ({name})", "EntityAlreadyExists: x") for name in "ab"]
-    assert len(explain("east", [missing, cloud, *roles])) == 3
+    assert len(explain("east", [missing, cloud, *roles], REMEDIES)) == 3
+
+
+def test_an_object_that_exists_names_the_import() -> None:
+    exists = Diagnostic("error", "creating IAM Role (east-node)", "EntityAlreadyExists", "aws_iam_role.node-role")
+    (line,) = explain("east", [exists], REMEDIES)
+    assert line == (
+        "cluster east: aws_iam_role.node-role: creating IAM Role (east-node): EntityAlreadyExists: if it belongs to "
+        "this cluster: terraform import aws_iam_role.node-role ID; otherwise delete or rename it, or rename the cluster"
+    )
 
 
 def test_request_ids_are_left_out_and_long_texts_cut() -> None:
     noisy = Diagnostic("error", "creating X", "StatusCode: 400, RequestID: 0a1b-2c, api error Y: " + "z" * 900)
-    line = explain("east", [noisy])[0]
+    line = explain("east", [noisy], REMEDIES)[0]
     assert "0a1b" not in line
     assert len(line) < 500

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from spotladder_infra.terraform.events import Action, Event, Finished, Planned
-from spotladder_infra.terraform.runs import remember
+from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformFailed, TerraformStack
 from spotladder_infra.terraform.tool import Tool
 from tests.waiting import until
@@ -48,7 +44,7 @@ PRODUCTS = {"terraform": "Terraform", "tofu": "OpenTofu"}
 
 def hook(kind: str, address: str) -> str:
     entry = {"resource": {"addr": address}, "action": "create", "elapsed_seconds": 1}
-    return json.dumps({"type": kind, "hook" if kind.startswith("apply") else "change": entry})
+    return json.dumps({"@message": kind, "type": kind, "hook" if kind.startswith("apply") else "change": entry})
 
 
 def error(summary: str, detail: str = "") -> str:
@@ -73,9 +69,9 @@ def test_plan_and_apply(tmp_path: Path) -> None:
     made = stack(tmp_path, plan=[0, lines, False], apply=[0, done, False])
     assert made.plan() == [Planned("aws_vpc.vpc", Action.CREATE), Planned("aws_eip.nat", Action.CREATE)]
     (tmp_path / "tfplan").touch()
-    seen: list[Event] = []
-    assert made.apply(seen.append) == [Finished("aws_vpc.vpc", "create", 1)]
-    assert len(seen) == 2
+    seen: list[str] = []
+    made.apply(seen.append)
+    assert seen == ["apply_start", "apply_complete"]
     assert not (tmp_path / "tfplan").exists()
     made.plan(destroy=True, targets=["aws_vpc.vpc"])
     assert calls(tmp_path) == [
@@ -94,13 +90,12 @@ def test_opentofu_gets_the_same_commands_as_terraform(tmp_path: Path) -> None:
         lines = [hook("planned_change", "aws_vpc.vpc")]
         made = stack(folder, name, plan=[0, lines, False], output=[0, [outputs], False])
         made.init()
-        made.take_over({"aws_vpc.vpc": "vpc-1"})
         assert made.plan() == [Planned("aws_vpc.vpc", Action.CREATE)]
         made.apply()
         assert made.output() == {"version": 1}
-        made.addresses()
+        assert made.ids() == {}
         made.forget(["aws_s3_bucket.checkpoints"])
-        assert made.unlock_command() == f"{name} -chdir={folder} force-unlock"
+        assert made.command("force-unlock") == f"{name} -chdir={folder} force-unlock"
         called[name] = calls(folder)
         (folder / "answers.json").write_text(json.dumps({"plan": [3, [], False]}))
         with pytest.raises(TerraformFailed, match=f"cluster east: {product} plan failed: exit code 3"):
@@ -109,24 +104,23 @@ def test_opentofu_gets_the_same_commands_as_terraform(tmp_path: Path) -> None:
     assert [line.split()[0] for line in called["tofu"]] == ["init", "plan", "apply", "output", "state", "state"]
 
 
-def test_imports_live_as_long_as_their_plan(tmp_path: Path) -> None:
-    made = stack(tmp_path)
-    made.take_over({"aws_vpc.vpc": "vpc-1"})
-    written = json.loads((tmp_path / "adopt.tf.json").read_text())
-    assert written == {"import": [{"to": "aws_vpc.vpc", "id": "vpc-1"}]}
-    made.apply()
-    made.drop_plan()
-    assert not (tmp_path / "adopt.tf.json").exists()
-
-
-def test_errors_are_those_of_the_diagnostics(tmp_path: Path) -> None:
-    made = stack(tmp_path, apply=[1, [error("creating IAM Role", "EntityAlreadyExists: x"), "noise"], False])
-    with pytest.raises(
-        TerraformFailed, match="cluster east: creating IAM Role: EntityAlreadyExists: x: it does not"
-    ) as failed:
+def test_an_object_that_exists_is_an_error_with_its_import(tmp_path: Path) -> None:
+    entry = {"severity": "error", "summary": "creating IAM Role", "address": "aws_iam_role.node-role"}
+    exists = json.dumps({"type": "diagnostic", "diagnostic": {**entry, "detail": "EntityAlreadyExists: x"}})
+    made = stack(tmp_path, apply=[1, [exists, "noise"], False])
+    roles = {"aws_iam_role": {"node-role": {"name": "east-node"}}}
+    (tmp_path / "cdk.tf.json").write_text(json.dumps({"provider": {"aws": [{}]}, "resource": roles}))
+    with pytest.raises(TerraformFailed) as failed:
         made.apply()
+    assert f"terraform -chdir={tmp_path} import aws_iam_role.node-role east-node; otherwise" in str(failed.value)
     assert failed.value.exit_code == 5
     assert [entry.summary for entry in failed.value.diagnostics] == ["creating IAM Role"]
+
+
+def test_the_ids_of_the_state(tmp_path: Path) -> None:
+    vpc = {"mode": "managed", "type": "aws_vpc", "name": "vpc", "instances": [{"attributes": {"id": "vpc-1"}}]}
+    state = {"resources": [vpc, {**vpc, "mode": "data"}, {**vpc, "name": "gone", "instances": []}]}
+    assert stack(tmp_path, state=[0, [json.dumps(state)], False]).ids() == {"aws_vpc.vpc": "vpc-1"}
 
 
 def test_a_program_without_output(tmp_path: Path) -> None:
@@ -152,7 +146,6 @@ import pathlib, sys
 sys.path.insert(0, {root!r})
 from tests.terraform.test_stack import *
 import os
-from spotladder_infra.terraform.runs import remember
 from spotladder_infra.terraform.stack import TerraformInterrupted
 folder = pathlib.Path({folder!r})
 made = TerraformStack(Tool(str(folder / "terraform"), "Terraform", "1"), folder, "east", dict(os.environ),
@@ -184,39 +177,3 @@ def test_ctrl_c_stops_it_and_the_second_one_kills_it(waits: str, killed: bool, t
             running.kill()  # its watchdog ends the program
     assert ("before it could write its state" in rest) == killed
     assert "run the same command again" in rest
-
-
-LOCK = """Lock Info:
-  ID:        1-2-3
-  Operation: OperationTypeApply
-  Who:       ana@{host}
-  Created:   {created} +0000 UTC
-"""
-
-
-@pytest.mark.parametrize(
-    ("host", "alive", "minutes", "released"),
-    [
-        (platform.node(), False, 0, True),
-        (platform.node(), True, 0, False),
-        ("elsewhere", False, 0, False),
-        (platform.node(), False, -90, False),
-    ],
-)
-def test_the_lock_of_a_killed_run_is_released(
-    host: str, alive: bool, minutes: int, released: bool, tmp_path: Path
-) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    record = tmp_path / "runs" / "east.json"
-    remember(record, os.getpid() if alive else gone.pid)
-    created = (datetime.now(UTC) + timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M:%S.%f")
-    locked = error("Error acquiring the state lock", LOCK.format(host=host, created=created))
-    made = stack(tmp_path, plan=[1, [locked], False])
-    made = replace(made, run_file=record)
-    with pytest.raises(TerraformFailed, match=f"the state is locked by ana@{host} for apply"):
-        made.plan()
-    names = [call.split()[0] for call in calls(tmp_path)]
-    assert names == (["plan", "force-unlock", "plan"] if released else ["plan"])
-    assert "force-unlock -force 1-2-3" in calls(tmp_path) or not released
-    assert record.exists(), "the next run must still know whose lock it is"

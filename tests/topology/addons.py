@@ -11,10 +11,14 @@ KUBERNETES = "1.35"
 
 
 class Addons:
-    """The versions that EKS offers, by add-on; the first one is the default. At first they are the recorded ones."""
+    """The versions that EKS offers, by add-on; the first one is the default. At first they are the recorded ones.
+
+    `versions` is the response about the cluster's version of Kubernetes.
+    """
 
     def __init__(self) -> None:
         self.offered: dict[str, list[str]] = {name: [version] for name, version in addons.PINNED[KUBERNETES].items()}
+        self.versions = [{"versionStatus": "STANDARD_SUPPORT"}]
 
     def answer(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """The response to a request with this query string."""

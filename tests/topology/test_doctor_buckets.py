@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import RightsRefused, Store
 from spotladder.errors import StoreUnavailable
-from spotladder_infra.doctor import buckets
-from spotladder_infra.doctor.result import Status
+from spotladder_infra.doctor.examination import FOLDER, fences
+from spotladder_infra.doctor.result import Check, Status, results
 from spotladder_infra.topology.fleet import Bucket
 from tests.checkpoints.unsafe_stores import Ignores
 
@@ -35,7 +34,7 @@ def bucket(**more: Any) -> Bucket:
         (MemoryStore, Status.OK, "of several writers one succeeds"),
         (Ignores, Status.FAILED, "a second create of an object succeeds, so an attempt that was cut off"),
         (refusing(RightsRefused("access denied")), Status.SKIPPED, "access denied"),
-        (refusing(StoreUnavailable("no route")), Status.WARNING, "no route"),
+        (refusing(StoreUnavailable("no route")), Status.SKIPPED, "no route"),
     ],
 )
 @pytest.mark.parametrize(
@@ -55,10 +54,9 @@ def test_an_existing_bucket_must_be_able_to_fence(
         return store()
 
     place, settings = address
-    entries = (bucket(cloud=cloud, create=False), bucket())
-    fleet = cast("Any", SimpleNamespace(spec=SimpleNamespace(buckets=entries)))
-    (result,) = buckets.examine(fleet, opens)
-    assert (result.scope, result.check, result.status) == (cloud, f"fence in {place}", status)
+    uri = f"{place}/{FOLDER}"
+    (result,) = results([Check(cloud, "fence", lambda: fences(bucket(cloud=cloud, create=False), uri, opens))])
+    assert result.status == status
     assert result.found.startswith(found)
-    assert bool(result.fix) == (status in (Status.FAILED, Status.WARNING))
-    assert opened == [(f"{place}/spotladder-doctor", settings)]
+    assert bool(result.fix) == (status is Status.FAILED)
+    assert opened == [(uri, settings)]

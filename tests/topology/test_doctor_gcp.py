@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.doctor.gcp import Project
-from spotladder_infra.doctor.result import CheckResult, Status
+from spotladder_infra.doctor.gcp import checks
+from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
 from tests.topology.google import GoogleCloud, google_cloud
@@ -27,7 +27,7 @@ def quotas(**limits: float) -> list[dict[str, Any]]:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as made:
         google_offers(made)
-        made.compute[PROJECT] = {"name": "acme-ml", "quotas": quotas(NETWORKS=15, GPUS_ALL_REGIONS=8)}
+        made.compute[PROJECT] = {"name": "acme-ml", "quotas": quotas(GPUS_ALL_REGIONS=8)}
         region = made.compute[f"{PROJECT}/regions/us-central1"]
         region["quotas"] = quotas(CPUS=200, PREEMPTIBLE_CPUS=0, NVIDIA_L4_GPUS=8, PREEMPTIBLE_NVIDIA_L4_GPUS=8)
         for letter in "ab":
@@ -42,36 +42,36 @@ def fleet(tmp_path: Path) -> Fleet:
 
 def examined(fleet: Fleet) -> dict[str, CheckResult]:
     """The results by place and check; those of cluster west."""
-    results = Project().examine(fleet, [(1, fleet.cluster("west"))])
-    return {f"{found.scope}: {found.check}": found for found in results}
+    table = checks(fleet, [(1, fleet.cluster("west"))])
+    return {f"{found.scope}: {found.check}": found for found in results(table)}
 
 
-def failed(results: dict[str, CheckResult]) -> dict[str, str]:
-    return {name: found.found for name, found in results.items() if found.status is Status.FAILED}
+def failed(found: dict[str, CheckResult]) -> dict[str, str]:
+    return {name: one.found for name, one in found.items() if one.status is Status.FAILED}
 
 
 @pytest.mark.usefixtures("cloud")
 def test_a_project_that_has_everything(fleet: Fleet) -> None:
-    results = examined(fleet)
-    assert {found.status for found in results.values()} == {Status.OK}, results
-    assert results["gcp us-central1: CPUS"].found == "200"
-    assert results["west: names"].found == "available, or owned by this fleet"
+    found = examined(fleet)
+    assert {one.status for one in found.values()} == {Status.OK}, found
+    assert found["gcp us-central1: CPUS"].found == "200"
+    assert found["west: names"].found == "available, or owned by this fleet"
 
 
 def test_quotas_beside_the_pools(cloud: GoogleCloud, tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, ('      price: {perNodeHour: "0.34"}', "      limits: {nodes: 16}")).fleet
-    cloud.compute[PROJECT]["quotas"] = quotas(NETWORKS=15, GPUS_ALL_REGIONS=0)
+    cloud.compute[PROJECT]["quotas"] = quotas(GPUS_ALL_REGIONS=0)
     region = cloud.compute[f"{PROJECT}/regions/us-central1"]
     region["quotas"] = quotas(CPUS=8, PREEMPTIBLE_CPUS=64, NVIDIA_L4_GPUS=1, PREEMPTIBLE_NVIDIA_L4_GPUS=1)
-    results = examined(fleet)
-    assert failed(results) == {
-        "gcp acme-ml: GPUS_ALL_REGIONS": "0; needs at least 1",
+    found = examined(fleet)
+    assert failed(found) == {
+        "gcp us-central1: GPUS_ALL_REGIONS": "0; needs at least 1",
         "gcp us-central1: CPUS": "8; needs at least 16",
     }
-    spot = results["gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS"]
+    spot = found["gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS"]
     assert (spot.status, spot.found) == (Status.WARNING, "1; the pools may grow to 16")
     assert "PREEMPTIBLE_NVIDIA_L4_GPUS, us-central1" in spot.fix
-    assert results["gcp us-central1: PREEMPTIBLE_CPUS"].found == "64; the pools may grow to 128"
+    assert found["gcp us-central1: PREEMPTIBLE_CPUS"].found == "64; the pools may grow to 128"
 
 
 @pytest.mark.usefixtures("cloud")
@@ -80,21 +80,25 @@ def test_a_preemptible_quota_that_was_never_requested(cloud: GoogleCloud, fleet:
     cloud.compute[f"{PROJECT}/regions/us-central1"]["quotas"] = quotas(
         CPUS=200, PREEMPTIBLE_CPUS=0, NVIDIA_L4_GPUS=1, PREEMPTIBLE_NVIDIA_L4_GPUS=0
     )
-    results = examined(fleet)
-    assert results["gcp us-central1: NVIDIA_L4_GPUS"].found == "1; the pools may grow to 2"
-    assert "gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS" not in results
+    found = examined(fleet)
+    assert found["gcp us-central1: NVIDIA_L4_GPUS"].found == "1; the pools may grow to 2"
+    assert "gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS" not in found
 
 
 def test_names_that_are_taken(cloud: GoogleCloud, fleet: Fleet) -> None:
     cluster = f"{PROJECT}/locations/us-central1/clusters/west"
     cloud.container[cluster] = {"name": "west", "resourceLabels": {}}
     cloud.buckets["acme-central"] = {"name": "acme-central", "labels": {"spotladder-fleet": "other"}}
-    results = [found.found for found in Project().examine(fleet, [(1, fleet.cluster("west"))])]
-    assert "GKE cluster west exists and does not belong to fleet training" in results
-    assert "gs://acme-central exists and does not belong to fleet training" in results
+    table = checks(fleet, [(1, fleet.cluster("west"))])
+    assert [found.found for found in results(table) if found.status is Status.FAILED] == [
+        "cluster west exists and does not belong to fleet training",
+        "bucket acme-central exists and does not belong to fleet training",
+    ]
     cloud.container[cluster] = {"name": "west", "resourceLabels": {"spotladder-fleet": "training"}}
     cloud.buckets["acme-central"]["labels"] = {"spotladder-fleet": "training"}
     assert failed(examined(fleet)) == {}
+    cloud.refuses["b/acme-central"] = 403
+    assert failed(examined(fleet)) == {"west: names": "bucket acme-central belongs to another account or project"}
 
 
 def test_a_version_that_is_not_offered(cloud: GoogleCloud, fleet: Fleet) -> None:
@@ -105,31 +109,19 @@ def test_a_version_that_is_not_offered(cloud: GoogleCloud, fleet: Fleet) -> None
 
 def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.refuses[PROJECT] = 403
-    results = examined(fleet)
-    assert "403" in results["gcp acme-ml: credentials"].found
-    assert "gcloud services enable compute.googleapis.com" in results["gcp acme-ml: credentials"].fix
-    assert results["gcp acme-ml: all other checks"].status is Status.SKIPPED
+    found = examined(fleet)
+    assert "403" in found["gcp: credentials"].found
+    assert "gcloud services enable compute.googleapis.com" in found["gcp: credentials"].fix
+    assert found["gcp: all other checks"].status is Status.SKIPPED
 
 
 def test_a_region_that_may_not_be_read_is_skipped(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.refuses[f"{PROJECT}/regions/us-central1"] = 500
-    statuses = {name: found.status for name, found in examined(fleet).items()}
-    assert statuses["gcp acme-ml us-central1: quotas"] is Status.SKIPPED
+    assert examined(fleet)["gcp us-central1: quotas"].status is Status.SKIPPED
 
 
 def test_no_credentials(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    results = examined(fleet)
-    assert results["gcp: credentials"].status is Status.FAILED
-    assert results["gcp: all other checks"].status is Status.SKIPPED
-
-
-def test_the_state_bucket(cloud: GoogleCloud) -> None:
-    (result,) = Project().state_bucket("acme-state")
-    assert (result.status, result.fix) == (Status.FAILED, "spotladder infra state")
-    cloud.buckets["acme-state"] = {"name": "acme-state"}
-    (result,) = Project().state_bucket("acme-state")
-    assert result.status is Status.OK
-    cloud.refuses["b/acme-state"] = 403
-    (result,) = Project().state_bucket("acme-state")
-    assert (result.status, result.found) == (Status.FAILED, "may not be used (403)")
+    found = examined(fleet)
+    assert found["gcp: credentials"].status is Status.FAILED
+    assert found["gcp: all other checks"].status is Status.SKIPPED

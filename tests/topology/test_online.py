@@ -27,6 +27,8 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Addons]:
     addons = Addons()
 
     def answered(model: Any, params: Any, **_: Any) -> Any:
+        if model.name == "DescribeClusterVersions":
+            return SimpleNamespace(status_code=200), {"clusterVersions": addons.versions}
         if model.name != "DescribeAddonVersions":
             return None
         return SimpleNamespace(status_code=200), addons.answer(params["query_string"])
@@ -49,6 +51,13 @@ def ask(folder: Path, *changes: tuple[str, str]) -> None:
 @pytest.mark.usefixtures("gcp")
 def test_what_is_offered(tmp_path: Path) -> None:
     ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
+
+
+@pytest.mark.usefixtures("gcp")
+def test_a_version_that_eks_does_not_offer(aws: Addons, tmp_path: Path) -> None:
+    aws.versions = []
+    with pytest.raises(InvalidSpec, match=r"EKS does not offer 1\.35 in us-east-1: choose another version"):
+        ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
 
 
 @pytest.mark.usefixtures("gcp")

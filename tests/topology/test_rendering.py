@@ -18,9 +18,11 @@ from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
 from tests.topology.builders import fleet_file
+from tests.topology.differences import differences
 
 GOLDEN = Path(__file__).parent / "golden"
-CLUSTERS = ("east", "west", "alpha", "lab", "laptop")
+IN_CLOUDS = ("east", "west", "alpha")
+CLUSTERS = (*IN_CLOUDS, "lab", "laptop")
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +30,15 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     return fleet_file(tmp_path_factory.mktemp("fleet")).fleet
 
 
-@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("name", IN_CLOUDS)
 def test_golden(name: str, fleet: Fleet) -> None:
     assert rendered(fleet, name) == (GOLDEN / f"{name}.json").read_text()
+
+
+@pytest.mark.parametrize("name", ["lab", "laptop"])
+def test_a_cluster_with_nodes_of_its_own_gets_only_teams(name: str, fleet: Fleet) -> None:
+    found = values(fleet, fleet.cluster(name))
+    assert [key for key, objects in found.items() if objects] == ["teams"]
 
 
 def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
@@ -105,7 +113,15 @@ def test_a_team_submits_jobs_at_home_and_runs_no_pods_where_it_has_no_capacity(f
 
 
 def rendered(fleet: Fleet, cluster: str) -> str:
-    return json.dumps(values(fleet, fleet.cluster(cluster)), indent=1) + "\n"
+    """The values of the chart. Of each list of objects, all but the first are written as differences from it."""
+    found = {key: _compact(objects) for key, objects in values(fleet, fleet.cluster(cluster)).items() if objects}
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _compact(objects: Any) -> Any:
+    if not isinstance(objects, list) or not isinstance(objects[0], dict):
+        return objects
+    return [objects[0], *(differences(objects[0], other) for other in objects[1:])]
 
 
 def _fits(pod: Any, name: str, template: dict[str, Any]) -> bool:
@@ -124,5 +140,5 @@ def _fits(pod: Any, name: str, template: dict[str, Any]) -> bool:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         everything = fleet_file(Path(folder)).fleet
-    for cluster_name in CLUSTERS:
+    for cluster_name in IN_CLOUDS:
         (GOLDEN / f"{cluster_name}.json").write_text(rendered(everything, cluster_name))

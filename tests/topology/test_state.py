@@ -69,7 +69,7 @@ def test_without_credentials(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(EnvironmentFailure, match="check the AWS credentials of this shell"):
+    with pytest.raises(EnvironmentFailure, match="check the credentials of this shell"):
         ensure(fleet)
 
 

@@ -21,7 +21,7 @@ from spotladder.workloads.records import (
     NodeRecord,
     PodRecord,
 )
-from spotladder.workloads.tiers import ResolvedTier, resolve_tiers
+from spotladder.workloads.tiers import PlacedTier, resolve_tiers
 
 AT = "2026-11-21T12:00:00Z"
 IMAGE = "rayproject/ray:2.58.1"
@@ -275,5 +275,5 @@ def capacity(**spec: Any) -> CapacityTier:
     return checked(Document("tier.yaml", data, {}, {}), CapacityTier)
 
 
-def tier(of: TieredJob, **spec: Any) -> ResolvedTier:
+def tier(of: TieredJob, **spec: Any) -> PlacedTier:
     return resolve_tiers(of, {"pool": capacity(**spec)})[0]

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from spotladder.timestamps import instant
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
-from spotladder.workloads.records import QUEUE, PodRecord, instant
+from spotladder.workloads.records import QUEUE, PodRecord
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 from tests.workloads.builders import AT, jobset, metadata, pod, raycluster, rayjob
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
+from spotladder.timestamps import instant
 from spotladder.workloads import names
 from spotladder.workloads.containers import LONGEST_MESSAGE
 from spotladder.workloads.jobset.records import JobSetRecord
@@ -24,7 +25,6 @@ from spotladder.workloads.records import (
     EventRecord,
     NodeRecord,
     PodRecord,
-    instant,
 )
 from tests.workloads.builders import pod_object
 

@@ -56,6 +56,8 @@ _FIXED_SIZE = (
 
 
 _MOST_PODS = 100_000
+_MAX_RUNTIME_ENV = 32_768
+"""Maximum length of runtimeEnvYAML in characters, so that the controller reads it in less than a second."""
 
 
 class RayTemplate(Record):
@@ -206,6 +208,8 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
         return []
     if not isinstance(text, str):
         return [Finding(at, "must be text with YAML: write runtimeEnvYAML: | and indent the lines below")]
+    if len(text) > _MAX_RUNTIME_ENV:
+        return [Finding(at, f"must have at most {_MAX_RUNTIME_ENV} characters: put files into the image")]
     try:
         documents = documents_of(text, "line")
     except InvalidSpec as error:

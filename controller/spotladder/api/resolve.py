@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.document import Document, documents_of
 from spotladder.api.elastic import sizes_of
+from spotladder.api.job_tier import JobTier
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
-from spotladder.core.model import (
-    NO_OUTCOMES,
-    BucketPrice,
-    CapacityType,
-    Instant,
-    JobSpec,
-    Outcomes,
-    Overlap,
-    Price,
-    PricePoint,
-    Seconds,
-    Tier,
-)
+from spotladder.core.model import BucketPrice, Instant, JobSpec, Overlap, Price, Seconds, Tier
 from spotladder.core.overlap_prices import missing_prices
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """The capacity of a tier for the decision core. `notice` is in seconds, and `fleet` is what all jobs have observed
-    on it. `head_per_hour` and `egress_per_gib` are in USD."""
-
-    capacity_type: CapacityType
-    price: Price
-    notice: Seconds = 0.0
-    fleet: Outcomes = NO_OUTCOMES
-    head_per_hour: float = 0.0
-    egress_per_gib: float = 0.0
-    wait: Seconds = 0.0
-    prices: tuple[PricePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,50 +34,40 @@ class LocalProgram:
     ignored: tuple[str, ...]
 
 
-def capacity_of(world: World) -> dict[str, Capacity]:
-    """The world's pools as capacity, by name."""
-    capacity = {}
-    for name, pool in world.pools.items():
-        price = Price()
-        if pool.price:
-            price = Price.listed(pool.price.per_node_hour, pool.price.on_demand_per_node_hour)
-        capacity[name] = Capacity(pool.capacity_type, price, pool.notice)
-    return capacity
-
-
-def job_spec(
-    job: TieredJob, capacity: Mapping[str, Capacity], *, submitted_at: Instant, workers: int | None = None
-) -> JobSpec:
-    """The job as the core's JobSpec. Raises InvalidSpec with one problem for each tier with unknown capacity.
-
-    `workers` is the number of worker pods, for workloads other than Ray. The capacity of the groups beside the tiers is
-    not part of the spec, so it may be absent.
-    """
-    if problems := missing_capacity(job, capacity, groups=False):
-        raise InvalidDocument(problems)
-    spec = job.spec
-    tiers = tuple(
-        Tier(
-            name=tier.name,
-            max_failures=tier.max_failures,
-            provision_timeout=tier.provision_timeout,
-            capacity_type=capacity[tier.capacity_tier].capacity_type,
-            price=capacity[tier.capacity_tier].price,
-            on_insufficient_capacity=tier.on_insufficient_capacity,
-            surge=tier.surge,
-            notice=capacity[tier.capacity_tier].notice,
-            queue_timeout=tier.queue_timeout,
-            fleet=capacity[tier.capacity_tier].fleet,
-            head_per_hour=capacity[tier.capacity_tier].head_per_hour,
-            egress_per_gib=capacity[tier.capacity_tier].egress_per_gib,
-            wait=capacity[tier.capacity_tier].wait,
-            prices=capacity[tier.capacity_tier].prices,
-        )
-        for tier in spec.tiers
+def tier_of(entry: JobTier) -> Tier:
+    """The tier for the decision core. As long as its capacity is unknown, it is on-demand capacity of unknown price."""
+    return Tier(
+        name=entry.name,
+        max_failures=entry.max_failures,
+        provision_timeout=entry.provision_timeout,
+        price=Price(known=False),
+        on_insufficient_capacity=entry.on_insufficient_capacity,
+        surge=entry.surge,
+        queue_timeout=entry.queue_timeout,
     )
+
+
+def world_tiers(job: TieredJob, world: World) -> tuple[Tier, ...]:
+    """The tiers of the job on the world's pools. Raises InvalidSpec with one problem for each tier with an unknown
+    pool."""
+    if problems := missing_capacity(job, world.pools, groups=False):
+        raise InvalidDocument(problems)
+    return tuple(_on_pool(tier_of(entry), world.pools[entry.capacity_tier]) for entry in job.spec.tiers)
+
+
+def _on_pool(tier: Tier, pool: WorldPool) -> Tier:
+    """The tier with the capacity of this pool. Without a price, the nodes of a world cost nothing."""
+    price = Price.listed(pool.price.per_node_hour, pool.price.on_demand_per_node_hour) if pool.price else Price()
+    return replace(tier, capacity_type=pool.capacity_type, price=price, notice=pool.notice)
+
+
+def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, workers: int | None = None) -> JobSpec:
+    """The job as the core's JobSpec, with these tiers in its order. Raises InvalidSpec for a workload without Ray,
+    unless `workers`, its number of worker pods, is given."""
+    spec = job.spec
     bucket = spec.checkpoints.price
     return JobSpec(
-        tiers=tiers,
+        tiers=tuple(tiers),
         overlap=_overlap(job),
         workers=_ray_workers(job) if workers is None else workers,
         submitted_at=submitted_at,

@@ -51,8 +51,7 @@ def notice_warnings(
             spot = Tier(tier.name)  # Without its CapacityTier the notice is unknown.
             with suppress(InvalidSpec, KeyError):
                 named = capacity[tier.capacity_tier]
-                resolved = resolve_tier(index, tier, named, price_of(named))
-                spot = Tier(tier.name, capacity_type=resolved.capacity_type, notice=resolved.notice)
+                spot = resolve_tier(index, tier, named, price_of(named)).core
             tiers.append(spot)
             known[tier.name] = (rates or {}).get(tier.capacity_tier, 0.0)
         workers = workload_of(job).workers(job)

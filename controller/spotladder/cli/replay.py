@@ -22,8 +22,8 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from spotladder.api.stored import CapacityRecord
     from spotladder.core.model import JobState, PricePoint
-    from spotladder.custom_resources import CapacityRecord
     from spotladder.display.records import Recorded
     from spotladder.planner.replay.history import RecordedRun
     from spotladder.sim.world.run import SimulationOutcome
@@ -154,7 +154,7 @@ def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple
 
 def _prices(snapshot: JobSnapshot, capacity: Mapping[str, CapacityRecord]) -> Prices:
     """The prices in the status of the job's CapacityTiers that the user may read."""
-    from spotladder.custom_resources.tier_outcomes import history_in
+    from spotladder.api.tier_history import history_in
 
     tiers = snapshot.job.tiers
     return {tier: history_in(capacity[named].status).prices for tier, named in tiers if named in capacity}

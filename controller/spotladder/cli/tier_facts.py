@@ -78,11 +78,11 @@ def closed_periods(pool: WorldPool) -> tuple[tuple[Seconds, Seconds], ...]:
 
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
-    from spotladder.api.resolve import capacity_of, job_spec
+    from spotladder.api.resolve import job_spec, world_tiers
     from spotladder.planner.plan import TierFacts
 
     world = priced_world(file, [entry.capacity_tier for entry in job.spec.tiers])
-    spec = job_spec(job, capacity_of(world), submitted_at=time.time())
+    spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
         pool = world.pools[entry.capacity_tier]
@@ -103,9 +103,9 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import job_spec
+    from spotladder.api.stored import CapacityRecord
+    from spotladder.api.tier_history import history_in
     from spotladder.cli.cluster.capacity_tiers import price_in
-    from spotladder.custom_resources import CapacityRecord
-    from spotladder.custom_resources.tier_outcomes import with_history
     from spotladder.planner.plan import TierFacts
     from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
@@ -119,16 +119,17 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     named = (records.get(entry.capacity_tier) for entry in job.spec.tiers)
     if broken := next((record for record in named if record is not None and record.model is None), None):
         raise InvalidSpec(f"is not valid: {broken.problem}", where=f"CapacityTier {broken.name}")
-    resolved = resolve_tiers(job, known)
+    resolved = resolve_tiers(
+        job,
+        known,
+        price=lambda model: price_in(records[model.metadata.name]),
+        history=lambda model: history_in(records[model.metadata.name].status),
+    )
     if wrong := review.problems(job, resolved):
         raise wrong[0]
     statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
-    capacity = {}
-    for found in resolved:
-        record = records[found.capacity_tier]
-        with_past = with_history(replace(found, price=price_in(record)), record.status)
-        capacity[found.capacity_tier] = with_past.capacity
-    spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
+    tiers = (placed.core for placed in resolved)
+    spec = job_spec(job, tiers, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
         status = statuses[entry.capacity_tier]

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
-from spotladder.clusters.kubeconfig_schema import check
+from spotladder.clusters.kubeconfig_model import checked
 from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -117,8 +117,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
     if not isinstance(data, dict):
         raise EnvironmentFailure(f"{where}: is not a mapping; it should be a kubeconfig")
-    check(data, where)
-    return data
+    return checked(data, where)
 
 
 def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, where: str = "kubeconfig") -> Connection:

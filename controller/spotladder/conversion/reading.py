@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spotladder.api.document import LARGEST_FILE, Document, file_name, read_documents
+from spotladder.api.document import MAX_FILE_SIZE, Document, file_name, read_documents
 from spotladder.api.files import open_regular
 from spotladder.api.problems import quoted
 from spotladder.api.scalars import Scalar, meaning
@@ -57,7 +57,7 @@ def kubectl_meaning(text: str) -> Scalar:
 def _is_template(file: Path) -> bool:
     try:
         with open_regular(file) as stream:
-            return b"{{" in stream.read(LARGEST_FILE)
+            return b"{{" in stream.read(MAX_FILE_SIZE)
     except (OSError, ValueError):
         return False
 

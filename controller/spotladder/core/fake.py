@@ -34,12 +34,10 @@ from spotladder.core.reasons import Cause
 @dataclass
 class FakeBackend:
     """`calls` are all actions that it got, in order. `keeps_deleted` are the numbers of attempts that a deletion does
-    not remove yet. `begins_with_all_workers`: programs begin only when all requested workers are ready. `pool` are the
-    names of all nodes, each with room for any number of pods; () adds nodes as needed."""
+    not remove yet. `begins_with_all_workers`: programs begin only when all requested workers are ready."""
 
     workers: int = 2
     begins_with_all_workers: bool = False
-    pool: tuple[str, ...] = ()
     calls: list[Action] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     unavailable: Mapping[str, str] = field(default_factory=dict)
@@ -50,14 +48,12 @@ class FakeBackend:
     revision: int = 0
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
     _replacements: int = 0
-    _avoids: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
         """Create the attempt with all of its pods pending."""
         self.calls.append(action)
-        self._avoids.setdefault(action.attempt, action.avoids)
         if action.attempt not in self._attempts:
             pods = tuple(self._pending(action.attempt, index + 1) for index in range(self.workers))
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
@@ -135,17 +131,13 @@ class FakeBackend:
 
     def bring_up(self, number: int, workers: int | None = None) -> None:
         """Start every pending pod of the attempt: the head, and this number of workers if given."""
-        node = self._node(number)
-        waiting = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING]
-        pending = [] if node is None else waiting
+        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING]
         starts = {pod.uid for pod in [pod for pod in pending if _serves(pod)][:workers]}
         starts |= {pod.uid for pod in pending if pod.role is PodRole.HEAD}
         self._change(
             number,
             lambda pod: (
-                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False, node=node or "")
-                if pod.uid in starts
-                else pod
+                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in starts else pod
             ),
         )
 
@@ -172,65 +164,9 @@ class FakeBackend:
             ),
         )
 
-    def place(self, number: int) -> None:
-        """Give every pending pod of the attempt a node and its image, if a node can take it."""
-        node = self._node(number)
-        self._change(
-            number,
-            lambda pod: (
-                replace(pod, scheduled=True, image_pulled=True, unschedulable=False, node=node)
-                if pod.phase is PodPhase.PENDING and node is not None
-                else pod
-            ),
-        )
-
     def explain(self, number: int, why: str) -> None:
         """Make the pending pods of the attempt say why they have no node."""
         self._change(number, lambda pod: replace(pod, waiting_message=why) if pod.phase is PodPhase.PENDING else pod)
-
-    def fall_silent(self, number: int) -> None:
-        """Make all nodes of the attempt silent until `be_heard`."""
-        self._change(
-            number,
-            lambda pod: (
-                replace(pod, phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
-                if pod.phase is PodPhase.RUNNING
-                else pod
-            ),
-        )
-        seen = self._attempts[number]
-        silent = sum(1 for pod in seen.pods if pod.silent)
-        self._attempts[number] = replace(seen, nodes=silent, silent_nodes=silent)
-
-    def be_heard(self, number: int) -> None:
-        """Make the silent nodes answer again, with their pods still running."""
-        self._change(
-            number,
-            lambda pod: (
-                replace(pod, phase=PodPhase.RUNNING, ready=True, cause=Cause.UNKNOWN, silent=False)
-                if pod.silent
-                else pod
-            ),
-        )
-        self._attempts[number] = replace(self._attempts[number], nodes=0, silent_nodes=0)
-
-    def crash(self, uid: str, exit_code: int, message: str = "") -> None:
-        """End the pod's container by its own fault."""
-        self._change(
-            self._owner(uid),
-            lambda pod: (
-                replace(
-                    pod,
-                    phase=PodPhase.LOST,
-                    ready=False,
-                    cause=Cause.APP_ERROR,
-                    exit_code=exit_code,
-                    exit_message=message,
-                )
-                if pod.uid == uid
-                else pod
-            ),
-        )
 
     def end_program(self, number: int, how: Exit, message: str = "") -> None:
         """End the attempt's program."""
@@ -240,10 +176,6 @@ class FakeBackend:
         """Make the checkpoint store unavailable to the attempt's program since then; None makes it available."""
         seen = self._attempts[number]
         self._attempts[number] = replace(seen, store_unavailable_since=since, store_message=message)
-
-    def _node(self, number: int) -> str | None:
-        """The node for pods of the attempt, "" if it is a new one; None if no node can take them."""
-        return next((node for node in self.pool or ("",) if node not in self._avoids.get(number, ())), None)
 
     def _wanted(self, number: int) -> PodSeen:
         self._replacements += 1

@@ -4,8 +4,8 @@ A timer is stored as the time of its start, which moves by the time that is left
 
 1. The time between two decisions counts only if the timer ran at both. The decider may not be called while an image
    cannot be pulled or a queue holds the attempt, so the first decision after an impediment covers most of it.
-2. An unreachable cluster and a limit of the CapacityTier are no lack of capacity, although `provisionTimeout` runs
-   meanwhile, so that the job can leave the tier. If they end before it does, all of their time is left out.
+2. An unreachable cluster is no lack of capacity, although `provisionTimeout` runs meanwhile, so that the job can leave
+   the tier. If the cluster answers before it ends, all of the time is left out.
 3. So is the time in which a job between two attempts waits until its policy finds a tier available.
 """
 

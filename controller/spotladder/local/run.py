@@ -218,9 +218,9 @@ def _processes(spec: JobSpec) -> int:
 
 
 def _spec(request: Request, began: float) -> JobSpec:
-    from spotladder.api.resolve import capacity_of, job_spec, sizes
+    from spotladder.api.resolve import job_spec, sizes, world_tiers
 
-    spec = job_spec(request.job, capacity_of(request.world), submitted_at=began)
+    spec = job_spec(request.job, world_tiers(request.job, request.world), submitted_at=began)
     least = min(sizes(request.job), default=None)
     step_time = request.world.step_time
     return replace(spec, attribution_window=ATTRIBUTION_WINDOW, min_workers=least, step_time=step_time)

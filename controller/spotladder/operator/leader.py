@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from spotladder.api.capacitytier import HOME, PriceSource
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
@@ -19,7 +20,6 @@ from spotladder.clusters.queue import Queue
 from spotladder.clusters.registry import ConnectionSource
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
-from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator import gc_freeze
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster, selector

@@ -1,4 +1,4 @@
-"""The input of one reconcile: all data about one TieredJob, frozen."""
+"""The records of one reconcile: all data about one TieredJob, and what was decided for it. They are frozen."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import JobSpec, JobState, Observation
-from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.core.model import Decision, JobSpec, JobState, Observation, Seconds
+from spotladder.core.shadowing import ShadowChoice
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import WorkloadKind
 
 
@@ -20,7 +21,7 @@ from spotladder.workloads.workload import WorkloadKind
 class Tiers:
     """A job's tiers, resolved, with the reason for each unresolved tier."""
 
-    resolved: Mapping[str, ResolvedTier]
+    resolved: Mapping[str, PlacedTier]
     missing: Mapping[str, Diagnosis]
 
     def cluster_of(self, tier: str) -> str | None:
@@ -53,3 +54,24 @@ class Loaded:
     def clusters(self) -> dict[str, str]:
         """The cluster of each tier, if known."""
         return {name: tier.cluster for name, tier in self.tiers.resolved.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoaded:
+    """No decision is possible now: `problem` is why the job is held, and `valid` whether the cause is not its spec. If
+    it is None, the job is requeued after this number of seconds; None: an event requeues it."""
+
+    record: JobRecord
+    problem: Diagnosis | None = None
+    valid: bool = False
+    requeue: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decision. Its launches are left out if the commit log forbids them; `withheld` is why. `shadow` is the choice
+    of the shadow policy."""
+
+    decision: Decision
+    withheld: Diagnosis | None
+    shadow: ShadowChoice | None

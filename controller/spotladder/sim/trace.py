@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spotladder.core.model import Instant, Seconds
-from spotladder.errors import InvalidSpec
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -23,9 +22,6 @@ MOST_NODES = 1_000_000_000
 
 MOST_USD = 1_000_000.0
 """Upper limit of prices in a trace, in USD per node-hour."""
-
-MOST_NAMES = 3
-"""Files that an error names for each length of ticks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,27 +81,6 @@ class Trace:
 def share_of(traces: Sequence[Trace], workers: int = 1) -> float:
     """Share of the total time of these traces, 0 to 1, in which `workers` nodes are available at once."""
     return sum(trace.share(workers) * trace.end for trace in traces) / sum(trace.end for trace in traces)
-
-
-def tick_length(traces: Sequence[Trace]) -> Seconds | None:
-    """The length of the ticks of these traces in seconds; None if all of them are of events. Raises InvalidSpec for
-    ticks of several lengths, which names the files of each."""
-    names: dict[Seconds, list[str]] = {}
-    for trace in traces:
-        if trace.gap is not None:
-            names.setdefault(round(trace.gap, 3), []).append(trace.source or trace.zone)
-    if len(names) > 1:
-        found = "; ".join(f"{gap:g} s in {_some(names[gap])}" for gap in sorted(names))
-        raise InvalidSpec(
-            f"expected ticks of one length, got {found}: resample them, or put the files of each length into a folder "
-            "of their own"
-        )
-    return next(iter(names), None)
-
-
-def _some(names: Sequence[str]) -> str:
-    left = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Trace:

@@ -25,7 +25,7 @@ from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
 from spotladder.workloads.program_container import DEFAULT_CONTAINER
 from spotladder.workloads.security import harden
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 
 NOTICE_FOLDER = "/run/spotladder"
 NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
@@ -43,19 +43,19 @@ class PodOverlay:
     """The settings that the controller adds to all pods of one attempt. `env` overrides the template's variables."""
 
     job: TieredJob
-    tier: ResolvedTier
+    tier: PlacedTier
     labels: Mapping[str, str]
     env: Mapping[str, str]
 
     @classmethod
     def of(
-        cls, job: TieredJob, origin: names.Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        cls, job: TieredJob, origin: names.Origin, tier: PlacedTier, attempt: int, env: Mapping[str, str]
     ) -> PodOverlay:
         labels = names.labels(job.metadata.name, attempt, tier.name, origin)
-        return cls(job, tier, labels, {**tier.overrides.env, **env, **environment(job, tier, attempt)})
+        return cls(job, tier, labels, {**tier.entry.overrides.env, **env, **environment(job, tier, attempt)})
 
 
-def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, str]:
+def environment(job: TieredJob, tier: PlacedTier, attempt: int) -> dict[str, str]:
     """The environment variables of the contract with the program."""
     checkpoints = job.spec.checkpoints
     variables = {
@@ -110,7 +110,7 @@ def with_overlay(
     metadata["annotations"] = {**_STAY, **named, **(metadata.get("annotations") or {})}
     place(spec, placement, overlay.tier.name, (*at, "spec"))
     spec["restartPolicy"] = "Never"
-    spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.notice))
+    spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.core.notice))
     _connect(program, overlay)
     # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
     # permissions.
@@ -124,7 +124,7 @@ def with_overlay(
 
 def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> None:
     """Apply the tier's overrides. Resources apply to workers only."""
-    overrides = overlay.tier.overrides
+    overrides = overlay.tier.entry.overrides
     if overrides.image:
         container["image"] = overrides.image
     if overrides.resources and role is PodRole.WORKER:

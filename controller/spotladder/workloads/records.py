@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
 from spotladder.resources import PODS, APIResource
-from spotladder.timestamps import seconds_of
+from spotladder.timestamps import instant
 from spotladder.workloads import names
 from spotladder.workloads.containers import LONGEST_MESSAGE, ContainerRecord, ContainerRole, containers_of
 from spotladder.workloads.program_container import program_name
@@ -302,16 +302,6 @@ class EventRecord:
             at=instant(last or metadata.get("creationTimestamp")),
             normal=event.get("type") == "Normal",
         )
-
-
-def instant(text: str | None) -> Instant | None:
-    """Kubernetes' RFC 3339 times as seconds since the epoch; None if absent or invalid."""
-    if not text:
-        return None
-    try:
-        return seconds_of(text)
-    except ValueError:
-        return None
 
 
 def token_source(pod: Object) -> tuple[str, str] | None:

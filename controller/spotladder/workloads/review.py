@@ -23,7 +23,7 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.authentication import is_open
 from spotladder.workloads.shared_claims import claim_warnings
-from spotladder.workloads.tiers import ResolvedTier, listed_in, price_of, resolve_tier
+from spotladder.workloads.tiers import PlacedTier, listed_in, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
     {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}
@@ -31,7 +31,7 @@ _ANY = CapacityTier.model_validate(
 """Represents a capacity with unknown properties: it has no requirements, so nothing contradicts it."""
 
 
-def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
+def problems(job: TieredJob, tiers: Iterable[PlacedTier]) -> tuple[InvalidSpec, ...]:
     """The errors of the job on these tiers of a cluster, each once; at most one error of each group for each tier.
 
     Otherwise a contradiction with the last tier would appear only when the job falls back to it, hours later.
@@ -163,7 +163,7 @@ def _unpriced_groups(entry: Reviewed, job: TieredJob) -> Iterator[Problem]:
             yield Problem(entry.document.where(("spec", "tiers", index)), path, message)
 
 
-def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:
+def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[PlacedTier]:
     for index, tier in enumerate(job.spec.tiers):
         named = capacity.get(tier.capacity_tier, _ANY)
         try:

@@ -12,13 +12,13 @@ from itertools import combinations
 from typing import Any
 
 from spotladder.workloads.providers import ZONE
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 
 _COUNTS = ("replicas", "numOfHosts", "parallelism")
 """Fields of RayClusters, JobSets and Jobs that multiply the pods of the templates below them."""
 
 
-def claim_warnings(rendered: Iterable[Mapping[str, Any]], tiers: Sequence[ResolvedTier], *, overlap: bool) -> list[str]:
+def claim_warnings(rendered: Iterable[Mapping[str, Any]], tiers: Sequence[PlacedTier], *, overlap: bool) -> list[str]:
     """One message for each claim of these objects of an attempt that the job cannot use on several nodes, or not on all
     of its tiers. `overlap`: two attempts of the job may run at the same time."""
     pods: Counter[str] = Counter()
@@ -45,7 +45,7 @@ def _message(claim: str, pods: int, apart: str, overlap: bool) -> str:
     return f"claim {claim}: {apart}: use storage that exists on every tier" if apart else ""
 
 
-def _apart(tiers: Sequence[ResolvedTier]) -> str:
+def _apart(tiers: Sequence[PlacedTier]) -> str:
     """Why a volume cannot exist on all of these tiers, as far as their CapacityTiers say where they are; "" if it
     can."""
     for first, tier in combinations(tiers, 2):
@@ -56,7 +56,7 @@ def _apart(tiers: Sequence[ResolvedTier]) -> str:
     return ""
 
 
-def _zones(tier: ResolvedTier) -> frozenset[str]:
+def _zones(tier: PlacedTier) -> frozenset[str]:
     return frozenset(zone for key, zones in tier.workers.one_of if key == ZONE for zone in zones)
 
 

@@ -13,7 +13,7 @@ from spotladder.resources import APIResource
 from spotladder.workloads.kueue import AdmissionRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.records import EventRecord, Made, NodeRecord, Object, PodRecord, WorkloadRecord
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class WorkloadKind(Protocol):
         """
 
     def render(
-        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: PlacedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         """All objects of the attempt, in the order in which to create them, the same for the same arguments.
 

@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from spotladder.errors import EnvironmentFailure
-from spotladder_infra.amazon import connect
-from spotladder_infra.doctor import buckets, kube, machine
-from spotladder_infra.doctor.aws import Account
-from spotladder_infra.doctor.gcp import Project
-from spotladder_infra.doctor.result import CheckResult, Status
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
-from spotladder_infra.topology.fleet import Fleet
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import Store
+from spotladder.checkpoints.store_check import StoreUnsafe, check_store
+from spotladder_infra.amazon import bucket_tags, connect
+from spotladder_infra.doctor import aws, gcp, kube, machine, owners
+from spotladder_infra.doctor.result import Check, CheckResult, Status, failed, ok, results
+from spotladder_infra.google import Google
+from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Bucket, Fleet
+
+FOLDER = "spotladder-doctor"
+"""The folder of a bucket in which the check makes its probes, and deletes them."""
+
+Places = Sequence[tuple[int, Cluster]]
+CLOUDS: Mapping[Cloud, Callable[[Fleet, Places], Iterator[Check]]] = {Cloud.AWS: aws.checks, Cloud.GCP: gcp.checks}
+BUCKET_TAGS: Mapping[str, Callable[[str, str], owners.Tags]] = {
+    "s3": partial(bucket_tags, connect),
+    "gs": lambda name, _: Google().bucket_labels(name),
+}
+"""The checks of clusters with their indexes in the file, by cloud; the function that reads the tags of a bucket, given
+its name and region, by the scheme of its URI."""
 
 
-def examine(
-    fleet: Fleet, clusters: Sequence[Cluster], today: date, state: Path, *, offline: bool
-) -> Iterator[CheckResult]:
+def examine(fleet: Fleet, clusters: Sequence[Cluster], state: Path, *, offline: bool) -> Iterator[CheckResult]:
     """Yields the results one by one.
 
     Args:
         clusters: The clusters to check.
-        today: The date by which node images are old.
         state: Folder for the state of fleets that keep it in local files.
         offline: Check only this machine.
     """
-    yield from machine.examine(clusters, state)
+    yield from results(machine.checks(clusters))
     if offline:
-        for name in dict.fromkeys(_place(cluster) for cluster in clusters):
-            yield CheckResult(name, "all checks", Status.SKIPPED, "--offline")
+        yield CheckResult(Status.SKIPPED, "--offline", "", "all checks", "clouds and clusters")
         return
-    yield from _state_bucket(fleet)
-    yield from buckets.examine(fleet)
-    places = [(index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry in clusters]
-    of_aws = [(index, entry) for index, entry in places if entry.cloud is Cloud.AWS]
-    of_gcp = [(index, entry) for index, entry in places if entry.cloud is Cloud.GCP]
-    if of_aws:
-        yield from _aws(fleet, of_aws, today)
-    if of_gcp:
-        yield from Project().examine(fleet, of_gcp)
-    for _, cluster in places:
-        if cluster.cloud not in CREATED:
-            yield from kube.examine(fleet, cluster, state)
+    yield from results(_buckets(fleet))
+    for cloud, checks in CLOUDS.items():
+        places = [(index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud is cloud]
+        if chosen := [place for place in places if place[1] in clusters]:
+            yield from results(checks(fleet, chosen))
+    for cluster in clusters:
+        if cluster.cloud is Cloud.EXISTING:
+            yield from results(kube.checks(fleet, cluster, state))
 
 
-def _place(cluster: Cluster) -> str:
-    return str(cluster.cloud) if cluster.cloud in CREATED else cluster.name
-
-
-def _aws(fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[CheckResult]:
-    try:
-        yield from Account(connect).examine(fleet, clusters, today)
-    except EnvironmentFailure as error:
-        yield CheckResult("aws", "all checks", Status.SKIPPED, str(error))
-
-
-def _state_bucket(fleet: Fleet) -> Iterator[CheckResult]:
+def _buckets(fleet: Fleet) -> Iterator[Check]:
+    """The checks of the bucket for Terraform's state and of the checkpoint buckets that no stack creates."""
     state = fleet.spec.state
-    if state is None:
-        return
-    scheme, _, rest = state.uri.partition("://")
-    bucket = rest.partition("/")[0]
-    if scheme == "gs":
-        yield from Project().state_bucket(bucket)
-        return
+    if state is not None:
+        scheme, _, rest = state.uri.partition("://")
+        tags = partial(BUCKET_TAGS[scheme], rest.partition("/")[0], state.region or "")
+        yield Check("state", state.uri, partial(owners.state_bucket, tags))
+    for bucket in fleet.spec.buckets:
+        if not bucket.create:
+            scheme = "gs" if bucket.cloud is Cloud.GCP else "s3"
+            uri = f"{scheme}://{bucket.name}"
+            yield Check(str(bucket.cloud), f"fence in {uri}", partial(fences, bucket, f"{uri}/{FOLDER}"))
+
+
+def fences(
+    bucket: Bucket, uri: str, opened: Callable[[str, Mapping[str, str]], Store] = open_store
+) -> Iterator[CheckResult]:
+    """Whether a bucket can fence an attempt that was cut off, with the credentials of this machine."""
     try:
-        yield from Account(connect).state_bucket(bucket, state.region or "")
-    except EnvironmentFailure as error:
-        yield CheckResult("state", state.uri, Status.SKIPPED, str(error))
+        check_store(opened(uri, {} if bucket.cloud is Cloud.GCP else {"AWS_REGION": bucket.region}))
+    except StoreUnsafe as error:
+        yield failed(error.found, error.remedy)
+    else:
+        yield ok("of several writers one succeeds")

@@ -6,18 +6,18 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError
+from functools import partial
 from importlib.metadata import version as installed_version
-from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import Version, parse
-from spotladder_infra.doctor.result import CheckResult, Status
+from spotladder_infra.doctor.result import Check, CheckResult, failed, ok
+from spotladder_infra.packages import PACKAGES, require_packages
 from spotladder_infra.rollout.tools import NEEDED
-from spotladder_infra.stacks import node as nodejs
-from spotladder_infra.terraform import providers, tool
+from spotladder_infra.stacks import node
+from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
 SCOPE = "machine"
@@ -29,151 +29,90 @@ _VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 @dataclass(frozen=True, slots=True)
 class RequiredProgram:
-    """A program. `oldest` is the oldest supported version."""
+    """A program, the arguments with which it prints its version, the oldest supported version, and its home page."""
 
     name: str
     arguments: tuple[str, ...]
     oldest: Version
-    why: str
     where: str
 
 
-HELM = RequiredProgram("helm", ("version", "--short"), (3, 18), "rollout", NEEDED["helm"])
-KUBECTL = RequiredProgram("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
-PULUMI = RequiredProgram("pulumi", ("version",), (3, 250), "rollout", NEEDED["pulumi"])
-KIND = RequiredProgram("kind", ("version",), (0, 20), "clusters of cloud kind", "https://kind.sigs.k8s.io")
+KIND = RequiredProgram("kind", ("version",), (0, 20), "https://kind.sigs.k8s.io")
+PROGRAMS = (
+    RequiredProgram("helm", ("version", "--short"), (3, 18), NEEDED["helm"]),
+    RequiredProgram("kubectl", ("version", "--client"), (1, 32), NEEDED["kubectl"]),
+    RequiredProgram("pulumi", ("version",), (3, 250), NEEDED["pulumi"]),
+)
+"""The programs of a rollout."""
 
-PACKAGES = {
-    Cloud.AWS: ("cdktn-aws", "boto3"),
-    Cloud.GCP: ("cdktn-provider-google", "google-auth", "google-cloud-container"),
+MODULES = {
+    Cloud.AWS: ("cdktn", "cdktn_aws", "boto3"),
+    Cloud.GCP: ("cdktn", "cdktn_provider_google", "google.auth", "google.cloud.container_v1"),
 }
-EXTRAS = {"boto3": "aws", "google-auth": "gcp", "google-cloud-container": "gcp"}
+"""Modules that a created cluster needs."""
 
 
-def examine(clusters: Sequence[Cluster], state: Path) -> Iterator[CheckResult]:
-    """The results for the programs and packages that these clusters need. `state` is the folder for local state."""
+def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
+    """The checks of the programs and packages that these clusters need."""
     clouds = {cluster.cloud for cluster in clusters}
+    needed: dict[str, Callable[[], str]] = {}
     if clouds & set(CREATED):
-        yield terraform()
-        yield node()
-        yield from chosen_providers(clusters, state)
-    for needed in (*([KIND] if Cloud.KIND in clouds else []), HELM, PULUMI):
-        yield program(needed)
-    yield kubectl(program(KUBECTL), clusters)
-    packages = ["pulumi"]
-    if clouds & set(CREATED):
-        packages.append("cdktn")
-    for cloud in CREATED:
-        if cloud in clouds:
-            packages += PACKAGES[cloud]
-    for name in packages:
-        yield package(name)
+        needed |= {"terraform or tofu": _terraform, "node": _node}
+    for program in (*([KIND] if Cloud.KIND in clouds else []), *PROGRAMS):
+        needed[program.name] = partial(version_of, program)
+    for module in ("pulumi", *(name for cloud in CREATED if cloud in clouds for name in MODULES[cloud])):
+        needed[f"package {PACKAGES[module][0]}"] = partial(package_version, module)
+    for name, look in needed.items():
+        yield Check(SCOPE, name, partial(_required, look))
 
 
-def terraform() -> CheckResult:
-    """Terraform or OpenTofu, found as the commands find it."""
+def _required(look: Callable[[], str]) -> Iterator[CheckResult]:
+    """The version that `look` returns, or its error, whose remedy follows the last colon and blank."""
     try:
-        found = tool.find()
+        yield ok(look())
     except EnvironmentFailure as error:
-        message, _, fix = str(error).rpartition(": ")
-        return CheckResult(SCOPE, "terraform or tofu", Status.FAILED, message, fix)
-    return CheckResult(SCOPE, "terraform or tofu", Status.OK, f"{found.product} {found.version}")
+        found, _, fix = str(error).rpartition(": ")
+        yield failed(found, fix)
 
 
-def chosen_providers(clusters: Sequence[Cluster], state: Path) -> Iterator[CheckResult]:
-    """Whether the provider's version that earlier runs have chosen fits the stacks, by cloud."""
-    for cloud, name in providers.NAMES.items():
-        stacks = {entry.name: providers.required(entry) for entry in clusters if entry.cloud is cloud}
-        if not stacks:
-            continue
-        check = f"Terraform provider {name}"
-        version = providers.locked(cloud, state)
-        if version is None:
-            wanted = " and ".join(dict.fromkeys(stacks.values()))
-            yield CheckResult(SCOPE, check, Status.OK, f"none chosen yet: the first run takes the newest of {wanted}")
-            continue
-        wrong = {entry: wanted for entry, wanted in stacks.items() if not providers.fits(version, wanted)}
-        if not wrong:
-            yield CheckResult(SCOPE, check, Status.OK, version)
-        for entry, wanted in wrong.items():
-            fix = f"delete {providers.lock_file(cloud, state)}: the next run chooses a version again"
-            yield CheckResult(SCOPE, check, Status.FAILED, f"{version}; cluster {entry} needs {wanted}", fix)
+def _terraform() -> str:
+    found = tool.find()
+    return f"{found.product} {found.version}"
 
 
-def program(needed: RequiredProgram) -> CheckResult:
-    """Whether the program is on the PATH, and new enough."""
-    name = needed.name
-    path = shutil.which(name)
+def _node() -> str:
+    found = node.find()
+    return f"{found.version}{f' ({found.path})' if found.path else ''}"
+
+
+def version_of(program: RequiredProgram) -> str:
+    """The version of a program on the PATH. Raises EnvironmentFailure if it is missing, broken or too old."""
+    path = shutil.which(program.name)
     if path is None:
-        return CheckResult(
-            SCOPE, name, Status.FAILED, f"not found (needed for {needed.why})", f"install it: {needed.where}"
-        )
-    text = _output([path, *needed.arguments])
-    found = _VERSION.search(text or "")
-    if found is None:
-        return CheckResult(
-            SCOPE, name, Status.FAILED, f"{path} does not print its version", f"reinstall it: {needed.where}"
-        )
-    if parse(found[1]) < needed.oldest:
-        oldest = ".".join(map(str, needed.oldest))
-        return CheckResult(
-            SCOPE, name, Status.FAILED, f"{found[1]} (needs {oldest} or newer)", f"upgrade it: {needed.where}"
-        )
-    return CheckResult(SCOPE, name, Status.OK, found[1])
-
-
-def kubectl(found: CheckResult, clusters: Sequence[Cluster]) -> CheckResult:
-    """The result for kubectl, with a warning when it is more than one minor version away from a cluster."""
-    if found.status is not Status.OK:
-        return found
-    own = parse(found.found)[1]
-    minors = [entry.kubernetes for entry in clusters if entry.cloud in CREATED]
-    far = [minor for minor in minors if abs(parse(minor)[1] - own) > 1]
-    if not far:
-        return found
-    fix = f"install kubectl {max(far, key=parse)}: {KUBECTL.where}"
-    return CheckResult(SCOPE, found.check, Status.WARNING, f"{found.found} (the cluster has {far[0]})", fix)
-
-
-def node() -> CheckResult:
-    """Node.js, found as synthesis finds it."""
-    try:
-        found = nodejs.find()
-    except EnvironmentFailure as error:
-        message, _, fix = str(error).rpartition(": ")
-        return CheckResult(SCOPE, "node", Status.FAILED, message, fix)
-    where = f" ({found.path})" if found.path else ""
-    return CheckResult(SCOPE, "node", Status.OK, f"{found.version}{where}".strip())
-
-
-def package(name: str) -> CheckResult:
-    """Whether a Python package is installed."""
-    found = _installed(name)
-    if found is None:
-        fix = f"pip install 'spotladder[{EXTRAS.get(name, 'infra')}]'"
-        return CheckResult(SCOPE, f"package {name}", Status.FAILED, "not installed", fix)
-    return CheckResult(SCOPE, f"package {name}", Status.OK, found)
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return installed_version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _output(command: Sequence[str]) -> str | None:
+        raise EnvironmentFailure(f"not found: install it ({program.where})")
     environment = {**os.environ, "CHECKPOINT_DISABLE": "1", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    command = [path, *program.arguments]
     try:
         done = subprocess.run(
             command,
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
-            check=False,
+            check=True,
             env=environment,
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout if done.returncode == 0 else None
+        raise EnvironmentFailure(f"{path} does not print its version: reinstall it ({program.where})") from None
+    found = _VERSION.search(done.stdout)
+    if found is None or parse(found[1]) < program.oldest:
+        oldest = ".".join(map(str, program.oldest))
+        seen = found[1] if found else "no version"
+        raise EnvironmentFailure(f"{seen} (needs {oldest} or newer): upgrade it ({program.where})")
+    return found[1]
+
+
+def package_version(module: str) -> str:
+    """The version of an installed package. Raises EnvironmentFailure if it is missing."""
+    require_packages(module)
+    return installed_version(PACKAGES[module][0])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from spotladder.errors import EnvironmentFailure
-from spotladder_infra.amazon import sdk
+from spotladder_infra.amazon import CREDENTIALS, answering, pairs, sdk
 from spotladder_infra.checkpoints import owned
 from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
@@ -53,15 +52,8 @@ def nodes(cluster: Cluster) -> list[Leftover]:
 
 
 def _asked(cluster: Cluster, question: Callable[[Any], list[Leftover]]) -> list[Leftover]:
-    boto3 = sdk()
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
-
-    try:
-        return question(boto3.session.Session(region_name=cluster.region))
-    except (BotoCoreError, ClientError) as error:
-        raise EnvironmentFailure(
-            f"{' '.join(str(error).split())}: check the credentials of this shell (aws sts get-caller-identity)"
-        ) from None
+    with answering(remedy=CREDENTIALS):
+        return question(sdk().session.Session(region_name=cluster.region))
 
 
 def _all(session: Any, fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
@@ -93,7 +85,7 @@ def _ec2(session: Any, cluster: Cluster) -> Iterator[Leftover]:
                 for entry in entries:
                     if _state(entry, state) in _GONE.get(kind, ()):
                         continue
-                    tags = {one["Key"]: one["Value"] for one in entry.get("Tags", entry.get("TagSet", []))}
+                    tags = pairs(entry.get("Tags", entry.get("TagSet")))
                     claimed = kind == "instance" and (NODEPOOL in tags or NODECLAIM in tags)
                     detail = tags.get(NODECLAIM) or tags.get("Name") or entry.get("Description") or ""
                     yield Leftover("node" if claimed else kind, entry[key], detail)
@@ -133,7 +125,7 @@ def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     names = {entry["LoadBalancerArn"]: entry["LoadBalancerName"] for page in pages for entry in page["LoadBalancers"]}
     for some in _batches(list(names)):
         for entry in modern.describe_tags(ResourceArns=some)["TagDescriptions"]:
-            if wanted & _pairs(entry["Tags"]):
+            if wanted & pairs(entry["Tags"]).items():
                 yield Leftover("load balancer", entry["ResourceArn"], names[entry["ResourceArn"]])
     classic = session.client("elb")
     listed = classic.get_paginator("describe_load_balancers").paginate()
@@ -141,17 +133,18 @@ def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
         [entry["LoadBalancerName"] for page in listed for entry in page.get("LoadBalancerDescriptions", ())]
     ):
         for entry in classic.describe_tags(LoadBalancerNames=some)["TagDescriptions"]:
-            if wanted & _pairs(entry["Tags"]):
+            if wanted & pairs(entry["Tags"]).items():
                 yield Leftover("load balancer", entry["LoadBalancerName"])
 
 
 def _batches(names: list[str]) -> Iterator[list[str]]:
-    """Largest number of resources in one call for tags."""
+    """The names in groups for one call each."""
     for start in range(0, len(names), _TAGS_PER_CALL):
         yield names[start : start + _TAGS_PER_CALL]
 
 
 _TAGS_PER_CALL = 20
+"""Largest number of resources in one call for tags."""
 
 
 def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
@@ -170,7 +163,7 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
             yield Leftover("queue", url)
     events = session.client("events")
     for rule in events.list_rules(NamePrefix=f"{cluster.name}-")["Rules"]:
-        if set(tags_of(cluster)) & _pairs(events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]):
+        if set(tags_of(cluster)) & pairs(events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]).items():
             yield Leftover("event rule", rule["Name"])
 
 
@@ -181,14 +174,17 @@ def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     for page in client.get_paginator("list_roles").paginate():
         for role in page["Roles"]:
             name = role["RoleName"]
-            if name.startswith(f"{cluster.name}-") and wanted & _pairs(client.list_role_tags(RoleName=name)["Tags"]):
+            if (
+                name.startswith(f"{cluster.name}-")
+                and wanted & pairs(client.list_role_tags(RoleName=name)["Tags"]).items()
+            ):
                 yield Leftover("IAM role", name)
     for page in client.get_paginator("list_instance_profiles").paginate():
         for profile in page["InstanceProfiles"]:
             name = profile["InstanceProfileName"]
             if name.startswith((f"{cluster.name}-", f"{cluster.name}_")):
                 tags = client.list_instance_profile_tags(InstanceProfileName=name)["Tags"]
-                if wanted & _pairs(tags):
+                if wanted & pairs(tags).items():
                     yield Leftover("instance profile", name)
 
 
@@ -228,7 +224,3 @@ def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]
         for page in client.get_paginator("list_aliases").paginate():
             kept |= {entry["TargetKeyId"] for entry in page["Aliases"] if entry["AliasName"] == alias}
     return kept
-
-
-def _pairs(tags: list[dict[str, str]]) -> set[tuple[str, str]]:
-    return {(tag["Key"], tag["Value"]) for tag in tags}

@@ -80,7 +80,6 @@ class ClusterPlatform:
         self.target = place.target(cluster)
         self.tools = Tools(self.target)
         self._desired: tuple[Desired, dict[str, str]] | None = None
-        self._opened = False
 
     def desired(self) -> tuple[Desired, dict[str, str]]:
         """The releases in the fleet file, and the path of each chart. Charts are looked up once in a run."""
@@ -137,7 +136,6 @@ class ClusterPlatform:
     def open(self) -> None:
         """Opens the state of the rollout. Raises EnvironmentFailure."""
         self._stack({}).open()
-        self._opened = True
 
     def preview(self, report: Report) -> list[Change]:
         """The changes of a rollout, without applying them."""
@@ -215,7 +213,6 @@ class ClusterPlatform:
                 with suppress(EnvironmentFailure):  # the cluster may not answer, or have no namespace for the record
                     good_rollouts.add_crds(self.tools, applied)
             raise
-        self._opened = True
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
@@ -225,7 +222,7 @@ class ClusterPlatform:
         self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None
     ) -> PulumiStack:
         context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
-        return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context, exists=self._opened)
+        return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context)
 
 
 _DOING = {

@@ -59,15 +59,11 @@ class Watcher:
 
 
 class PulumiStack:
-    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster.
+    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
 
-    With `exists`, an operation does not create the stack, which was opened before.
-    """
-
-    def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context, *, exists: bool = False) -> None:
+    def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
         self.name = f"{fleet.metadata.name}-{cluster}"
         self._cluster = cluster
-        self._exists = exists
         self._folder = (state / "rollout").absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._environment = {
@@ -141,9 +137,7 @@ class PulumiStack:
 
         environment = {**self._environment, **run.environment}
         try:
-            return automation.create_or_select(
-                self.name, PROJECT, program, environment, run.folder, exists=self._exists
-            )
+            return automation.create_or_select(self.name, PROJECT, program, environment, run.folder)
         except CommandError as error:
             raise EnvironmentFailure(_closed(self._environment["PULUMI_BACKEND_URL"], str(error))) from None
 

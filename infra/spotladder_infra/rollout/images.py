@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spotladder.errors import EnvironmentFailure
-from spotladder_infra.amazon import Connect
+from spotladder_infra.amazon import CREDENTIALS, Connect, answering
 from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.node_images import newest
 from spotladder_infra.rendering.gcenodeclass import DEFAULT_IMAGE
@@ -106,12 +105,6 @@ def _newest(connect: Connect, cluster: Cluster, pinned: str) -> str | None:
     """The newest image of the family of the pinned one; None if AWS has none."""
     if cluster.cloud is not Cloud.AWS:
         return None
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for clusters on AWS
-
-    try:
+    remedy = f"allow ssm:GetParameter and {CREDENTIALS}, or leave out --online"
+    with answering(f"cluster {cluster.name}: AWS does not name its newest node image", remedy):
         return newest(connect("ssm", cluster.region or ""), pinned.partition("@")[0], cluster.kubernetes)
-    except (BotoCoreError, ClientError) as error:
-        raise EnvironmentFailure(
-            f"cluster {cluster.name}: AWS does not name its newest node image: {' '.join(str(error).split())}: allow "
-            "ssm:GetParameter and check the credentials (aws sts get-caller-identity), or leave out --online"
-        ) from None

@@ -66,7 +66,7 @@ class NoGoodRollout(EnvironmentFailure):
 
     def __init__(self, cluster: str) -> None:
         super().__init__(
-            f"cluster {cluster} has no good rollout yet: run spotladder infra rollout --target {cluster} first"
+            f"cluster {cluster} has no good rollout yet: run spotladder infra rollout --cluster {cluster} first"
         )
 
 

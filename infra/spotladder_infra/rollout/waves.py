@@ -64,7 +64,7 @@ class NoEarlierRollout(EnvironmentFailure):
         why = f"its only good rollout, of {installed}, is installed" if installed else "none was good yet"
         super().__init__(
             f"cluster {cluster}: there is no earlier good rollout to go back to ({why}): correct the fleet file and "
-            f"run spotladder infra rollout --target {cluster}; spotladder infra destroy --target {cluster} removes "
+            f"run spotladder infra rollout --cluster {cluster}; spotladder infra destroy --cluster {cluster} removes "
             "what a rollout has installed"
         )
 

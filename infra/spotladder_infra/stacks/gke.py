@@ -28,7 +28,10 @@ def _principals(stack: Any, fleet: Fleet, bucket: Bucket, own: Pods) -> dict[str
 def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     """Adds the cluster to the stack."""
     project = cluster.project or ""
-    GoogleProvider(stack, "google", project=project, region=cluster.region, default_labels=common_tags(fleet, cluster))
+    provider = GoogleProvider(stack, "google", project=project, region=cluster.region)
+    provider.add_override(
+        "default_labels", common_tags(fleet, cluster)
+    )  # as an argument, keys would lose their hyphens
     stack.add_override("terraform.required_providers.google.version", required(cluster))
 
     owner = ownership_text(fleet, cluster)

@@ -13,7 +13,6 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs as contract
 from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.stacks.synth import synth
-from spotladder_infra.terraform import adopt
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.stack import TerraformStack
@@ -55,29 +54,17 @@ def stacks_of(
             cluster.name,
             environment,
             lock_file=lock_file(cluster.cloud, state.absolute()),
-            run_file=state.absolute() / "runs" / f"{cluster.name}.json",
             on_interrupt=on_interrupt,
         )
         for cluster, folder in zip(created, folders, strict=True)
     ]
 
 
-def planned(fleet: Fleet, stack: TerraformStack) -> list[Planned]:
-    """The plan of a stack. Existing resources of the cluster are imported.
-
-    The plan is kept in the stack's folder for `Stack.apply`.
-
-    Raises:
-        EnvironmentFailure: Terraform fails, or a name belongs to another owner.
-    """
+def planned(stack: TerraformStack) -> list[Planned]:
+    """The plan of a stack, which is kept in its folder for `TerraformStack.apply`. Raises EnvironmentFailure."""
     stack.init()
     stack.drop_plan()
-    changes = stack.plan()
-    found = adopt.imports(fleet, fleet.cluster(stack.cluster), stack.folder, changes)
-    if found:
-        stack.take_over(found)
-        changes = stack.plan()
-    return changes
+    return stack.plan()
 
 
 def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOutputs:

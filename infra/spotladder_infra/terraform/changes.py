@@ -65,7 +65,7 @@ def by_concern(planned: Iterable[Planned]) -> list[Line]:
         Line(
             concern,
             counts[concern, Action.CREATE],
-            counts[concern, Action.UPDATE] + counts[concern, Action.IMPORT],
+            counts[concern, Action.UPDATE],
             counts[concern, Action.REPLACE],
             counts[concern, Action.DELETE],
         )
@@ -76,10 +76,9 @@ def by_concern(planned: Iterable[Planned]) -> list[Line]:
 
 def counted(planned: Iterable[Planned]) -> str:
     """The plan as text: "94 to create, 1 to change"; "no change" for an empty one."""
-    counts = Counter(Action.IMPORT if entry.taken_over else entry.action for entry in planned)
+    counts = Counter(entry.action for entry in planned)
     words = {
         Action.CREATE: "create",
-        Action.IMPORT: "take over",
         Action.UPDATE: "change",
         Action.REPLACE: "replace",
         Action.DELETE: "delete",

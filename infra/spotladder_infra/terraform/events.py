@@ -1,6 +1,6 @@
-"""Parses the lines that Terraform prints with -json into typed events. Pure.
+"""Parses the lines that Terraform prints with -json: planned changes, errors, and the text of each line. Pure.
 
-The format is Terraform's machine-readable UI, version 1; OpenTofu prints the same. Lines of other kinds are ignored.
+The format is Terraform's machine-readable UI, version 1; OpenTofu prints the same.
 """
 
 from __future__ import annotations
@@ -19,40 +19,15 @@ class Action(StrEnum):
     UPDATE = "update"
     REPLACE = "replace"
     DELETE = "delete"
-    IMPORT = "import"
-    FORGET = "forget"
+    FORGET = "remove"
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One resource that the plan changes. `imported`: it already exists, is imported, and then changed."""
+    """One resource that the plan changes."""
 
     address: str
     action: Action
-    imported: bool = False
-
-    @property
-    def taken_over(self) -> bool:
-        """Whether the existing resource is kept. An update is part of the import, a replacement is not."""
-        return self.action is Action.IMPORT or (self.imported and self.action is Action.UPDATE)
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Terraform has begun to change a resource."""
-
-    address: str
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Terraform has changed a resource. `seconds` is the duration that Terraform reports."""
-
-    address: str
-    action: str
-    seconds: int
-    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,52 +40,37 @@ class Diagnostic:
     address: str = ""
 
 
-Event = Planned | Started | Finished | Diagnostic
+Event = Planned | Diagnostic | str
+"""A string is the text of a line about something else: progress and results."""
 
 _ACTIONS = {str(action) for action in Action}
 
 
-def parse(line: str) -> Event | None:
-    """The event of one line; None for a line that is about neither a resource nor a diagnostic."""
+def parse(line: str) -> Event:
+    """The event of one line. A line that is not JSON is its own text."""
     try:
         data = json.loads(line)
     except ValueError:
-        return None
+        return line.strip()
     if not isinstance(data, dict):
-        return None
-    match data.get("type"):
-        case "planned_change":
-            return _planned(data.get("change") or {})
-        case "apply_start":
-            hook = data.get("hook") or {}
-            return Started(_address(hook), str(hook.get("action", "")))
-        case "apply_complete" | "apply_errored" as kind:
-            hook = data.get("hook") or {}
-            seconds = int(hook.get("elapsed_seconds") or 0)
-            return Finished(_address(hook), str(hook.get("action", "")), seconds, kind == "apply_errored")
-        case "diagnostic":
-            found = data.get("diagnostic") or {}
-            return Diagnostic(
-                str(found.get("severity", "error")),
-                str(found.get("summary", "")),
-                str(found.get("detail", "")),
-                str(found.get("address", "")),
-            )
-    return None
+        return line.strip()
+    if data.get("type") == "planned_change":
+        change = data.get("change") or {}
+        action = str(change.get("action", ""))
+        if action in _ACTIONS:
+            return Planned(str((change.get("resource") or {}).get("addr", "")), Action(action))
+    if data.get("type") == "diagnostic":
+        return _diagnostic(data.get("diagnostic") or {})
+    return str(data.get("@message", ""))
 
 
-def _planned(change: dict[str, Any]) -> Planned | None:
-    action = str(change.get("action", ""))
-    imported = bool(change.get("importing"))
-    if imported and action == "noop":
-        action = str(Action.IMPORT)
-    if action == "remove":  # Terraform's word for a resource that only leaves the state
-        action = str(Action.FORGET)
-    return Planned(_address(change), Action(action), imported) if action in _ACTIONS else None
-
-
-def _address(holder: dict[str, Any]) -> str:
-    return str((holder.get("resource") or {}).get("addr", ""))
+def _diagnostic(found: dict[str, Any]) -> Diagnostic:
+    return Diagnostic(
+        str(found.get("severity", "error")),
+        str(found.get("summary", "")),
+        str(found.get("detail", "")),
+        str(found.get("address", "")),
+    )
 
 
 _ERROR = re.compile(r"^[│|]? ?Error: (.*)$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -103,14 +103,27 @@ def lock_of(diagnostic: Diagnostic) -> Lock:
     return Lock(fields.get("ID", ""), operation, fields.get("Who", ""), fields.get("Created", ""))
 
 
-def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = "", lock_file: str = "") -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """The commands and the file that errors of one stack name.
+
+    Args:
+        unlock: The command that releases the state's lock, without the lock's id.
+        lock_file: The file with the chosen versions of the providers.
+        import_command: Returns the command that imports the resource at an address.
+    """
+
+    unlock: str
+    lock_file: str
+    import_command: Callable[[str], str]
+
+
+def explain(cluster: str, diagnostics: Sequence[Diagnostic], remedies: Remedies) -> list[str]:
     """One line for each error; the first one only where several have the same cause.
 
     Args:
         cluster: The name of the stack's cluster.
         diagnostics: Those of the failed command; warnings are left out.
-        unlock: The command that releases the state's lock, without the lock's id.
-        lock_file: The file with the chosen versions of the providers.
     """
     errors = [entry for entry in diagnostics if entry.severity == "error"]
     causes: set[Kind] = set()
@@ -120,7 +133,7 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = ""
         if kind in _ONE_CAUSE and kind in causes:
             continue
         causes.add(kind)
-        lines.append(_line(cluster, entry, unlock, lock_file))
+        lines.append(_line(cluster, entry, remedies))
     return list(dict.fromkeys(lines))
 
 
@@ -128,7 +141,7 @@ _ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVID
 """Kinds that are reported once: Terraform repeats the cloud's message for the same cause as a second error."""
 
 
-def _line(cluster: str, diagnostic: Diagnostic, unlock: str, lock_file: str) -> str:
+def _line(cluster: str, diagnostic: Diagnostic, remedies: Remedies) -> str:
     kind = kind_of(diagnostic)
     where = f"cluster {cluster}" + (f": {diagnostic.address}" if diagnostic.address else "")
     if kind is Kind.LOCKED:
@@ -137,11 +150,14 @@ def _line(cluster: str, diagnostic: Diagnostic, unlock: str, lock_file: str) -> 
         return (
             f"{where}: the state is locked by {lock.who or 'another run'}{doing} since {lock.created or 'unknown'} "
             f"(lock {lock.identifier or 'unknown'}): wait until that run ends; "
-            f"if it no longer runs: {unlock} {lock.identifier}".rstrip()
+            f"if it no longer runs: {remedies.unlock} {lock.identifier}".rstrip()
         )
-    message = _message_of(diagnostic)
-    todo = f"delete {lock_file}: the next run chooses a version again" if kind is Kind.PINNED else _TODO.get(kind)
-    return f"{where}: {message}" + (f": {todo}" if todo else "")
+    todo = _TODO.get(kind)
+    if kind is Kind.PINNED:
+        todo = f"delete {remedies.lock_file}: the next run chooses a version again"
+    elif kind is Kind.COLLISION and diagnostic.address:
+        todo = f"if it belongs to this cluster: {remedies.import_command(diagnostic.address)}; otherwise {todo}"
+    return f"{where}: {_message_of(diagnostic)}" + (f": {todo}" if todo else "")
 
 
 _TODO = {
@@ -153,7 +169,7 @@ _TODO = {
     "version (provider_installation in its CLI configuration)",
     Kind.BACKEND: "create the state bucket with spotladder infra state, or correct spec.state",
     Kind.QUOTA: "raise the quota with the cloud, or make the fleet smaller, and run the command again",
-    Kind.COLLISION: "it does not belong to this stack: delete or rename it, or rename the cluster",
+    Kind.COLLISION: "delete or rename it, or rename the cluster",
     Kind.PROTECTED: "it is protected: see docs/destroy.md",
     Kind.NOT_EMPTY: "the bucket holds objects, which no command deletes: empty it first, or keep it",
     Kind.IN_USE: "a resource outside of the state still uses it: delete the resources listed "

@@ -38,7 +38,6 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     *,
-    on_start: Callable[[int], None] | None = None,
     on_line: Callable[[str], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> CommandResult:
@@ -48,7 +47,6 @@ def run(
         command: Program and arguments.
         folder: Where it runs.
         environment: All of its environment.
-        on_start: Gets the process id.
         on_line: Gets each line of standard output as it is printed.
         on_interrupt: Called after the first interrupt was forwarded.
 
@@ -60,8 +58,6 @@ def run(
     with watched() as marked, _handled(_Interrupts(on_interrupt)) as interrupts:
         process = _started(command, folder, {**environment, **marked.environment})
         interrupts.forward_to(process)
-        if on_start is not None:
-            on_start(process.pid)
         stdout: Any = process.stdout
         stderr: Any = process.stderr
         reader = threading.Thread(target=lambda: errors.extend(stderr), daemon=True)

@@ -5,10 +5,8 @@ same version for all stacks of the cloud, even if a changed fleet file needs a n
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from spotladder.versions import parse
 from spotladder_infra.topology.cluster import Cloud, Cluster
 
 AWS = ">= 5.95.0, < 7.0.0"
@@ -18,12 +16,6 @@ PROTECTED_AWS = ">= 6.9.0, < 7.0.0"
 """Versions that support deletion protection of clusters."""
 
 GOOGLE = ">= 7.0.0, < 8.0.0"
-
-NAMES = {Cloud.AWS: "aws", Cloud.GCP: "google"}
-"""The providers' names, by cloud."""
-
-_LOCKED = re.compile(r'^provider "[^"]+/hashicorp/(\w+)" \{\n\s*version\s*=\s*"([0-9.]+)"', re.MULTILINE)
-_CONDITION = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
 def required(cluster: Cluster) -> str:
@@ -36,21 +28,3 @@ def required(cluster: Cluster) -> str:
 def lock_file(cloud: Cloud, state: Path) -> Path:
     """The file with the chosen versions for all stacks of a cloud."""
     return state / "providers" / f"{cloud}.lock.hcl"
-
-
-def locked(cloud: Cloud, state: Path) -> str | None:
-    """The chosen version of the cloud's provider; None before the first run on this machine."""
-    try:
-        text = lock_file(cloud, state).read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return dict(_LOCKED.findall(text)).get(NAMES[cloud])
-
-
-def fits(version: str, constraint: str) -> bool:
-    """Whether a version satisfies a constraint of this module."""
-    own = parse(version)
-    return all(
-        own >= parse(bound) if operator == ">=" else own < parse(bound)
-        for operator, bound in _CONDITION.findall(constraint)
-    )

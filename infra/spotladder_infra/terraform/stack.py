@@ -6,24 +6,23 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.outputs import NAME
-from spotladder_infra.terraform import process, runs
-from spotladder_infra.terraform.events import Diagnostic, Event, Finished, Planned, parse, parse_text
-from spotladder_infra.terraform.failures import Kind, explain, kind_of, lock_of
+from spotladder_infra.terraform import process
+from spotladder_infra.terraform.events import Diagnostic, Event, Planned, parse, parse_text
+from spotladder_infra.terraform.failures import Remedies, explain
+from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.terraform.tool import Tool
 
 LOCK_TIMEOUT = "10s"
 """How long Terraform waits for the lock of the state."""
 
 PLAN = "tfplan"
-IMPORTS = "adopt.tf.json"
 LOCK_FILE = ".terraform.lock.hcl"
 
-OnEvent = Callable[[Event], None]
-Answer = TypeVar("Answer")
+OnLine = Callable[[str], None]
+"""Called with each line of text that Terraform prints, except errors."""
 
 
 class TerraformFailed(EnvironmentFailure):
@@ -47,8 +46,6 @@ class TerraformStack:
     Args:
         lock_file: The file with the providers' versions beside the fleet's state, so that all stacks of a cloud use the
             same versions.
-        run_file: The file that records which process holds the state's lock. A lock whose process was killed is
-            released.
         on_interrupt: Called when a running command was asked to stop.
     """
 
@@ -57,7 +54,6 @@ class TerraformStack:
     cluster: str
     environment: Mapping[str, str]
     lock_file: Path | None = None
-    run_file: Path | None = None
     on_interrupt: Callable[[], None] | None = None
 
     def init(self) -> None:
@@ -76,47 +72,44 @@ class TerraformStack:
         events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
         return [event for event in events if isinstance(event, Planned)]
 
-    def take_over(self, found: Mapping[str, str]) -> None:
-        """The next plan imports these resources: address → id."""
-        blocks = [{"to": address, "id": identifier} for address, identifier in found.items()]
-        (self.folder / IMPORTS).write_text(json.dumps({"import": blocks}, indent=1), encoding="utf-8")
-
-    def apply(self, on_event: OnEvent | None = None) -> list[Finished]:
-        """Applies the stored plan and removes it. Returns the changes."""
+    def apply(self, on_line: OnLine | None = None) -> None:
+        """Applies the stored plan and removes it."""
         try:
-            events = self._streamed("apply", f"-lock-timeout={LOCK_TIMEOUT}", PLAN, on_event=on_event)
+            self._streamed("apply", f"-lock-timeout={LOCK_TIMEOUT}", PLAN, on_line=on_line)
         finally:
             self.drop_plan()
-        return [event for event in events if isinstance(event, Finished)]
 
     def drop_plan(self) -> None:
-        """Removes the stored plan and its imports."""
-        for name in (PLAN, IMPORTS):
-            (self.folder / name).unlink(missing_ok=True)
+        """Removes the stored plan."""
+        (self.folder / PLAN).unlink(missing_ok=True)
 
     def output(self) -> object:
         """The outputs for the platform layer as Terraform returns them; None before the first apply."""
         found = json.loads(self._text("output", "-json", "-no-color"))
         return found[NAME]["value"] if NAME in found else None
 
-    def addresses(self) -> list[str]:
-        """The resources in the state."""
-        try:
-            listed = self._text("state", "list").split()
-        except TerraformFailed as failed:
-            if any("No state file was found" in entry.summary for entry in failed.diagnostics):
-                return []  # nothing was ever applied
-            raise
-        return [address for address in listed if not address.startswith("data.") and ".data." not in address]
+    def ids(self) -> dict[str, str]:
+        """The id of each resource in the state, by address; none before the first apply."""
+        state = json.loads(self._text("state", "pull").strip() or "{}")
+        return {
+            f"{entry['type']}.{entry['name']}": str(entry["instances"][0]["attributes"]["id"])
+            for entry in state.get("resources", [])
+            if entry["mode"] == "managed" and entry["instances"]
+        }
 
     def forget(self, addresses: Sequence[str]) -> None:
         """Removes resources from the state; they stay in the cloud."""
         if addresses:
-            self._unlocking(lambda: self._text("state", "rm", f"-lock-timeout={LOCK_TIMEOUT}", *addresses))
+            self._text("state", "rm", f"-lock-timeout={LOCK_TIMEOUT}", *addresses)
 
-    def unlock_command(self) -> str:
-        """The command that releases a lock, without the lock's id."""
-        return f"{Path(self.tool.path).name} -chdir={self.folder} force-unlock"
+    def command(self, *words: str) -> str:
+        """The command line of Terraform on this stack, as a user types it."""
+        return " ".join([Path(self.tool.path).name, f"-chdir={self.folder}", *words])
+
+    def import_command(self, address: str) -> str:
+        """The command that imports the existing resource of this name. The user replaces words in capitals."""
+        stack = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
+        return " && ".join(self.command(*words) for words in import_steps(address, stack, self.cluster))
 
     def _text(self, command: str, *arguments: str) -> str:
         ended = process.run(
@@ -126,56 +119,27 @@ class TerraformStack:
             self._fail(command, ended, parse_text(ended.errors) or parse_text(ended.output))
         return ended.output
 
-    def _streamed(self, command: str, *arguments: str, on_event: OnEvent | None = None) -> list[Event]:
-        return self._unlocking(lambda: self._once(command, *arguments, on_event=on_event))
-
-    def _unlocking(self, command: Callable[[], Answer]) -> Answer:
-        """Runs a command that takes the state's lock; a lock that a killed run of this machine left is released."""
-        try:
-            return command()
-        except TerraformFailed as failed:
-            locks = [lock_of(entry) for entry in failed.diagnostics if kind_of(entry) is Kind.LOCKED]
-            if not locks or self.run_file is None or not runs.was_killed(self.run_file, locks[0]):
-                raise
-            self._text("force-unlock", "-force", locks[0].identifier)
-        return command()
-
-    def _once(self, command: str, *arguments: str, on_event: OnEvent | None) -> list[Event]:
+    def _streamed(self, command: str, *arguments: str, on_line: OnLine | None = None) -> list[Event]:
         events: list[Event] = []
-        noise: list[str] = []
 
         def take(line: str) -> None:
             event = parse(line)
-            if event is None:
-                if not line.startswith("{"):
-                    noise.append(line)
-                return
             events.append(event)
-            if on_event is not None:
-                on_event(event)
+            if on_line is not None and isinstance(event, str) and event:
+                on_line(event)
 
-        known = self.run_file.read_bytes() if self.run_file is not None and self.run_file.exists() else None
         ended = process.run(
             [self.tool.path, command, "-json", "-input=false", *arguments],
             self.folder,
             self.environment,
-            on_start=self._remember,
             on_line=take,
             on_interrupt=self.on_interrupt,
         )
-        found = [event for event in events if isinstance(event, Diagnostic) and event.severity == "error"]
-        if self.run_file is not None and ended.code >= 0:
-            if known is not None and any(kind_of(entry) is Kind.LOCKED for entry in found):
-                self.run_file.write_bytes(known)
-            else:
-                runs.forget(self.run_file)
         if ended.code != 0:
-            self._fail(command, ended, found or parse_text("".join(noise) + ended.errors))
+            found = [event for event in events if isinstance(event, Diagnostic) and event.severity == "error"]
+            text = "\n".join(event for event in events if isinstance(event, str))
+            self._fail(command, ended, found or parse_text(f"{text}\n{ended.errors}"))
         return events
-
-    def _remember(self, running: int) -> None:
-        if self.run_file is not None:
-            runs.remember(self.run_file, running)
 
     def _fail(self, command: str, ended: process.CommandResult, diagnostics: list[Diagnostic]) -> None:
         if ended.interrupted:
@@ -183,12 +147,12 @@ class TerraformStack:
             raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
-        lines = explain(
-            self.cluster,
-            diagnostics,
-            unlock=self.unlock_command(),
+        remedies = Remedies(
+            unlock=self.command("force-unlock"),
             lock_file=str(self.lock_file or self.folder / LOCK_FILE),
+            import_command=self.import_command,
         )
+        lines = explain(self.cluster, diagnostics, remedies)
         if not lines:
             last = (ended.errors or ended.output).strip().splitlines()[-1:] or [f"exit code {ended.code}"]
             lines = [f"cluster {self.cluster}: {self.tool.product} {command} failed: {last[0]}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -12,26 +11,6 @@ from spotladder_infra.facts import addons
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.findings import FleetFinding, created
 from spotladder_infra.topology.fleet import Fleet
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedAddon:
-    """An add-on of a cluster. `wanted` is None where EKS chooses; `default` is None when EKS names none."""
-
-    name: str
-    wanted: str | None
-    default: str | None
-    offered: bool
-
-    @property
-    def problem(self) -> str:
-        """Why the cluster cannot have this add-on, and the remedy; "" if it can."""
-        if self.wanted is None and self.default is None:
-            return f"EKS offers no version of add-on {self.name}: choose another Kubernetes version"
-        if self.offered or self.wanted is None:
-            return ""
-        remedy = f"set addons.{self.name} to {self.default}" if self.default else "choose another Kubernetes version"
-        return f"EKS does not offer add-on {self.name} {self.wanted} for this Kubernetes version: {remedy}"
 
 
 def version_of(cluster: Cluster, addon: str) -> str | None:
@@ -57,30 +36,29 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             )
 
 
-def offered_addons(client: Any, cluster: Cluster) -> list[OfferedAddon]:
-    """The versions that EKS offers for the add-ons of the cluster. `client` is one for EKS in the cluster's region."""
-    return [_offered(client, cluster, name) for name in addons.INSTALLED]
-
-
 def addon_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
-    """Versions of add-ons that EKS does not offer for the cluster's Kubernetes version."""
-    for addon in offered_addons(client, cluster):
-        if addon.problem:
-            yield FleetFinding(("spec", "clusters", index, "addons", addon.name), addon.problem)
+    """Add-ons that EKS does not offer for the cluster's Kubernetes version. `client` is one for EKS in its region."""
+    for name in addons.INSTALLED:
+        if problem := _problem(client, cluster, name):
+            yield FleetFinding(("spec", "clusters", index, "addons", name), problem)
 
 
-def _offered(client: Any, cluster: Cluster, name: str) -> OfferedAddon:
+def _problem(client: Any, cluster: Cluster, name: str) -> str:
+    """Why the cluster cannot have this add-on, and the remedy; "" if it can."""
     pages = client.get_paginator("describe_addon_versions").paginate(
         kubernetesVersion=cluster.kubernetes, addonName=name
     )
-    versions = [entry for page in pages for addon in page["addons"] for entry in addon["addonVersions"]]
-    default = next(
-        (
-            entry["addonVersion"]
-            for entry in versions
-            if any(found.get("defaultVersion") for found in entry.get("compatibilities", []))
-        ),
-        None,
-    )
+    offered = {
+        entry["addonVersion"]: any(found.get("defaultVersion") for found in entry.get("compatibilities", []))
+        for page in pages
+        for addon in page["addons"]
+        for entry in addon["addonVersions"]
+    }
     wanted = version_of(cluster, name)
-    return OfferedAddon(name, wanted, default, any(entry["addonVersion"] == wanted for entry in versions))
+    default = next((version for version, is_default in offered.items() if is_default), None)
+    if wanted is None and default is None:
+        return f"EKS offers no version of add-on {name}: choose another Kubernetes version"
+    if wanted is None or wanted in offered:
+        return ""
+    remedy = f"set addons.{name} to {default}" if default else "choose another Kubernetes version"
+    return f"EKS does not offer add-on {name} {wanted} for this Kubernetes version: {remedy}"

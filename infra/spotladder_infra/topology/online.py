@@ -8,7 +8,7 @@ from typing import Any
 from spotladder.api.problems import Path, quoted
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import parse
-from spotladder_infra.amazon import connect
+from spotladder_infra.amazon import CREDENTIALS, Connect, answering, connect
 from spotladder_infra.google import COMPUTE, TIMEOUT, Google
 from spotladder_infra.topology.addon_checks import addon_findings
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -31,29 +31,19 @@ def check_online(fleet: Fleet) -> list[FleetFinding]:
     cloud: Google | None = None
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.cloud is Cloud.AWS:
-            found += _aws(index, cluster)
+            remedy = f"{CREDENTIALS}, or leave out --online"
+            with answering(f"cluster {cluster.name}: AWS cannot be queried", remedy):
+                found += aws(connect, index, cluster)
         elif cluster.cloud is Cloud.GCP:
             cloud = cloud or Google()
             found += gcp(cloud, index, cluster)
     return found
 
 
-def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
-    client, eks = connect("ec2", cluster.region or ""), connect("eks", cluster.region or "")
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
-
-    try:
-        return [*aws_findings(client, index, cluster), *addon_findings(eks, index, cluster)]
-    except (BotoCoreError, ClientError) as error:
-        raise EnvironmentFailure(
-            f"cluster {cluster.name}: AWS cannot be queried: {error}: check the credentials of this shell "
-            "(aws sts get-caller-identity), or leave out --online"
-        ) from None
-
-
-def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
-    """Zones and instance types that AWS does not offer the account. `client` is an EC2 client for the region."""
+def aws(connect: Connect, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
+    """Zones, instance types, add-ons and versions that AWS does not offer the account. Raises errors of botocore."""
     path = ("spec", "clusters", index)
+    client, eks = connect("ec2", cluster.region or ""), connect("eks", cluster.region or "")
     in_region = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):
         if zone not in in_region:
@@ -75,20 +65,33 @@ def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFin
                 yield FleetFinding(
                     (*path, "pools", place, "families", at), f"{message}: choose other zones or families"
                 )
+    yield from _eks_version(eks, path, cluster)
+    yield from addon_findings(eks, index, cluster)
+
+
+def _eks_version(client: Any, path: Path, cluster: Cluster) -> Iterator[FleetFinding]:
+    found = client.describe_cluster_versions(clusterVersions=[cluster.kubernetes])["clusterVersions"]
+    status = found[0].get("versionStatus") if found else "UNSUPPORTED"
+    if status == "EXTENDED_SUPPORT":
+        message = f"EKS {cluster.kubernetes} has extended support only, which costs extra: choose a newer version"
+        yield FleetFinding((*path, "kubernetes"), message, warning=True)
+    elif status != "STANDARD_SUPPORT":
+        message = f"EKS does not offer {cluster.kubernetes} in {cluster.region}: choose another version"
+        yield FleetFinding((*path, "kubernetes"), message)
 
 
 def _offered(client: Any, cluster: Cluster) -> dict[str, set[str]]:
     """The zones of each instance type that the pools name directly or by its family."""
     wanted = {name for pool in cluster.pools for name in pool.instance_types}
     if families := sorted({f"{family}.*" for pool in cluster.pools for family in pool.families}):
-        wanted |= {entry["InstanceType"] for entry in _paged(client, "describe_instance_types", families)}
+        wanted |= {entry["InstanceType"] for entry in paged(client, "describe_instance_types", families)}
     found: dict[str, set[str]] = {}
-    for offer in _paged(client, "describe_instance_type_offerings", sorted(wanted), LocationType="availability-zone"):
+    for offer in paged(client, "describe_instance_type_offerings", sorted(wanted), LocationType="availability-zone"):
         found.setdefault(offer["InstanceType"], set()).add(offer["Location"])
     return found
 
 
-def _paged(client: Any, operation: str, instance_types: Sequence[str], **more: str) -> Iterator[dict[str, Any]]:
+def paged(client: Any, operation: str, instance_types: Sequence[str], **more: str) -> Iterator[dict[str, Any]]:
     """The entries of an operation for these instance types; at most 200 names fit into a filter."""
     for start in range(0, len(instance_types), 200):
         names = list(instance_types[start : start + 200])

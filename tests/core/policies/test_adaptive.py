@@ -39,15 +39,13 @@ from spotladder.core.policies.adaptive_tables import (
     survivals,
 )
 from spotladder.core.policies.adaptive_zones import Evidence, _memoryless, evidence
-from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from tests.bench.ticks import drive, fast
 from tests.bench.ticks.job import NEVER, TickJob, TickTier
-from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
+from tests.core.policies.deadline_world import ON_DEMAND
 
 HOUR = 3600.0
 EVEN = (1.0 / len(shipped().shares),) * len(shipped().shares)
-USUAL = (180.0, 3.145)
 
 
 def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
@@ -319,37 +317,6 @@ def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
         remaining=20 * HOUR,
     )
     assert Adaptive(shipped()).choose(view).tier == chosen
-
-
-def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:
-    trace = ([True] * 9 + [False] * 3) * 35
-    job = JobTimes(deadline=70 * HOUR)
-    ours, theirs = run(Adaptive(misfit()), trace, job), run(UniformProgress(), trace, job)
-    assert (ours.held, ours.why[60:]) == (theirs.held, theirs.why[60:])
-    assert ours.why[:60] != theirs.why[:60], "used until the spells contradict it"
-
-
-def test_the_adaptive_policy_waits_through_short_outages_and_explains_why() -> None:
-    trace = ([True] * 40 + [False] * 4) * 10
-    job = JobTimes(deadline=70 * HOUR)
-    ours, theirs = run(Adaptive(shipped()), trace, job), run(UniformProgress(), trace, job)
-    assert ours.cost <= theirs.cost
-    outage = [tick for tick in range(len(ours.held)) if not trace[tick]]
-    assert all(ours.held[tick] == "" and ours.why[tick].startswith("waits for spot capacity") for tick in outage[:4])
-
-
-def test_a_long_outage_moves_the_job_to_on_demand() -> None:
-    done = run(Adaptive(shipped()), [True] * 12 + [False] * 300, JobTimes())
-    assert done.held[12:].count("") > 0
-    assert done.held[-1] == ON_DEMAND
-    first = done.held.index(ON_DEMAND)
-    assert done.why[first].startswith("no spot capacity, and waiting needs ")
-
-
-def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
-    done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, JobTimes(deadline=60 * HOUR))
-    assert ON_DEMAND in done.held
-    assert done.held[-1] == SPOT
 
 
 def test_constant_hazard_rates_explain_spells_by_their_number_and_length() -> None:

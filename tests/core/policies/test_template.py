@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from spotladder.core.model import Stage
 from tests.core.builders import START, SteppedJob, spec, tier
-from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
+from tests.core.policies.deadline_world import Plan, run_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
 
@@ -32,8 +33,7 @@ def test_the_documented_policy_chooses_the_tier_by_the_hour(policy: Any, hour: i
     assert (job.state.stage, job.state.tier) == (Stage.STARTING, chosen)
 
 
-@pytest.mark.parametrize("available", [True, False])
-def test_the_documented_policy_meets_the_deadline(policy: Any, available: bool) -> None:
-    done = run(policy, [available] * 312, JobTimes())
-    assert done.finished is not None
-    assert set(done.held) <= {SPOT, ON_DEMAND, ""}
+@pytest.mark.parametrize("lasts", [7200.0, 0.0], ids=["spot capacity", "no spot capacity"])
+def test_the_documented_policy_meets_the_deadline(policy: Any, lasts: float) -> None:
+    plan = Plan(work=4 * 3600.0, spells=(lasts, 1800.0))
+    assert run_of(plan, policy, Random(1)).state.stage is Stage.SUCCEEDED

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from spotladder.api.capacitytier import HOME
+from spotladder.api.stored import JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import JobSpec, JobState, Observation, Tier
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, WorkloadCluster
 from spotladder.operator.loaded import Tiers
 from spotladder.resources import APIResource

@@ -46,19 +46,6 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
     return loaded, applier, home
 
 
-@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
-async def test_launching_twice_applies_identical_objects_and_does_not_modify_the_job(template: dict[str, Any]) -> None:
-    made, client = job(template), AcceptingClient()
-    before = made.model_copy(deep=True)
-    loaded, applier, _home = launching(made, client)
-    for _ in range(2):
-        assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    half = len(client.made) // 2
-    assert client.made[:half] == client.made[half:]
-    assert client.made[-1]["metadata"]["annotations"][names.DIGEST]
-    assert made == before
-
-
 @pytest.mark.parametrize(
     ("template", "record_type"),
     [(ray_template(), RayJobRecord), (jobset_template(), JobSetRecord)],
@@ -153,13 +140,6 @@ async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_delet
         assert problem is not None
         assert "exceeded quota" in problem.message
         assert client.removed == taken_back
-
-
-async def test_a_new_attempt_avoids_the_nodes_of_its_launch() -> None:
-    client = AcceptingClient()
-    loaded, applier, _home = launching(job(ray_template()), client)
-    await applier.launch(loaded, Launch(1, "spot-a", avoids=("node-7",)))
-    assert str(client.made[-1]).count("node-7") == 2, "the head and the workers"
 
 
 @dataclass

@@ -87,13 +87,6 @@ async def test_the_guards_that_all_attempts_share_are_kept_unless_no_attempt_fol
     assert client.removed == [*(guards if suspend else []), (RAYJOBS, "digits-a001", "r", None)]
 
 
-async def test_the_guards_of_a_job_that_has_ended_are_removed() -> None:
-    client = AcceptingClient()
-    loaded, clusters, _home = loaded_job(job(ray_template()), client)
-    await AttemptRemover(clusters).remove_guards(loaded)
-    assert client.removed == [(kind, "digits-attempts", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
-
-
 async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -200,15 +193,6 @@ async def test_a_preempted_attempt_keeps_the_grace_period_of_its_pods() -> None:
     assert client.removed == []
 
 
-async def test_an_attempt_in_an_unreachable_cluster_is_removed_later() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    loaded.found = JobObjects({1: located(home, problem="no answer", top=top)}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    assert client.removed == []
-
-
 async def test_a_refused_deletion_of_a_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
@@ -242,17 +226,6 @@ async def test_all_objects_of_an_invalid_job_are_deleted_by_label_whatever_their
     }
 
 
-async def test_objects_of_a_deleted_job_with_the_same_name_are_swept_from_member_clusters() -> None:
-    client = AcceptingClient()
-    _loaded, clusters, home = loaded_job(job(ray_template()), client)
-    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    abandoned = {(("team-a", "digits"), "uid"): [(1, located(home, member=True, top=top))]}
-    fake: Any = SimpleNamespace(abandoned=lambda key, uid: abandoned[key, uid])
-    assert await AttemptRemover(fake).sweep(("team-a", "digits"), "uid") is True
-    assert [kind for kind, *_ in client.removed] == [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS]
-    assert await AttemptRemover(clusters).sweep(("team-a", "digits"), "uid") is False
-
-
 async def test_pods_on_silent_nodes_are_kept_if_the_next_attempt_waits_until_they_are_gone() -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
@@ -262,34 +235,3 @@ async def test_pods_on_silent_nodes_are_kept_if_the_next_attempt_waits_until_the
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
     await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
     assert client.removed == []
-
-
-@pytest.mark.parametrize(
-    ("slot", "phase", "failed"),
-    [("workers-0-1", "Running", True), ("workers-0-1", "Failed", False), ("", "Running", False)],
-    ids=["of a Job", "of a Job, ended", "of a RayCluster"],
-)
-@pytest.mark.parametrize("gone", [False, True])
-async def test_a_lost_pod_of_a_job_is_marked_failed_before_it_is_deleted(
-    slot: str, phase: str, failed: bool, gone: bool
-) -> None:
-    """The Job keeps the pod with a finalizer until its phase is final."""
-    writes: list[Any] = []
-
-    class WritingClient(AcceptingClient):
-        async def merge(self, kind: APIResource, name: str, namespace: str, *, body: Any, subresource: str) -> Any:
-            writes.append((kind, name, namespace, body, subresource))
-            if gone:
-                raise NotFound(404, "NotFound", "no such pod")
-
-    client = WritingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    pods = (PodRecord(name="w-1", namespace="team-a", uid="p1", node="node-1", phase=phase, slot=slot),)
-    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
-    loaded.spec = JobSpec((Tier("spot-a"),))
-    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
-    await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
-    status = {"phase": "Failed", "reason": "NodeLost", "message": "node node-1 no longer reports"}
-    body = {"metadata": {"uid": "p1"}, "status": status}
-    assert writes == ([(PODS, "w-1", "team-a", body, "status")] if failed else [])
-    assert client.removed == [(PODS, "w-1", "p1", 0)]

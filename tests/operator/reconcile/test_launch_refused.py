@@ -17,7 +17,6 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import NAMESPACES, SECRETS
-from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
@@ -187,47 +186,13 @@ async def test_a_template_that_the_tier_cannot_run_names_the_field() -> None:
     template = ray_template()
     template["spec"]["deletionStrategy"] = {"deletionRules": []}
     rig = LaunchRig(AcceptingClient(), template=template)
-    rig.loaded.tiers.resolved["spot-a"] = replace(rig.loaded.tiers.resolved["spot-a"], queue="team")
+    tier = rig.loaded.tiers.resolved["spot-a"]
+    queued = tier.entry.model_copy(update={"queue": "team"})
+    rig.loaded.tiers.resolved["spot-a"] = replace(tier, entry=queued)
     problem = await rig.launch()
     assert problem is not None
     assert problem.reason is ConditionReason.INVALID_SPEC
     assert "spec.deletionStrategy: cannot be used in a queue" in problem.message
-
-
-@pytest.mark.parametrize(
-    ("digest", "deleting", "removed"), [("old", False, True), ("old", True, False), ("", False, False)]
-)
-async def test_an_attempt_that_its_operator_rejects_is_removed_once_the_job_was_corrected(
-    monkeypatch: pytest.MonkeyPatch, digest: str, deleting: bool, removed: bool
-) -> None:
-    client = AcceptingClient()
-    rig = LaunchRig(client)
-    monkeypatch.setattr(type(rig.loaded.workload), "refusal", staticmethod(lambda _objects: "two heads"))
-    if not digest:
-        first = AcceptingClient()
-        assert await LaunchRig(first).launch() is None
-        digest = first.made[-1]["metadata"]["annotations"][names.DIGEST]
-    ends = 1.0 if deleting else None
-    of_it: dict[str, Any] = {"namespace": "team-a", "uid": "r", "job": "digits", "deleted_at": ends, "digest": digest}
-    rig.has(RayJobRecord(name="digits-a001", **of_it))
-    assert await rig.launch() == Diagnosis(ConditionReason.BLOCKED, "RayJob digits-a001 is not valid: two heads")
-    assert client.removed == ([(RAYJOBS, "digits-a001", "r", None)] if removed else [])
-    assert client.made == []
-
-
-async def test_a_name_that_a_deleted_job_still_uses_in_a_member_cluster_is_taken() -> None:
-    client = AcceptingClient()
-    rig = LaunchRig(client, member=True)
-    rig.inventory.of_others = lambda *_: {1: object()}
-    problem = await rig.launch()
-    assert problem == Diagnosis(
-        ConditionReason.NAME_TAKEN,
-        "digits-a001 of an earlier TieredJob of this name is being removed in cluster east",
-    )
-    rig.inventory.of_others = lambda *_: {2: object()}
-    assert await rig.launch() is None
-    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"]
-    assert "ownerReferences" not in client.made[-1]["metadata"], "its owner is in another cluster"
 
 
 async def test_a_member_cluster_needs_the_namespace_of_the_job() -> None:
@@ -235,12 +200,3 @@ async def test_a_member_cluster_needs_the_namespace_of_the_job() -> None:
     message = "namespace team-a does not exist in cluster east: create it"
     assert await rig.launch() == Diagnosis(ConditionReason.NAMESPACE_MISSING, message)
     assert client.made == []
-
-
-async def test_an_object_that_the_pods_need_must_exist() -> None:
-    template = ray_template()
-    head = template["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
-    head["containers"][0]["envFrom"] = [{"secretRef": {"name": "keys"}}]
-    problem = await LaunchRig(RefusingServer(lacks=(SECRETS,)), template=template).launch()
-    message = "namespace team-a lacks Secret keys: create it there"
-    assert problem == Diagnosis(ConditionReason.REFERENCES_MISSING, message)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import (
     Attempt,
@@ -22,8 +23,6 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Cause
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import core_spec
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Tiers
@@ -31,6 +30,7 @@ from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
 from spotladder.output.outage import Outage
 from spotladder.resources import APIResource
+from spotladder.workloads.core_spec import core_spec
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.tiers import price_of
 from tests.workloads.builders import job, ray_template

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import CapacityRecord
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -23,7 +24,6 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import CapacityRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, Located
 from spotladder.operator.loaded import Tiers
@@ -118,17 +118,6 @@ def test_an_ended_job_is_not_degraded_by_a_log_that_cannot_be_read() -> None:
 def test_missing_checkpoints_degrade_only_a_job_with_an_attempt() -> None:
     """Without one they are the reason why none is launched."""
     assert problems(Reading(True, gone="step 40"), seen=NOT_THERE) == []
-
-
-@pytest.mark.parametrize(
-    ("reason", "shown"),
-    [
-        (ConditionReason.UNKNOWN_CAPACITY_TIER, ConditionReason.CAPACITY_TIER_GONE),
-        (ConditionReason.UNKNOWN_CLUSTER, ConditionReason.UNKNOWN_CLUSTER),
-    ],
-)
-def test_a_capacitytier_that_is_gone_degrades_a_started_job(reason: ConditionReason, shown: ConditionReason) -> None:
-    assert problems(missing={"spot-b": Diagnosis(reason, "why")}) == [(shown, "why")]
 
 
 def test_an_unreachable_cluster_degrades_the_jobs_that_may_use_it() -> None:
@@ -233,7 +222,7 @@ def test_a_tier_without_usable_capacity_has_a_reason(
 def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> None:
     known = CapacityRecord(name="c", uid="u", model=capacity(price={"perNodeHour": "2"}))
     found = load.resolve(JOB, lambda _: None, lambda _: known, frozenset({"home"}), price_of)
-    assert found.resolved[FIRST.name].price.per_node_hour == 2.0
+    assert found.resolved[FIRST.name].core.price.per_node_hour == 2.0
     assert found.missing[FIRST.name].message.endswith("does not exist")
 
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
@@ -48,14 +48,6 @@ def test_no_attempt_is_started_with_a_store_that_cannot_fence_it() -> None:
     assert problem == Diagnosis(Reason.STORE_UNSAFE, "s3://bucket/x: the store is not safe for checkpoints")
     assert problem.reason not in UNBLAMED, "the spec must name another store"
     assert to_begin(NEW, EMPTY) is None
-
-
-def test_the_first_attempt_waits_until_the_owner_of_the_commit_log_is_known() -> None:
-    problem = to_begin(NEW, AWAY)
-    assert problem is not None
-    assert problem.reason is Reason.STORE_UNAVAILABLE
-    assert "no route; the first attempt waits" in problem.message
-    assert problem.reason in UNBLAMED
 
 
 @pytest.mark.parametrize(

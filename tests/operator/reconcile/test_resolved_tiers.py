@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.model import Price
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import PARSED_SPECS_LIMIT
 from spotladder.operator.reconcile import load
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
+from spotladder.operator.reconcile.specs import PARSED_SPECS_LIMIT
 from spotladder.resources import CAPACITYTIERS
 from tests.workloads.builders import job, ray_template
 
@@ -82,7 +82,7 @@ def test_a_changed_capacitytier_is_resolved_again(resolving: Resolving) -> None:
     resolving.put(version=2, notice="45s")
     tiers, spec = resolving.of()
     assert resolving.count == 2
-    assert (tiers.resolved[JOB.spec.tiers[0].name].notice, spec.tiers[0].notice) == (45.0, 45.0)
+    assert (tiers.resolved[JOB.spec.tiers[0].name].core.notice, spec.tiers[0].notice) == (45.0, 45.0)
 
 
 def test_a_new_price_is_resolved_again(resolving: Resolving) -> None:

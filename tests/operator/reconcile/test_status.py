@@ -16,7 +16,6 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.custom_resources.stored_state import state_of
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
@@ -205,11 +204,6 @@ def test_line_breaks_in_messages_are_replaced() -> None:
     written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
     assert written.message == "first; second"
     assert not status.worth_writing(written, [], state, state, generation=1), "otherwise every reconcile writes it"
-
-
-def test_a_state_written_by_an_older_controller_is_loaded() -> None:
-    assert state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
-    assert state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
 
 
 def test_running_is_false_during_the_failure_attribution_window() -> None:

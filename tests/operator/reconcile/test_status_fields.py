@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import Condition
+from spotladder.api.stored import JobRecord, status_of
 from spotladder.core.explanation import Explanation
 from spotladder.core.model import (
     Attempt,
@@ -25,8 +26,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.core.shadowing import summary
-from spotladder.custom_resources import JobRecord
-from spotladder.custom_resources.stored_state import status_of
 from spotladder.operator.reconcile import status
 from tests.core.builders import START
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.loss_events import loss_of
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Decision, JobState, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.custom_resources import JobRecord
-from spotladder.custom_resources.loss_events import loss_of
 from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from spotladder.api.tier_history import TierHistory, entries_of, history_in
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes, PricePoint
-from spotladder.custom_resources.tier_outcomes import TierHistory, entries_of, history_in
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.world import KubeWorld, eventually

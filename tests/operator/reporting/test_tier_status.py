@@ -12,6 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from spotladder.api.status import CapacityTierStatus, Condition
+from spotladder.api.stored import CapacityRecord, JobRecord
+from spotladder.api.tier_history import read_status
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
@@ -19,8 +21,6 @@ from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Spell, Stage, TierRecord
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.tier_outcomes import read_status
 from spotladder.errors import SpotladderError
 from spotladder.operator.prices import Prices
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL, TierStatusWriter

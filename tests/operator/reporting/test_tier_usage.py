@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.stored import JobRecord
 from spotladder.core.model import PodRole
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.workloads.records import PodRecord

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import JobRecord
 from spotladder.core.model import JobState, Progress, Stage
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress

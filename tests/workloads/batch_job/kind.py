@@ -27,7 +27,7 @@ from spotladder.workloads.records import (
     part,
 )
 from spotladder.workloads.template import made_of, template_of
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 JOBS = APIResource("batch", "v1", "jobs", "Job")
@@ -60,7 +60,7 @@ class BatchJobKind:
         return LONGEST_RAYJOB_NAME
 
     def render(
-        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: PlacedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template = template_of(job, _FIELD)
         overlay = PodOverlay.of(job, origin, tier, attempt, env)

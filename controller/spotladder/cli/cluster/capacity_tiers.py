@@ -13,14 +13,14 @@ from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.core.model import JobSpec, Price
-    from spotladder.custom_resources import CapacityRecord, JobRecord
 
 
 async def capacity_in(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord]:
     """The CapacityTiers by name; empty if the user may not list them."""
+    from spotladder.api.stored import CapacityRecord
     from spotladder.clusters.errors import Forbidden
-    from spotladder.custom_resources import CapacityRecord
     from spotladder.resources import CAPACITYTIERS
 
     try:
@@ -50,11 +50,11 @@ def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) ->
 
     `stall_timeout` does not run: the commands do not follow the commit log.
     """
-    from spotladder.custom_resources.specs import core_spec, parsed
-    from spotladder.workloads.tiers import ResolvedTier, resolve_tier
+    from spotladder.workloads.core_spec import core_spec
+    from spotladder.workloads.tiers import PlacedTier, resolve_tier
 
-    model = parsed(job)
-    tiers: dict[str, ResolvedTier] = {}
+    model = job.parsed()
+    tiers: dict[str, PlacedTier] = {}
 
     def group(name: str) -> tuple[CapacityTier, Price] | None:
         found = capacity(name)

@@ -57,8 +57,8 @@ def delete(
 
 
 async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> None:
+    from spotladder.api.stored import FORCE_DELETE
     from spotladder.clusters.errors import NotFound
-    from spotladder.custom_resources import FORCE_DELETE
     from spotladder.resources import TIEREDJOBS
 
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
@@ -97,7 +97,7 @@ async def _until_gone(cluster: ConnectedCluster, job: Object) -> None:
 
 def waits_for(job: Object) -> str:
     """What the deletion of a TieredJob waits for, as a message for the user; "" if unknown."""
-    from spotladder.custom_resources import FINALIZER
+    from spotladder.api.stored import FINALIZER
 
     metadata, status = job["metadata"], job.get("status") or {}
     finalizers = metadata.get("finalizers") or []

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 async def run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
     """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
+    from spotladder.api.stored import JobRecord, state_of, status_of
     from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.custom_resources import JobRecord
-    from spotladder.custom_resources.stored_state import state_of, status_of
     from spotladder.resources import TIEREDJOBS
 
     namespace = job.metadata.namespace or cluster.namespace

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import Problem
     from spotladder.api.review import Review, Reviewed
+    from spotladder.api.stored import CapacityRecord
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.custom_resources import CapacityRecord
 
 
 async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
@@ -90,8 +90,8 @@ def exists(name: str, namespace: str) -> str:
 async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] | None:
     """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
     permission."""
+    from spotladder.api.stored import CapacityRecord
     from spotladder.clusters.errors import Forbidden
-    from spotladder.custom_resources import CapacityRecord
     from spotladder.resources import CAPACITYTIERS
 
     try:

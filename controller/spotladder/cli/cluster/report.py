@@ -170,6 +170,6 @@ def _plain(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _instant(text: str | None) -> float | None:
-    from spotladder.workloads.records import instant
+    from spotladder.timestamps import instant
 
     return instant(text)

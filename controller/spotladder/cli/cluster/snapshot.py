@@ -10,8 +10,8 @@ from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
 from spotladder.cli.target import Refused
 
 if TYPE_CHECKING:
+    from spotladder.api.stored import JobRecord
     from spotladder.core.model import Instant, JobSpec, JobState
-    from spotladder.custom_resources import JobRecord
     from spotladder.display.records import Committed, Lost, Noted, Recorded, Resized
 
 
@@ -92,10 +92,9 @@ class JobSnapshot:
 
 async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
     """Read the job from the cluster. Raises Refused if the job is invalid."""
+    from spotladder.api.stored import JobRecord, state_of, status_of
     from spotladder.cli.cluster import events
     from spotladder.cli.cluster.capacity_tiers import capacity_in, spec_in
-    from spotladder.custom_resources import JobRecord
-    from spotladder.custom_resources.stored_state import state_of, status_of
     from spotladder.errors import InvalidSpec
 
     record = JobRecord.of(job)
@@ -115,10 +114,10 @@ async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     """The Events with information that the state does not have: failures, recoveries and impediments."""
+    from spotladder.api.loss_events import loss_of
     from spotladder.cli.cluster.events import when
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason
-    from spotladder.custom_resources.loss_events import loss_of
     from spotladder.display.records import Lost, Noted
 
     more = (Stage.REPLACING, Stage.RECOVERING, Stage.DRAINING)

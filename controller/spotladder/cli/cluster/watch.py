@@ -18,9 +18,9 @@ from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
+    from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.clusters.cache import Cache
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
-    from spotladder.custom_resources import CapacityRecord, JobRecord
     from spotladder.display.records import Resized
     from spotladder.display.view import View
     from spotladder.display.view_state import ViewSnapshot
@@ -75,9 +75,9 @@ class _JobObserver:
     """Feeds a view from the objects in the cluster."""
 
     def __init__(self, cluster: ConnectedCluster, name: str, view: View) -> None:
+        from spotladder.api.stored import CapacityRecord, JobRecord
         from spotladder.clusters.cache import Cache
         from spotladder.clusters.clock import SystemClock
-        from spotladder.custom_resources import CapacityRecord, JobRecord
         from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
         from spotladder.workloads.records import EventRecord
 
@@ -102,8 +102,8 @@ class _JobObserver:
 
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
+        from spotladder.api.stored import state_of, status_of
         from spotladder.core.model import TERMINAL
-        from spotladder.custom_resources.stored_state import state_of, status_of
 
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]

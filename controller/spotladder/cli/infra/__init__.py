@@ -32,13 +32,11 @@ for _command, _listed in (
     (costs.plan, "Show what bootstrap would change, and the cost."),
     (stacks.state, "Create the bucket for Terraform's state."),
     (stacks.synth, "Write the Terraform stacks of the clusters."),
-    (stacks.picture, "Print a diagram of what a cluster's stack creates."),
+    (stacks.graph, "Print a diagram of what a cluster's stack creates."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
     (access.kubeconfig, "Write a kubeconfig for the created clusters."),
-    (access.token, "Print a token for a cluster's API server."),
     (destroy.destroy, "Delete the clusters and what belongs to them."),
     (rollout.rollout, "Install or upgrade the components of the clusters."),
-    (comparison.preview, "Show what a rollout would change."),
     (comparison.status, "Show the version and state of each component."),
     (comparison.drift, "Find manual changes in the clusters."),
     (rollout.rollback, "Restore the last good rollout of the clusters."),
@@ -47,4 +45,4 @@ for _command, _listed in (
     (fleet.schema, "Print the JSON schema of a fleet file."),
 ):
     app.command(short_help=_listed)(_command)
-app.command("apply", hidden=True)(bootstrap.bootstrap)
+app.command(hidden=True)(access.token)  # for kubectl

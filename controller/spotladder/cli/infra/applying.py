@@ -1,83 +1,18 @@
-"""Shows the plan of a stack, asks for confirmation, and applies it with progress, one cluster after the other."""
+"""Shows the plan of a stack, asks for confirmation, and applies it, one cluster after the other."""
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.output import on_terminal, print_table
+from spotladder.cli.output import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spotladder_infra.terraform.events import Event, Planned
+    from spotladder_infra.terraform.events import Planned
     from spotladder_infra.terraform.stack import TerraformStack
-
-DONE = {"create": "created", "update": "changed", "delete": "deleted", "import": "taken over"}
-
-
-class ApplyProgress:
-    """Prints the events of one apply: a progress bar on a terminal, one line per resource elsewhere.
-
-    Args:
-        cluster: The cluster's name, printed on every line.
-        total: How many resources the plan changes; a replaced one counts twice.
-    """
-
-    def __init__(self, cluster: str, total: int) -> None:
-        self._cluster = cluster
-        self._total = total
-        self._done = 0
-        self._running: list[str] = []
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> ApplyProgress:
-        if on_terminal():
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-
-            columns = (
-                TextColumn("{task.fields[cluster]}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.description}", markup=False),
-            )
-            self._bar = Bar(*columns, transient=True)
-            self._task = self._bar.add_task("", total=self._total, cluster=self._cluster)
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, event: Event) -> None:
-        from spotladder_infra.terraform.events import Finished, Started
-
-        if isinstance(event, Started):
-            self._running.append(event.address)
-        elif isinstance(event, Finished):
-            if event.address in self._running:
-                self._running.remove(event.address)
-            if not event.failed:
-                self._done += 1
-            self._line(event)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, description=self._running[0] if self._running else "")
-
-    def _line(self, event: Any) -> None:
-        what = f"{event.action} failed" if event.failed else DONE.get(event.action, event.action)
-        text = f"{self._cluster}: {what} {event.address} ({event.seconds} s, {self._done} of {self._total})"
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            typer.echo(text)
 
 
 def say_stopping() -> None:
@@ -113,14 +48,9 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True)
 
 
-def carry_out(stack: TerraformStack, changes: list[Planned]) -> None:
-    """Applies the stored plan of a stack and prints progress."""
-    from spotladder_infra.terraform.events import Action
-
-    silent = (Action.FORGET, Action.IMPORT)  # Terraform prints no event for these
-    total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action not in silent)
-    with ApplyProgress(stack.cluster, total) as progress:
-        stack.apply(progress)
+def carry_out(stack: TerraformStack) -> None:
+    """Applies the stored plan of a stack. Prints what Terraform prints, with the name of the cluster."""
+    stack.apply(lambda line: typer.echo(f"{stack.cluster}: {line}"))
 
 
 def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]], *, done: str) -> None:
@@ -170,6 +100,6 @@ def _held(stack: TerraformStack | None) -> str:
     if stack is None:
         return ""
     try:
-        return f" with {len(stack.addresses())} resources in the state"
+        return f" with {len(stack.ids())} resources in the state"
     except SpotladderError:
         return " with a state that cannot be read"

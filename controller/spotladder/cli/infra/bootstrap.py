@@ -43,7 +43,7 @@ def bootstrap(
 
     Terraform creates clusters on aws and gcp, kind those of cloud kind. Shows the plan and asks for confirmation. After
     an interrupt, run the same command again to continue. When a cluster fails, the others are still created, and the
-    exit code is 5.
+    exit code is 5. If a resource already exists, the error has the terraform import command for it.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def bootstrap(
     if not stacks and not kinds:
         typer.echo("nothing to create: these clusters exist")
         return
-    plans = [(stack, planned(found, stack)) for stack in stacks]
+    plans = [(stack, planned(stack)) for stack in stacks]
     for stack, changes in plans:
         show(stack.cluster, changes)
     new = [entry for entry in kinds if _is_new(entry)]
@@ -70,7 +70,7 @@ def bootstrap(
 
     def work(stack: TerraformStack, changes: list[Planned]) -> None:
         if changes:
-            carry_out(stack, changes)
+            carry_out(stack)
         stack.drop_plan()
         record(stack, state)
 

@@ -1,4 +1,4 @@
-"""`spotladder infra preview|status|drift`: compares the clusters of a fleet with the fleet file. Changes nothing."""
+"""`spotladder infra status|drift` and `rollout --dry-run`: compares clusters with the fleet file. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,24 +23,9 @@ if TYPE_CHECKING:
     from spotladder_infra.rollout.inspection import ComponentRow
 
 
-def preview(
-    fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
-    *,
-    output: OutputOption = Format.TABLE,
-) -> None:
-    """Show what a rollout would change in each cluster. Nothing is changed. Exit code 5 when a cluster cannot be
-    read; the others are shown.
-
-    \b
-    Examples:
-      spotladder infra preview
-      spotladder infra preview --target east --output json
-    """
-    place, targets = rollout_site(fleet, charts, state, target, cloud)
+def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> None:
+    """Prints what a rollout would change in each cluster. Raises EnvironmentFailure if a cluster cannot be read; the
+    others are shown."""
     from spotladder_infra.rollout.plan import waves
 
     numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
@@ -59,7 +44,7 @@ def preview(
 
 def status(
     fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
+    cluster: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -72,9 +57,9 @@ def status(
     \b
     Examples:
       spotladder infra status
-      spotladder infra status --target east --output json
+      spotladder infra status --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
     rows, failures = _components(place, targets, compare=False)
     _print_rows(rows, output)
     raise_failures(failures)
@@ -82,7 +67,7 @@ def status(
 
 def drift(
     fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
+    cluster: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -94,9 +79,9 @@ def drift(
     \b
     Examples:
       spotladder infra drift
-      spotladder infra drift --target east --output json
+      spotladder infra drift --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
     rows, failures = _components(place, targets, compare=True)
     _print_rows(rows, output)
     raise_failures(failures)

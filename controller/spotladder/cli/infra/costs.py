@@ -22,10 +22,8 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import TerraformStack
     from spotladder_infra.topology.cluster import Cluster
     from spotladder_infra.topology.fleet import Fleet
 
@@ -45,11 +43,10 @@ def plan(
 ) -> None:
     """Show what `bootstrap` would create, change and delete, and what the fleet costs.
 
-    The changes come from Terraform's plan, grouped by concern. Nothing is changed. A diagram (Mermaid) of each cluster
-    is written beside its stack. Costs are those of each cluster while it is idle, and of an hour of a node of each
-    tier, by on-demand list prices of one region of each cloud, from a table with its date; with --online, tiers on AWS
-    have current spot and on-demand prices. If Terraform cannot create the plan, the command still prints the costs, and
-    exits with code 5.
+    The changes come from Terraform's plan, grouped by concern. Nothing is changed. Costs are those of each cluster
+    while it is idle, and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from
+    a table with its date; with --online, tiers on AWS have current spot and on-demand prices. If Terraform cannot
+    create the plan, the command still prints the costs, and exits with code 5.
 
     \b
     Examples:
@@ -71,13 +68,8 @@ def plan(
     changes: dict[str, list[Planned]] = {}
     if not offline:
         try:
-            stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
-            for stack in stacks:
-                path = _draw(stack, to)
-                if output is Format.TABLE:
-                    typer.echo(f"{stack.cluster}: diagram of what is created: {path}")
-            for stack in stacks:
-                changes[stack.cluster] = planned(found, stack)
+            for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping):
+                changes[stack.cluster] = planned(stack)
                 stack.drop_plan()
                 if output is Format.TABLE:
                     show(stack.cluster, changes[stack.cluster])
@@ -88,15 +80,6 @@ def plan(
     _costs(found, clusters, changes, output, online=online)
     if failure is not None:
         raise failure
-
-
-def _draw(stack: TerraformStack, to: Path) -> Path:
-    """Writes the diagram of a stack (Mermaid) beside the stacks and returns its path."""
-    from spotladder_infra.picture import of_stack
-
-    path = to / f"{stack.cluster}.mmd"
-    path.write_text(of_stack(stack.folder, stack.cluster), encoding="utf-8")
-    return path
 
 
 def _costs(
@@ -127,10 +110,7 @@ def _costs(
         }
         if changes:
             data["changes"] = {
-                name: [
-                    {"address": entry.address, "action": "import" if entry.taken_over else str(entry.action)}
-                    for entry in entries
-                ]
+                name: [{"address": entry.address, "action": str(entry.action)} for entry in entries]
                 for name, entries in changes.items()
             }
         print_data(data, output)

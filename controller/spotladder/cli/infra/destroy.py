@@ -114,9 +114,10 @@ def destroy(
         if stack is None:
             return
         _refuse_while_nodes_run(entry)
-        stack.forget(checkpoints.resources(stack.addresses()))
+        _forget_checkpoints(stack, kept=not delete_checkpoints)
         if plans[entry.name]:
-            carry_out(stack, stack.plan(destroy=True))
+            stack.plan(destroy=True)
+            carry_out(stack)
         bucket = checkpoints.owned(found, entry)
         if delete_checkpoints and bucket is not None:
             checkpoints.delete(bucket)
@@ -133,9 +134,22 @@ def _to_delete(stack: TerraformStack) -> list[Planned]:
 
     stack.init()
     stack.drop_plan()
-    addresses = stack.addresses()
+    addresses = stack.ids()
     kept = set(resources(addresses))
     return [Planned(address, Action.DELETE) for address in addresses if address not in kept]
+
+
+def _forget_checkpoints(stack: TerraformStack, *, kept: bool) -> None:
+    """Removes the checkpoint bucket from the state. If it is kept, prints the commands that import it again."""
+    from spotladder_infra.checkpoints import identities, resources
+
+    ids = stack.ids()
+    found = resources(ids)
+    if kept and found:
+        typer.echo(f"{stack.cluster}: to use the bucket in a new cluster, run after plan and before bootstrap:")
+        for address in identities(found):
+            typer.echo(stack.command("import", address, ids[address]))
+    stack.forget(found)
 
 
 def _is_gone(cluster: Cluster) -> bool:

@@ -41,14 +41,13 @@ def doctor(
     """
     from collections import Counter
     from dataclasses import asdict
-    from datetime import UTC, datetime
 
     from spotladder_infra.doctor.examination import examine
     from spotladder_infra.doctor.result import Status
 
     found = read(fleet, warn=output is Format.TABLE).fleet
     results = []
-    for result in examine(found, chosen(found, cluster, cloud), datetime.now(UTC).date(), state, offline=offline):
+    for result in examine(found, chosen(found, cluster, cloud), state, offline=offline):
         if output is Format.TABLE and on_terminal():
             typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
         results.append(result)

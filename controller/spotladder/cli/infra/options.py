@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
 ClusterOption = Annotated[
-    list[str] | None, typer.Option("--cluster", "--target", help="Only this cluster of the fleet; may be repeated.")
+    list[str] | None, typer.Option("--cluster", help="Only this cluster of the fleet; may be repeated.")
 ]
 CloudOption = Annotated[
     str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.infra.comparison import print_rollout
 from spotladder.cli.infra.options import (
     FLEET,
     STATE,
@@ -21,11 +22,14 @@ from spotladder.cli.output import Format, OutputOption
 
 def rollout(
     fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
+    cluster: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what the rollout would change. Changes nothing.")
+    ] = False,
     canary: Annotated[list[str] | None, typer.Option("--canary", help="First wave, instead of the file's.")] = None,
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Maximum number of clusters at the same time.")
@@ -41,11 +45,15 @@ def rollout(
 
     \b
     Examples:
+      spotladder infra rollout --dry-run
       spotladder infra rollout
-      spotladder infra rollout --target east --charts mirror
+      spotladder infra rollout --cluster east --charts mirror
       spotladder infra rollout --no-smoke --output json
     """
-    place, targets = rollout_site(fleet, charts, state, target, cloud, canary=canary)
+    place, targets = rollout_site(fleet, charts, state, cluster, cloud, canary=canary)
+    if dry_run:
+        print_rollout(place, targets, output)
+        return
     from spotladder_infra.rollout import waves
 
     options = rollout_options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
@@ -56,7 +64,7 @@ def rollout(
 
 def rollback(
     fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
+    cluster: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -71,9 +79,9 @@ def rollback(
     \b
     Examples:
       spotladder infra rollback
-      spotladder infra rollback --target east --output json
+      spotladder infra rollback --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
     from spotladder_infra.rollout import waves
 
     with rollout_progress() as progress:

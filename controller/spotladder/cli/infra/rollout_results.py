@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 @contextmanager
 def rollout_progress() -> Iterator[Progress]:
     """Yields the callback that prints progress. After an interrupt, prints how to continue."""
-    from spotladder.cli.infra.progress import progress
+    from spotladder.cli.infra.progress import lines
 
     try:
-        with progress() as show:
-            yield show
+        yield lines()
     except KeyboardInterrupt:
         typer.echo("interrupted: run the same command again to continue", err=True)
         raise
@@ -60,4 +59,4 @@ def _remedies(failed: list[ClusterResult]) -> list[str]:
 
 
 def _targets(clusters: list[str]) -> str:
-    return "".join(f" --target {name}" for name in clusters)
+    return "".join(f" --cluster {name}" for name in clusters)

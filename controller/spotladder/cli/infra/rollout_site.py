@@ -25,7 +25,7 @@ def rollout_site(
     path: Path,
     charts: Path | None,
     state: Path,
-    target: list[str] | None,
+    clusters: list[str] | None,
     cloud: str | None,
     *,
     canary: list[str] | None = None,
@@ -40,7 +40,7 @@ def rollout_site(
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
-    targets = targets_of(fleet, target, cloud)
+    targets = targets_of(fleet, clusters, cloud)
     for name in canary or ():
         fleet.cluster(name)
     if canary:

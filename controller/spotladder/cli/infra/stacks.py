@@ -1,4 +1,4 @@
-"""`spotladder infra state|synth|picture`: the Terraform stacks of the clusters."""
+"""`spotladder infra state|synth|graph`: the Terraform stacks of the clusters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def synth(
         typer.echo(folder)
 
 
-def picture(
+def graph(
     cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")],
     source: Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")] = OUT,
 ) -> None:
@@ -66,9 +66,9 @@ def picture(
 
     \b
     Examples:
-      spotladder infra picture east > east.mmd
-      spotladder infra picture east --from build
+      spotladder infra graph east > east.mmd
+      spotladder infra graph east --from build
     """
-    from spotladder_infra.picture import of_stack
+    from spotladder_infra.graph import of_stack
 
     typer.echo(of_stack(source / "stacks" / cluster, cluster), nl=False)

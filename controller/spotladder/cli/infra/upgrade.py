@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def upgrade(
     fleet: FleetOption = FLEET,
-    target: ClusterOption = None,
+    cluster: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -53,11 +53,11 @@ def upgrade(
     \b
     Examples:
       spotladder infra upgrade
-      spotladder infra upgrade --target east --apply
+      spotladder infra upgrade --cluster east --apply
       spotladder infra upgrade --images --online
     """
     _refuse_options(apply=apply, images=images, online=online)
-    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
     from dataclasses import asdict
 
     from spotladder_infra.rollout import waves

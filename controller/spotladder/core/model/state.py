@@ -20,7 +20,7 @@ class Impediment(StrEnum):
 
     CAPACITY = "Capacity"  # pods have no node
     MISFIT = "Misfit"  # no node of the tier can ever hold a pod
-    QUOTA = "Quota"  # a ResourceQuota, an admission queue, or a limit of the CapacityTier
+    QUOTA = "Quota"  # a ResourceQuota or an admission queue
     CONTACT = "Contact"  # nodes or a cluster do not answer
     STORE = "Store"  # the checkpoint store does not answer, or is not safe
     ACCESS_DENIED = "Rights"  # credentials are refused

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import structlog
 
 from spotladder.api.capacitytier import HOME
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.registry import ConnectionSource
 from spotladder.core.model import Seconds
-from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.inventory import OURS, Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor

@@ -16,8 +16,9 @@ from spotladder.clusters.election import LEASES
 from spotladder.core.model import AttemptSeen, Instant, Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import WorkloadCluster
+from spotladder.timestamps import instant
 from spotladder.workloads.causes import not_heard_of
-from spotladder.workloads.records import NodeRecord, PodRecord, instant
+from spotladder.workloads.records import NodeRecord, PodRecord
 
 NODE_LEASES = "kube-node-lease"
 """The namespace of the kubelets' Leases, named after the nodes."""

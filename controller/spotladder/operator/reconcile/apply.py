@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from spotladder.api.record import API_VERSION
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.backend import launch_variables
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver
-from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from spotladder.api.capacitytier import HOME
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import Delete, Exit, Handover, JobState
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey

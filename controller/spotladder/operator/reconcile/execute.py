@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from spotladder.api.stored import JobRecord
 from spotladder.checkpoints.progress import went_back
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
@@ -30,7 +31,6 @@ from spotladder.core.model import (
     TakeOver,
 )
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis
 from spotladder.operator.failpoints import Point, reach

@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, state_of
 from spotladder.core.model import JobState
-from spotladder.custom_resources import CapacityRecord
-from spotladder.custom_resources.stored_state import state_of
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.reconcile import status
 

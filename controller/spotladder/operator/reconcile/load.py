@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
+from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.copying import replace
 from spotladder.core.model import (
@@ -27,8 +29,6 @@ from spotladder.core.model import (
 from spotladder.core.notice_fit import misfits_of
 from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.tier_outcomes import with_history
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -40,7 +40,7 @@ from spotladder.workloads import pending_pods as capacity_words
 from spotladder.workloads.causes import silent
 from spotladder.workloads.pod_observation import sidecar_failures
 from spotladder.workloads.records import NodeRecord
-from spotladder.workloads.tiers import ResolvedTier, resolve_tier
+from spotladder.workloads.tiers import PlacedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
 
@@ -53,7 +53,7 @@ def resolve(
 ) -> Tiers:
     """Find the capacity of each tier. A CapacityTier that was deleted while in use is missing; its last
     price is kept."""
-    resolved: dict[str, ResolvedTier] = {}
+    resolved: dict[str, PlacedTier] = {}
     missing: dict[str, Diagnosis] = {}
 
     def group(name: str) -> tuple[CapacityTier, Price] | None:
@@ -75,8 +75,9 @@ def resolve(
         known = record or last_known(name)
         if known is not None and known.model is not None:
             try:
-                found = resolve_tier(index, tier, known.model, price(known.model), group)
-                resolved[tier.name] = with_history(found, known.status)
+                resolved[tier.name] = resolve_tier(
+                    index, tier, known.model, price(known.model), group, history=history_in(known.status)
+                )
             except InvalidSpec as error:
                 problem = problem or str(error)
             else:
@@ -151,7 +152,7 @@ def observe(
             seen = replace(seen, operator_silent=message)
             if number in removed:
                 seen = _terminating(seen, objects, nodes)
-            if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
+            if (placed := tiers.resolved.get(_tier_of(objects))) and placed.core.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
             if state.standby is not None and state.standby.number == number:
                 seen = replace(seen, held=reading.held == number)

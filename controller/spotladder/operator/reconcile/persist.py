@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import FINALIZER, JobRecord
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
@@ -13,7 +14,6 @@ from spotladder.core.explanation import explain
 from spotladder.core.model import Decision, JobState
 from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
-from spotladder.custom_resources import FINALIZER, JobRecord
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey

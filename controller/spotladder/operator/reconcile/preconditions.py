@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from spotladder.api.stored import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey

@@ -34,7 +34,7 @@ from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.kueue import LOCAL_QUEUES
 from spotladder.workloads.references import Reference, references
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 
 FOUND_TTL: Seconds = 60.0
 """How long an object that was found is not checked again."""
@@ -202,7 +202,7 @@ def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
     return f"namespace {namespace} does not exist{where}: create it"
 
 
-def needs(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[Wanted, ...]:
+def needs(job: TieredJob, tiers: Iterable[PlacedTier]) -> tuple[Wanted, ...]:
     """The objects to which the job's pods refer in the cluster of each tier."""
     workload = workload_of(job)
     found: dict[str, dict[Reference, None]] = {}

@@ -11,12 +11,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
+from functools import cache
 
 from spotladder.api.status import TieredJobStatus
-from spotladder.api.tieredjob import TieredJob
+from spotladder.api.stored import CapacityRecord, JobRecord, status_of
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
@@ -33,29 +34,24 @@ from spotladder.core.model import (
 from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
 from spotladder.core.shadowing import with_shadow
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import Specs
-from spotladder.custom_resources.stored_state import status_of
-from spotladder.errors import InvalidSpec, SpotladderError
+from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
-from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Loaded, Tiers
+from spotladder.operator.loaded import Decided, Loaded
 from spotladder.operator.prices import Prices
 from spotladder.operator.reading import Reading
-from spotladder.operator.reconcile import conditions, load, status
+from spotladder.operator.reconcile import conditions, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.guard_keeper import GuardKeeper
 from spotladder.operator.reconcile.known_job import KnownJob
-from spotladder.operator.reconcile.log_reads import time_until_log_read
+from spotladder.operator.reconcile.loader import Loader
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
-from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
+from spotladder.operator.reconcile.preconditions import Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
-from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
 from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
@@ -63,16 +59,12 @@ from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
 from spotladder.policies.registry import by_name
-from spotladder.workloads.kinds import workload_of
 
 OUTCOME_RETRY_INTERVAL: Seconds = 60.0
 """Requeue delay for a job whose outcome could not be written to the commit log."""
 
 BUSY_RETRY_INTERVAL: Seconds = 0.5
 """Requeue delay for a job whose clusters have no free worker slot."""
-
-SYNC_RETRY_INTERVAL: Seconds = 10.0
-"""Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
 
 
 class Reconciler:
@@ -98,7 +90,6 @@ class Reconciler:
         attribution_window: Seconds,
     ) -> None:
         self._jobs = jobs
-        self._capacity = capacity
         self._remover = remover
         self._preflight = preflight
         self._persistence = persistence
@@ -109,13 +100,23 @@ class Reconciler:
         self._observer = observer
         self._clock = clock
         self._clusters = clusters
-        self._attribution_window = attribution_window
-        self._heartbeats = Heartbeats(clock)
-        self._specs = Specs()
-        self._resolved = ResolvedTiers(capacity, clusters=clusters.names, price=prices.of)
-        self._policies: dict[str, Policy] = {}
+        self._policy: Callable[[str], Policy] = cache(by_name)
         self._known_jobs: dict[JobKey, KnownJob] = {}
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
+        self._loader = Loader(
+            capacity=capacity,
+            clusters=clusters,
+            known_jobs=self._known_jobs,
+            policy=self._policy,
+            preconditions=self._preconditions,
+            persistence=persistence,
+            logs=logs,
+            outages=outages,
+            readings=readings,
+            prices=prices,
+            clock=clock,
+            attribution_window=attribution_window,
+        )
         keeper = GuardKeeper(preflight=preflight, clock=clock)
         self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
 
@@ -153,74 +154,37 @@ class Reconciler:
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
-        known = self._known_jobs.setdefault(record.key, KnownJob())
-        held = status_of(record)
-        try:
-            before, state = known.states(held)
-        except InvalidSpec as error:
-            return await self._hold(record, held, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
-        if not record.finalized:
-            record = await self._persistence.finalize(record)
-        try:
-            job = self._specs.of(record)
-            policy = self._policy(job.spec.policy.name)
-        except InvalidSpec as error:
-            return await self._hold(
-                record, held, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
-            )
-        tiers = self._tiers(record, job, known)
-        if load.awaits_sync(self._clusters, tiers, state):
-            return SYNC_RETRY_INTERVAL  # Objects that are being listed there must not count as lost.
-        reading = (await self._readings.of(record, job, state)).after(state.progress)
-        if problem := self._preconditions.to_begin(
-            record, job, state, tiers=tiers, reading=reading, known=known.capacity
-        ):
-            return await self._hold(record, held, problem, valid=problem.reason in UNBLAMED)
-        if problem := self._preconditions.to_see(record, job):
-            return await self._hold(record, held, problem, valid=True)
-        if state.stage is Stage.IDLE and not reading.known and not record.deleting:
-            return None  # The first read of the log is in progress and requeues this job.
-        loaded = self._load(
-            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
-        )
-        if await self._contact_changed(loaded):
-            loaded = self._load(
-                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
-            )
-        reach(Point.AFTER_LOAD)
-        if waits := time_until_log_read(loaded, self._logs, self._clock.now()):
-            return waits
-        return await self._decide_and_apply(loaded, policy, known)
+        loaded = await self._loader.load(record)
+        if isinstance(loaded, Loaded):
+            return await self._apply(loaded, self._decide(loaded))
+        if loaded.problem is not None:
+            return await self._hold(loaded.record, status_of(record), loaded.problem, valid=loaded.valid)
+        return loaded.requeue
 
-    async def _contact_changed(self, loaded: Loaded) -> bool:
-        """Whether there is new information about the live attempt's nodes, one of which is silent."""
-        live = loaded.state.attempt
-        located = loaded.found.attempts.get(live.number) if live else None
-        if live is None or located is None:
-            return False
-        return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
+    def _decide(self, loaded: Loaded) -> Decided:
+        """The core's decision, and which of its launches must wait."""
+        names, seen = loaded.job.spec.policy, loaded.seen
+        decision = decide(loaded.spec, loaded.state, seen, self._clock.now(), self._policy(names.name))
+        decision, shadow = with_shadow(decision, loaded.spec, seen, names.shadow, self._policy)
+        reach(Point.AFTER_DECIDE)
+        problem = self._preconditions.to_launch(decision.state, loaded.reading)
+        if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
+            return Decided(decision, None, shadow)
+        others = tuple(action for action in decision.actions if not isinstance(action, Launch))
+        withheld = problem if others != decision.actions else None
+        return Decided(replace(decision, actions=others), withheld, shadow)
 
-    async def _decide_and_apply(self, loaded: Loaded, policy: Policy, known: KnownJob) -> Seconds | None:
-        """Decide, execute, persist."""
-        record, job, reading = loaded.record, loaded.job, loaded.reading
+    async def _apply(self, loaded: Loaded, decided: Decided) -> Seconds | None:
+        """Execute the actions, then persist the new state. Returns when the job is due again."""
+        record, job, decision = loaded.record, loaded.job, decided.decision
+        known = self._known_jobs[record.key]
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
         self._outages.watch(loaded)
-        decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
-        decision, chosen = with_shadow(decision, loaded.spec, loaded.seen, job.spec.policy.shadow, self._policy)
-        reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
-        problem = self._preconditions.to_launch(decision.state, reading)
-        if problem or not reading.known:  # The first read of the log requeues this job.
-            others = tuple(action for action in decision.actions if not isinstance(action, Launch))
-            if problem and others != decision.actions:
-                known.blocked = problem
-            decision = replace(decision, actions=others)
-        result = await self._executor.execute(
-            loaded,
-            decision,
-            address=lambda: self._readings.address(record, job),
-        )
+        if decided.withheld is not None:
+            known.blocked = decided.withheld
+        result = await self._executor.execute(loaded, decision, address=lambda: self._readings.address(record, job))
         if result.tried:
             known.blocked = result.blocked
         if result.at_end is not None:
@@ -232,7 +196,7 @@ class Reconciler:
         if result.guards is not None:
             problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        shadow = of_shadow(loaded, decision.state, chosen)
+        shadow = of_shadow(loaded, decision.state, decided.shadow)
         updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
@@ -248,63 +212,7 @@ class Reconciler:
         # A slow or failed cleanup and an operator that does not act trigger no event: poll.
         polls = record.deleting or result.cleanup_error is not None
         polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
-        return self._wake(decision, before, updates, reading, polls=polls)
-
-    def _policy(self, name: str) -> Policy:
-        if name not in self._policies:
-            self._policies[name] = by_name(name)
-        return self._policies[name]
-
-    def _tiers(self, record: JobRecord, job: TieredJob, known: KnownJob) -> Tiers:
-        for name in job.spec.capacity_names:
-            if named := self._capacity.get(name):
-                known.capacity[name] = named
-        return self._resolved.of(record, job, known.capacity)
-
-    def _load(
-        self,
-        record: JobRecord,
-        job: TieredJob,
-        *,
-        held: TieredJobStatus,
-        before: JobState,
-        state: JobState,
-        tiers: Tiers,
-        reading: Reading,
-        known: KnownJob,
-    ) -> Loaded:
-        workload = workload_of(job)
-        seen, found = load.observe(
-            record,
-            state,
-            workload=workload,
-            clusters=self._clusters,
-            tiers=tiers,
-            reading=reading,
-            blocked=known.blocked,
-            heartbeats=self._heartbeats,
-            outage=lambda number: self._outages.of(record.key, number, reading.progress),
-            now=self._clock.now(),
-        )
-        return Loaded(
-            record=record,
-            job=job,
-            workload=workload,
-            tiers=tiers,
-            capacity=MappingProxyType(dict(known.capacity)),
-            reading=reading,
-            spec=load.spec_of(
-                self._resolved.spec(record, job, tiers),
-                templates=self._specs.templates(record),
-                reading=reading,
-                attribution_window=self._attribution_window,
-            ),
-            status=held,
-            before=before,
-            state=state,
-            seen=seen,
-            found=found,
-        )
+        return self._wake(decision, before, updates, loaded.reading, polls=polls)
 
     def _wake(
         self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, polls: bool
@@ -368,7 +276,7 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._known_jobs.pop(key, None)
-        self._resolved.forget(key)
+        self._loader.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Cache
 from spotladder.core.model import JobSpec, Price
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import PARSED_SPECS_LIMIT, core_spec
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reconcile import load
+from spotladder.operator.reconcile.specs import PARSED_SPECS_LIMIT
+from spotladder.workloads.core_spec import core_spec
 
 
 @dataclass(slots=True)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
+from spotladder.api.loss_events import COUNT, message_of
 from spotladder.api.record import API_VERSION
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Decision, Instant, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import JobRecord
-from spotladder.custom_resources.loss_events import COUNT, message_of
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import DELETE_REQUESTED, Diagnosis, one_line
 from spotladder.resources import TIEREDJOBS, APIResource

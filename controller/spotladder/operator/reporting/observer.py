@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 
+from spotladder.api.stored import JobRecord
 from spotladder.core.model import Decision, JobState
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded

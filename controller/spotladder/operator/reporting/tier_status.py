@@ -18,6 +18,16 @@ import structlog
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
+from spotladder.api.stored import CapacityRecord
+from spotladder.api.tier_history import (
+    entries_of,
+    outcomes_of,
+    price_entries_of,
+    prices_of,
+    read_status,
+    wait_entries_of,
+    waits_of,
+)
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
@@ -30,16 +40,6 @@ from spotladder.core.outcomes import added, observed_between
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
-from spotladder.custom_resources import CapacityRecord
-from spotladder.custom_resources.tier_outcomes import (
-    entries_of,
-    outcomes_of,
-    price_entries_of,
-    prices_of,
-    read_status,
-    wait_entries_of,
-    waits_of,
-)
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.cache import Scoped
 from spotladder.core.model import PodRole
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.workloads.records import PodRecord
 

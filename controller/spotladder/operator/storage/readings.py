@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spotladder.api.checkpoint_fields import interval_seconds
+from spotladder.api.stored import JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import TERMINAL, JobState, Seconds
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import allowed_addresses
 from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, NamespaceAccess

@@ -11,7 +11,7 @@ from typing import Any
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import availability, kubernetes_events, price_history, probes
 from spotladder.sim.readers.text import read_text, rows
-from spotladder.sim.trace import Trace, tick_length
+from spotladder.sim.trace import Trace
 
 PROBES = "probes, CSV"
 PRICE_HISTORY = "spot price history, JSON"
@@ -28,15 +28,13 @@ class Reading:
 
 def read_zones(path: Path) -> list[list[Reading]]:
     """The traces of each zone of a file, or of a folder, whose files are of one zone. Only a log of probes has several
-    zones. Raises InvalidSpec for an invalid file, an unknown format, and ticks of several lengths."""
+    zones. Raises InvalidSpec for an invalid file and an unknown format."""
     if not path.is_dir():
         return [[reading] for reading in _read(path)]
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
     if not files:
         raise InvalidSpec(f"has no traces (expected files that end in {', '.join(SUFFIXES)})", where=str(path))
-    readings = [_single(file, _read(file)) for file in files]
-    tick_length([reading.trace for reading in readings])
-    return [readings]
+    return [[_single(file, _read(file)) for file in files]]
 
 
 def _single(path: Path, readings: Sequence[Reading]) -> Reading:

@@ -43,7 +43,7 @@ from spotladder.workloads.program_container import native_sidecars, program_of
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch, WorkloadKind
 
 NEVER_BY_ITSELF = 2_147_483_647
@@ -73,7 +73,7 @@ class JobSetKind:
         return longest_name(spec)
 
     def render(
-        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: PlacedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template = template_of(job, _FIELD)
         check(template.spec, template_schema.JOBSET, _AT)

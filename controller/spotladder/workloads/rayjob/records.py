@@ -10,13 +10,13 @@ from typing import ClassVar, Self
 from spotladder.core.model import Instant, PodRole
 from spotladder.output.last_error import last_error
 from spotladder.resources import APIResource
+from spotladder.timestamps import instant
 from spotladder.workloads import names
 from spotladder.workloads.records import (
     Made,
     Object,
     WorkloadRecord,
     conditions_of,
-    instant,
     launched_fields,
     made_fields,
     message_of,

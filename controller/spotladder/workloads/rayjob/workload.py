@@ -57,7 +57,7 @@ from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.records import Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import AttemptObjects, DriverOutput, WorkloadKind
 
 KEPT_AFTER_THE_END = 60
@@ -117,7 +117,7 @@ class RayJobKind:
         return LONGEST_RAYJOB_NAME
 
     def render(
-        self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
+        self, job: TieredJob, origin: Origin, tier: PlacedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template, name = template_of(job, _FIELD), names.attempt_name(job.metadata.name, attempt)
         overlay = PodOverlay.of(job, origin, tier, attempt, env)
@@ -222,7 +222,7 @@ def _submitters(spec: Mapping[str, Any], job: TieredJob, attempt: int) -> list[s
     ]
 
 
-def _head_trains(spec: dict[str, Any], tier: ResolvedTier) -> bool:
+def _head_trains(spec: dict[str, Any], tier: PlacedTier) -> bool:
     """Whether the head is the pod on the tier, because no worker group is."""
     return not any(groups_on_tier(spec, tier.groups))
 
@@ -243,7 +243,7 @@ def _group(
     template = group["template"] = with_overlay(given, overlay, role, placement, inside, program=ray)
     if is_head:
         template["metadata"]["labels"][names.ROLE] = PodRole.HEAD.value
-    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
+    drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.core.notice)
     settings = {**WITH_ALL_STACKS, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
     if not is_head:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)

@@ -1,22 +1,30 @@
-"""The records of TieredJobs and CapacityTiers in the caches. A spec is kept as JSON: it is large and seldom read."""
+"""TieredJobs and CapacityTiers as the API server stores them: the records in the caches, and what is parsed of them.
+
+A spec is kept as JSON: it is large and seldom read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from sys import intern
 from typing import Any, Self
 
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.document import Document
 from spotladder.api.record import API_VERSION
-from spotladder.core.model import Instant, Phase
+from spotladder.api.status import TieredJobStatus
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core import codec
+from spotladder.core.model import Instant, JobState, Phase
 from spotladder.errors import InvalidSpec
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
-from spotladder.workloads.records import Object, instant
+from spotladder.timestamps import instant
 
 FINALIZER = "spotladder.io/cleanup"
 """On a TieredJob until nothing of it is left."""
@@ -51,7 +59,7 @@ class JobRecord:
     status: bytes = field(default=b"{}", compare=False)
 
     @classmethod
-    def of(cls, thing: Object) -> Self:
+    def of(cls, thing: Mapping[str, Any]) -> Self:
         metadata, status = thing["metadata"], thing.get("status") or {}
         annotations = metadata.get("annotations") or {}
         tiers, phase, tier = tuple(_tiers(thing)), intern(status.get("phase") or ""), intern(status.get("tier") or "")
@@ -89,14 +97,15 @@ class JobRecord:
         """Whether spotladder's finalizer keeps the object."""
         return FINALIZER in self.finalizers
 
-    def document(self) -> dict[str, Any]:
-        """The object as a user would write it, for validation."""
-        return {
+    def parsed(self) -> TieredJob:
+        """The TieredJob. Raises InvalidSpec with every problem."""
+        data = {
             "apiVersion": API_VERSION,
             "kind": TIEREDJOBS.kind,
             "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": from_json(self.spec),
         }
+        return checked(Document("", data, {}, {}), TieredJob)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +122,7 @@ class CapacityRecord:
     status: bytes = field(default=b"{}", compare=False)
 
     @classmethod
-    def of(cls, thing: Object) -> Self:
+    def of(cls, thing: Mapping[str, Any]) -> Self:
         metadata = thing["metadata"]
         model, problem = None, ""
         data = {
@@ -138,10 +147,29 @@ class CapacityRecord:
         )
 
 
+def status_of(record: JobRecord) -> TieredJobStatus:
+    """The status as it is stored; do not modify it. A malformed status counts as empty, except for `status.state`."""
+    return _parsed(record.status)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: bytes) -> TieredJobStatus:
+    plain = from_json(text)
+    try:
+        return TieredJobStatus.model_validate(plain)
+    except ValidationError:
+        return TieredJobStatus(state=plain.get("state") or "")
+
+
+def state_of(status: TieredJobStatus) -> JobState:
+    """The controller's state of the job. Raises InvalidSpec if a newer version wrote it."""
+    return codec.load_state(status.state) if status.state else JobState()
+
+
 _HOLDING = (Phase.PENDING, Phase.RUNNING, Phase.DRAINING)
 
 
-def _tiers(job: Object) -> Iterator[tuple[str, str]]:
+def _tiers(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Only values of the expected types: the object may have been created under an older schema."""
     tiers = (job.get("spec") or {}).get("tiers")
     for tier in tiers if isinstance(tiers, list) else ():
@@ -149,6 +177,6 @@ def _tiers(job: Object) -> Iterator[tuple[str, str]]:
             yield intern(tier["name"]), intern(tier["capacityTier"])
 
 
-def _folder(job: Object) -> str:
+def _folder(job: Mapping[str, Any]) -> str:
     uri = ((job.get("spec") or {}).get("checkpoints") or {}).get("uri")
     return f"{uri.rstrip('/')}/{job['metadata']['name']}" if isinstance(uri, str) else ""

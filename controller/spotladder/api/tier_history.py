@@ -11,12 +11,10 @@ from pydantic import ValidationError
 
 from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.ages import AGES, TICK
-from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, Outcomes, PricePoint, Seconds
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
-from spotladder.workloads.tiers import ResolvedTier
 
 _NAMES = tuple(format_duration(TICK * age) for age in AGES)
 _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
@@ -31,6 +29,9 @@ class TierHistory:
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
+
+
+NO_HISTORY = TierHistory()
 
 
 def read_status(status: bytes) -> CapacityTierStatus:
@@ -50,12 +51,6 @@ def history_in(status: bytes) -> TierHistory:
         prices_of(read),
         standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
     )
-
-
-def with_history(tier: ResolvedTier, status: bytes) -> ResolvedTier:
-    """The tier with the history in the status of its CapacityTier."""
-    past = history_in(status)
-    return replace(tier, fleet=past.outcomes, wait=past.wait, prices=past.prices, granted_at=past.granted_at)
 
 
 def _instant(at: datetime | None) -> Instant | None:
