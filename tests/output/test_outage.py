@@ -54,3 +54,7 @@ def test_the_message_is_one_short_line_without_secrets() -> None:
     assert found is not None
     assert found.outage.message.startswith("PUT https://me:[redacted]@minio/b failed xxx")
     assert len(found.outage.message) == LONGEST_MESSAGE
+
+
+def test_a_line_with_an_impossible_time_is_not_a_report() -> None:
+    assert last_reported("the checkpoint store does not answer since 9999-99-99T99:99:99Z (1 s); a: b") is None

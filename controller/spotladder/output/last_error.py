@@ -23,6 +23,12 @@ STALE_AFTER = 40
 LONGEST_ERROR = 300
 """Maximum length of `last_error`, in characters."""
 
+LONGEST_READ = 16_384
+"""Number of characters of the end of the output in which the error is searched."""
+
+LONGEST_LINE = 1_000
+"""Maximum length of one of the last lines, in characters."""
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RAY = re.compile(r"^(\([\w.:<>\[\]() -]*?\bpid=\d+(?:, ip=[\w.:]+)?\)) ?")
 _REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
@@ -56,7 +62,7 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
 
     Secrets are removed. Example: `ValueError: no data in s3://b/x (train.py:31)`.
     """
-    lines = _lines(text)
+    lines = _lines(text[-LONGEST_READ:])
     if (found := _last_traceback(lines)) is not None:
         message = " ".join(line.text.strip() for line in found.message if line.text.strip())
         where = f" ({found.where})"
@@ -74,7 +80,7 @@ def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
             kept = [kept[0], "  …", *kept[len(kept) - most + 2 :]]
     else:
         kept = [line.text.rstrip() for line in lines if line.text.strip()][-most:]
-    return tuple(redacted("\n".join(kept)).split("\n")) if kept else ()
+    return tuple(redacted("\n".join(_shortened(line, LONGEST_LINE) for line in kept)).split("\n")) if kept else ()
 
 
 @dataclass(frozen=True, slots=True)

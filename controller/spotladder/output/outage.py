@@ -17,8 +17,12 @@ from spotladder.timestamps import seconds_of, utc_timestamp
 LONGEST_MESSAGE = 300
 """Maximum number of characters of the store's error."""
 
-_AWAY = "the checkpoint store does not answer since "
-_BACK = "the checkpoint store answers again"
+SEARCHED = 4_096
+"""Number of characters of a long line that are searched, on both sides of its last mention of the store."""
+
+_SUBJECT = "the checkpoint store "
+_AWAY = f"{_SUBJECT}does not answer since "
+_BACK = f"{_SUBJECT}answers again"
 _LINE = re.compile(
     rf"{re.escape(_AWAY)}(?P<since>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ) \(\d+ s\); [^:]*: (?P<message>.*)"
     rf"|(?P<back>{re.escape(_BACK)})"
@@ -59,10 +63,17 @@ def last_reported(text: str) -> ReportedOutage | None:
     Secrets are removed.
     """
     last = None
-    for last in _LINE.finditer(plain(text)):  # noqa: B007 – the last one is used
-        pass
+    for line in reversed(text.split("\n")):
+        if (at := line.rfind(_SUBJECT)) < 0:
+            continue
+        if found := list(_LINE.finditer(plain(line[max(0, at - SEARCHED) : at + SEARCHED]))):
+            last = found[-1]
+            break
     if last is None or last["back"]:
         return None
-    since = seconds_of(last["since"])
-    message = redacted(without_repetition(last["message"]).strip())[:LONGEST_MESSAGE]
+    try:
+        since = seconds_of(last["since"])
+    except ValueError:  # Not written by spotladder.
+        return None
+    message = redacted(without_repetition(last["message"][: 2 * LONGEST_MESSAGE]).strip())[:LONGEST_MESSAGE]
     return ReportedOutage(Outage(since, message), last[0])

@@ -23,6 +23,7 @@ from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.bucket_log import keep_outputs
 from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
+from spotladder.output.redact import secret_values
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import jobset, member
@@ -57,7 +58,8 @@ class ClusterWithBucket:
         self.writes += 1
         if self.errors:
             raise self.errors.pop(0)
-        keep_outputs(CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid), texts)
+        log = CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid)
+        keep_outputs(log, texts, secret_values(address.grant.secret))
 
     async def address(self) -> LogAddress:
         return LogAddress("digits", "ns", "u", "s3://b/p", Grant(SECRET, isolated=True, secret=SECRET))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from spotladder.checkpoints import heartbeat, outputs
@@ -17,6 +17,7 @@ from spotladder.checkpoints.store_check import StoreUnsafe, check_today
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
+from spotladder.output.redact import redacted, secret_values
 
 
 class BucketLog:
@@ -30,6 +31,7 @@ class BucketLog:
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
+        self._secret = grant.secret
         self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
@@ -70,13 +72,18 @@ class BucketLog:
         return EndOfLog(left, self._follower.progress())
 
     def keep(self, texts: Mapping[Output, str]) -> None:
-        keep_outputs(self._log, texts)
+        keep_outputs(self._log, texts, secret_values(self._secret))
 
 
-def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
-    """Store the output of the job's programs beside its log. Raises ForeignLog: the folder belongs to another job."""
+def keep_outputs(log: CommitLog, texts: Mapping[Output, str], known: Sequence[str] = ()) -> None:
+    """Store the output of the job's programs beside its log without secrets, of which `known` are known. Raises
+    ForeignLog: the folder belongs to another job.
+
+    Call it in a thread: the search for secrets takes up to a second.
+    """
     log.read()
     store = outputs.of_job(log.store, log.owner.uid)
     for output, text in texts.items():
-        outputs.keep(store, output, text)
+        # The cut comes first and leaves more than is stored: no secret loses the beginning by which it is recognized.
+        outputs.keep(store, output, redacted(text[-2 * outputs.LONGEST :], known))
     outputs.trim(store)

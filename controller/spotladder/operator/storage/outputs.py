@@ -28,7 +28,6 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.program_output import printed
-from spotladder.output.redact import redacted, secret_values
 from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.workload import AttemptObjects
 
@@ -184,9 +183,7 @@ class Outputs:
         attempt = next(iter(texts)).attempt
         for pause in (*RETRY_INTERVALS, None):
             try:
-                to = await address()
-                clean = {output: redacted(text, secret_values(to.grant.secret)) for output, text in texts.items()}
-                return await self._logs.keep(to, clean)
+                return await self._logs.keep(await address(), texts)
             except StoreUnavailable as error:
                 if pause is None or isinstance(error, StoreRefused):
                     return self._lost(attempt, error)
