@@ -62,6 +62,21 @@ class LogCorrupt(EnvironmentFailure):
     """A log entry is torn, foreign or of a newer version. The message names the object; nothing is changed."""
 
 
+class TooLarge(EnvironmentFailure):
+    """An object, a listing or a response is larger than the limit for it. The message has the limit and what was found,
+    as far as it was read; a limit without a setting says so."""
+
+    def __init__(self, what: str, unit: str, found: int, most: int, remedy: str = "") -> None:
+        self._given = what, unit, found, most, remedy
+        super().__init__(
+            f"{what}: has at least {found:,} {unit}, and at most {most:,} are read (no setting raises this limit)"
+            + (f": {remedy}" if remedy else "")
+        )
+
+    def __reduce__(self) -> tuple[type[TooLarge], tuple[str, str, int, int, str]]:
+        return TooLarge, self._given
+
+
 class IllegalTransition(SpotladderError):
     """A change of stage that the table does not have. Nothing was changed."""
 

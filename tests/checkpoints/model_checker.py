@@ -22,7 +22,7 @@ from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore, file_entry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
 from spotladder.errors import Fenced, StoreUnavailable
 
 JOB = "digits"
@@ -68,10 +68,10 @@ class ScriptedStore:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         return bool(self._ask("put_if_absent", key, data))
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         return bytes(self._ask("get", key))
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         return [self._get_or_none(key) for key in keys]
 
     def _get_or_none(self, key: str) -> bytes | None:

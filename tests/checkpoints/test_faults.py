@@ -20,7 +20,7 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
-from spotladder.checkpoints.store import ObjectMeta
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
@@ -69,11 +69,11 @@ class FaultyStore:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         return self._through(lambda: self.memory.put_if_absent(key, data))
 
-    def get(self, key: str) -> bytes:
-        return self._through(lambda: self.memory.get(key))
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
+        return self._through(lambda: self.memory.get(key, most))
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return self._through(lambda: self.memory.get_many(keys))
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
+        return self._through(lambda: self.memory.get_many(keys, most))
 
     def head(self, key: str) -> ObjectMeta | None:
         return self._through(lambda: self.memory.head(key))

@@ -13,6 +13,7 @@ from spotladder.checkpoints.entry_log import TRIES, ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
+from spotladder.checkpoints.store import LARGEST_OBJECT
 from spotladder.core.model import CommitSize, Progress
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import AT, PauseClock, a_log, committed, uploaded
@@ -343,9 +344,9 @@ class ReadCountingStore(MemoryStore):
         super().__init__()
         self.gets = 0
 
-    def get_many(self, keys: object) -> list[bytes | None]:
+    def get_many(self, keys: object, most: int = LARGEST_OBJECT) -> list[bytes | None]:
         self.gets += len(keys)  # type: ignore[arg-type]
-        return super().get_many(keys)  # type: ignore[arg-type]
+        return super().get_many(keys, most)  # type: ignore[arg-type]
 
 
 def test_a_follower_reads_each_entry_once() -> None:

@@ -18,7 +18,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.removal import remove
-from spotladder.checkpoints.store import ObjectMeta, RightsRefused, Store, StoreRefused, folder_of
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, RightsRefused, Store, StoreRefused, folder_of
 from spotladder.checkpoints.store_check import CREATORS, Promise, StoreUnsafe, check_store, check_today
 from spotladder.errors import StoreUnavailable
 from tests.checkpoints import unsafe_stores
@@ -139,12 +139,12 @@ class Counted:
         self.requests.append("put")
         return self._store.put_if_absent(key, data)
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         self.requests.append("get")
-        return self._store.get(key)
+        return self._store.get(key, most)
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return self._store.get_many(keys)
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
+        return self._store.get_many(keys, most)
 
     def head(self, key: str) -> ObjectMeta | None:
         self.requests.append("head")

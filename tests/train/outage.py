@@ -14,7 +14,7 @@ import pytest
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
-from spotladder.checkpoints.store import ObjectMeta, RightsRefused
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, RightsRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.train import membership
 from spotladder.train.commits import Commits
@@ -110,13 +110,13 @@ class OutageStore(MemoryStore):
         self._answer()
         return super().put_if_absent(key, data)
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         self._answer()
-        return super().get(key)
+        return super().get(key, most)
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         self._answer()
-        return super().get_many(keys)
+        return super().get_many(keys, most)
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
         self._answer()

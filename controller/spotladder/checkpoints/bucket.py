@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +20,8 @@ from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints import isolated as alone
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
+from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
@@ -159,20 +160,24 @@ class BucketStore:
                 return False
         return True
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         with self._typed("read", key):
-            return bytes(self._store.get(key).bytes())
+            answer = self._store.get(key)  # The answer's head has the size; its body is not read yet.
+            size = int(answer.meta["size"])
+            if size <= most:
+                return bytes(answer.bytes())
+        raise TooLarge(f"{self.uri}/{key}", "bytes", size, most)
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         if len(keys) < 2:
-            return [self._get_or_none(key) for key in keys]
+            return [self._get_or_none(key, most) for key in keys]
         # Threads that end with the call: a caller that follows many logs holds many stores.
         with ThreadPoolExecutor(min(len(keys), 2 * AT_ONCE), thread_name_prefix="spotladder-store") as pool:
-            return list(pool.map(self._get_or_none, keys))
+            return list(pool.map(partial(self._get_or_none, most=most), keys))
 
-    def _get_or_none(self, key: str) -> bytes | None:
+    def _get_or_none(self, key: str, most: int) -> bytes | None:
         try:
-            return self.get(key)
+            return self.get(key, most)
         except ObjectMissing:
             return None
 

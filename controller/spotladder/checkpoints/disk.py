@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
+from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -65,15 +65,18 @@ class DiskStore:
             _flush_folder(target.parent)
         return True
 
-    def get(self, key: str) -> bytes:
-        with self._typed("read", key):
-            return self._path(key).read_bytes()
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
+        with self._typed("read", key), self._path(key).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= most:
+                return file.read(size)
+        raise TooLarge(f"{self.uri}/{key}", "bytes", size, most)
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         found: list[bytes | None] = []
         for key in keys:
             try:
-                found.append(self.get(key))
+                found.append(self.get(key, most))
             except ObjectMissing:
                 found.append(None)
         return found

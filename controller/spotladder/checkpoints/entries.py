@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from spotladder.errors import LogCorrupt
+from spotladder.errors import LogCorrupt, TooLarge
 
 VERSION = 1
 """Version of the log's format. A log with a higher version is rejected; unknown fields are ignored."""
@@ -30,6 +30,18 @@ Metric = float | int | str | bool | None
 
 LONGEST_TEXT = 1000
 """Maximum number of characters of a metric that is text."""
+
+LARGEST_ENTRY = 16 << 20
+"""Maximum bytes of an entry. A commit of 100,000 files has less."""
+
+MOST_VALUES = 1_000_000
+"""Maximum number of values in an entry, which bounds the memory that its parsed form takes."""
+
+LONGEST_FIELD = 4_096
+"""Maximum number of characters of a name or a path. A message is cut to this length."""
+
+LONGEST_SHOWN = 100
+"""Maximum number of characters of a damaged value that a message shows."""
 
 LARGEST_INTEGER = 2**63
 """An integer metric is less than this; a larger one is stored as a float."""
@@ -175,9 +187,12 @@ Entry = Start | Commit | End | Drop | Snapshot
 
 
 def encode(entry: Entry) -> bytes:
-    """The entry as one JSON object with a final newline."""
+    """The entry as one JSON object with a final newline. Raises TooLarge: no reader would accept it."""
     raw = {"v": VERSION, **_as_json(entry)}
-    return (json.dumps(raw, separators=(",", ":"), default=_as_json) + "\n").encode()
+    data = (json.dumps(raw, separators=(",", ":"), default=_as_json) + "\n").encode()
+    if len(data) > LARGEST_ENTRY:
+        raise TooLarge(f"log entry {entry.seq}", "bytes", len(data), LARGEST_ENTRY, "commit fewer, larger files")
+    return data
 
 
 def decode(data: bytes, name: str, seq: int) -> Entry:
@@ -186,8 +201,19 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
     Rejects torn, foreign and newer entries, an entry whose number differs from its object's name, and file names
     outside of the folder to which they are downloaded.
     """
+    values = sum(map(data.count, (b",", b"[", b"{")))
+    if values > MOST_VALUES:
+        raise LogCorrupt(
+            f"{name}: has {values:,} values, and at most {MOST_VALUES:,} are read (no setting raises this limit): "
+            "continue in a new checkpoint folder; nothing was changed"
+        )
     try:
         raw = json.loads(data)
+    except RecursionError:
+        raise LogCorrupt(
+            f"{name}: not an entry of a commit log, its values are nested too deeply: move this object away, or use "
+            "another checkpoint folder; nothing was changed"
+        ) from None
     except ValueError:
         raise LogCorrupt(
             f"{name}: torn log entry ({len(data)} bytes, not JSON): restore this object from the bucket's versions or "
@@ -250,7 +276,7 @@ def _as_json(record: Any) -> dict[str, Any]:
 
 
 def _entry(raw: Mapping[str, Any]) -> Entry:
-    seq, nonce, at = _int(raw["seq"]), _text(raw["nonce"]), float(raw["at"])
+    seq, nonce, at = _int(raw["seq"]), _text(raw["nonce"]), _time(raw["at"])
     match raw["kind"]:
         case "start":
             return _start(raw)
@@ -280,7 +306,7 @@ def _start(raw: Mapping[str, Any]) -> Start:
     return Start(
         seq=_int(raw["seq"]),
         nonce=_text(raw["nonce"]),
-        at=float(raw["at"]),
+        at=_time(raw["at"]),
         owner=_owner(raw["owner"]),
         attempt=_int(raw["attempt"]),
         tier=_text(raw["tier"]),
@@ -292,14 +318,14 @@ def _start(raw: Mapping[str, Any]) -> Start:
 
 
 def _size_change(raw: Mapping[str, Any]) -> SizeChange:
-    return SizeChange(float(raw["at"]), _int(raw["attempt"]), _int(raw["workers"]))
+    return SizeChange(_time(raw["at"]), _int(raw["attempt"]), _int(raw["workers"]))
 
 
 def _commit(raw: Mapping[str, Any]) -> Commit:
     return Commit(
         seq=_int(raw["seq"]),
         nonce=_text(raw["nonce"]),
-        at=float(raw["at"]),
+        at=_time(raw["at"]),
         writer=_text(raw["writer"]),
         attempt=_int(raw["attempt"]),
         tier=_text(raw["tier"]),
@@ -308,7 +334,7 @@ def _commit(raw: Mapping[str, Any]) -> Commit:
         path=_safe(raw["path"]),
         files=tuple(FileEntry(_safe(f["name"]), _int(f["size"]), _text(f["crc"])) for f in raw["files"]),
         metrics=dict(raw.get("metrics", {})),
-        skipped=tuple(Skipped(_int(one["step"]), _text(one["why"])) for one in raw.get("skipped", ())),
+        skipped=tuple(Skipped(_int(one["step"]), _cut(one["why"])) for one in raw.get("skipped", ())),
         seconds=_seconds(raw.get("seconds", 0.0)),
     )
 
@@ -317,11 +343,11 @@ def _end(raw: Mapping[str, Any]) -> End:
     return End(
         seq=_int(raw["seq"]),
         nonce=_text(raw["nonce"]),
-        at=float(raw["at"]),
+        at=_time(raw["at"]),
         writer=_text(raw["writer"]),
         attempt=_int(raw["attempt"]),
         outcome=_text(raw["outcome"]),
-        message=_text(raw.get("message", "")),
+        message=_cut(raw.get("message", "")),
     )
 
 
@@ -330,28 +356,49 @@ def _owner(raw: Mapping[str, Any]) -> Owner:
 
 
 def _int(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"expected a non-negative integer, got {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < LARGEST_INTEGER:
+        raise ValueError(f"expected a non-negative integer, got {_shown(value)}")
     return value
+
+
+def _time(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < LARGEST_INTEGER:
+        raise ValueError(f"expected a time in seconds, got {_shown(value)}")
+    return float(value)
 
 
 def _seconds(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise ValueError(f"expected a non-negative number of seconds, got {value!r}")
+        raise ValueError(f"expected a non-negative number of seconds, got {_shown(value)}")
     return float(value)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r}")
+        raise TypeError(f"expected a string, got {_shown(value)}")
+    if len(value) > LONGEST_FIELD:
+        raise ValueError(f"expected at most {LONGEST_FIELD:,} characters, got {_shown(value)}")
     return value
+
+
+def _cut(value: object) -> str:
+    return _text(value[:LONGEST_FIELD] if isinstance(value, str) else value)
 
 
 def _safe(value: object) -> str:
     name = _text(value)
     if not name or name.startswith("/") or ".." in PurePosixPath(name).parts or "\0" in name:
-        raise ValueError(f"expected a relative path inside the checkpoint folder, got {name!r}")
+        raise ValueError(f"expected a relative path inside the checkpoint folder, got {_shown(name)}")
     return name
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, str) and len(value) > LONGEST_SHOWN:
+        return f"{value[:LONGEST_SHOWN]!r}…, {len(value):,} characters"
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _why(error: Exception) -> str:

@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spotladder.backoff import delay
+from spotladder.checkpoints.brief import brief
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
 from spotladder.checkpoints.entry_keys import key_of, number_of
 from spotladder.checkpoints.history import History, Past, past
-from spotladder.checkpoints.store import Store, StoreRefused, folder_of
-from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
+from spotladder.checkpoints.store import Store, StoreRefused, folder_of, listed
+from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable, TooLarge
 
 TRIES = 5
 """Number of attempts of an append, or of a read that found a gap, while the store does not answer."""
@@ -45,6 +47,18 @@ LONGEST_RETRY_INTERVAL = 10.0
 
 AT_ONCE = 16
 """Number of entries that are read in parallel."""
+
+SMALL_ENTRY = 1 << 20
+"""Entries of at most this number of bytes are read in parallel; larger ones one after the other."""
+
+LARGEST_TAIL = 64 << 20
+"""Maximum bytes of the entries after the newest snapshot."""
+
+MOST_ENTRIES = 10_000
+"""Maximum number of objects in the log's folder. The log is compacted long before."""
+
+_decoding = threading.Lock()
+"""Large entries are parsed one at a time in a process: their parsed form takes many times their size."""
 
 # Such as .DS_Store, .nfs0000… or a console's placeholder for the folder.
 _LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")
@@ -80,7 +94,7 @@ class EntryLog:
 
     An empty `job` means that the store's address is the job's own folder and that any owner is accepted. `clock`
     returns the time that entries record (no decision depends on it); `pause` waits between retries; `new_nonce`
-    returns a unique name for an entry.
+    returns a unique name for an entry. With `brief`, only the newest commit keeps the list of its files.
     """
 
     def __init__(
@@ -93,6 +107,7 @@ class EntryLog:
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
         new_nonce: Callable[[], str] = lambda: secrets.token_hex(8),
+        brief: bool = False,
     ) -> None:
         if job != Path(job).name or job.startswith("."):
             raise InvalidSpec(
@@ -103,6 +118,7 @@ class EntryLog:
         self.clock = clock
         self.new_nonce = new_nonce
         self._pause = pause
+        self._brief = brief
 
     @property
     def uri(self) -> str:
@@ -168,7 +184,7 @@ class EntryLog:
 
     def _numbers(self, after: int) -> list[int]:
         numbers = []
-        for meta in self.store.list("log/", key_of(after) if after >= 0 else None):
+        for meta in listed(self.store, "log/", key_of(after) if after >= 0 else None, most=MOST_ENTRIES):
             number = number_of(meta.key)
             if number is not None:
                 numbers.append(number)
@@ -184,16 +200,42 @@ class EntryLog:
 
         False if one of them no longer exists.
         """
+        size, newest = 0, True
         for end in range(len(numbers), 0, -AT_ONCE):
             chunk = numbers[max(0, end - AT_ONCE) : end]
-            contents = self.store.get_many([key_of(seq) for seq in chunk])
-            for seq, content in zip(reversed(chunk), reversed(contents), strict=True):
+            for seq, content in zip(reversed(chunk), self._contents(chunk), strict=True):
                 if content is None:
                     return False
-                known[seq] = decode(content, f"{self.uri}/{key_of(seq)}", seq)
-                if isinstance(known[seq], Snapshot):
+                size += len(content)
+                if size > LARGEST_TAIL:
+                    raise TooLarge(f"{self.uri}/log", "bytes", size, LARGEST_TAIL, "keep fewer checkpoints")
+                entry = self._decoded(content, seq)
+                known[seq] = brief(entry, files=newest) if self._brief else entry
+                newest = newest and not isinstance(entry, Commit)
+                if isinstance(entry, Snapshot):
                     return True
         return True
+
+    def _contents(self, numbers: list[int]) -> Iterator[bytes | None]:
+        """The entries, newest first; None for one that no longer exists."""
+        keys = [key_of(seq) for seq in numbers]
+        try:
+            found = self.store.get_many(keys, SMALL_ENTRY)
+        except TooLarge:
+            found = []
+        yield from reversed(found)
+        for key in reversed(keys[: len(keys) - len(found)]):
+            try:
+                yield from self.store.get_many([key])
+            except TooLarge as error:
+                raise LogCorrupt(f"{error}: continue in a new checkpoint folder; nothing was changed") from None
+
+    def _decoded(self, content: bytes, seq: int) -> Entry:
+        name = f"{self.uri}/{key_of(seq)}"
+        if len(content) <= SMALL_ENTRY:
+            return decode(content, name, seq)
+        with _decoding:
+            return decode(content, name, seq)
 
     def _tries(self, first: float) -> Iterator[int]:
         for failures in range(TRIES):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from spotladder.checkpoints.entries import Commit, Drop, Snapshot
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.history import History
+from spotladder.checkpoints.store import listed
 from spotladder.errors import InvalidSpec
 
 COMPACT_AFTER = 64
@@ -79,7 +80,7 @@ def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
     for commit in reversed(history.commits):
         if complete == keep:
             break
-        found = {meta.key: meta.size for meta in log.store.list(commit.path + "/")}
+        found = {meta.key: meta.size for meta in listed(log.store, commit.path + "/")}
         if all(found.get(f"{commit.path}/{file.name}") == file.size for file in commit.files):
             complete += 1
         else:
@@ -108,7 +109,7 @@ def _compact(
         )
 
     history, entry = log.append(history, snapshot)
-    superseded = [meta.key for meta in log.store.list("log/") if meta.key < f"log/{entry.seq:08d}.json"]
+    superseded = [meta.key for meta in listed(log.store, "log/") if meta.key < f"log/{entry.seq:08d}.json"]
     log.store.delete(superseded)
     return history, replace(done, entries=len(superseded))
 
@@ -116,7 +117,7 @@ def _compact(
 def _delete(log: EntryLog, paths: Iterable[str]) -> Collected:
     objects = size = 0
     for path in paths:
-        found = list(log.store.list(f"{path}/"))
+        found = list(listed(log.store, f"{path}/"))
         log.store.delete([meta.key for meta in found])
         objects += len(found)
         size += sum(meta.size for meta in found)

@@ -7,11 +7,17 @@ heartbeat of an earlier group of the same attempt is ignored, and so is that of 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from spotladder.checkpoints.entries import LONGEST_TEXT
 from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.errors import TooLarge
+
+LARGEST = 65_536
+"""Maximum bytes of a heartbeat; a larger object is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +49,19 @@ def read(store: Store, attempt: int, start: int, uid: str = "") -> StoredHeartbe
     """The heartbeat of the group of ranks of this job that started with this log entry; None without one. Raises
     StoreUnavailable."""
     try:
-        content = json.loads(store.get(_key(attempt)))
+        content = json.loads(store.get(_key(attempt), LARGEST))
         found = StoredHeartbeat(
             int(content["start"]),
             int(content["step"]),
             int(content.get("total", 0)),
-            str(content.get("hang", "")),
+            str(content.get("hang", ""))[:LONGEST_TEXT],
             int(content.get("beat", 0)),
             float(content.get("every", 0.0)),
             str(content.get("uid", "")),
         )
-    except (ObjectMissing, KeyError, TypeError, ValueError, AttributeError):
+        if not 0 <= found.every < math.inf:
+            return None
+    except (ObjectMissing, TooLarge, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         return None
     ours = not uid or found.uid in ("", uid)
     return found if ours and found.start == start else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
+from spotladder.errors import TooLarge
 
 
 class MemoryStore:
@@ -26,14 +28,17 @@ class MemoryStore:
             self.objects[key] = data
             return True
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         try:
-            return self.objects[key]
+            data = self.objects[key]
         except KeyError:
             raise ObjectMissing(f"{self.uri}{key}: no such object") from None
+        if len(data) > most:
+            raise TooLarge(f"{self.uri}{key}", "bytes", len(data), most)
+        return data
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return [self.objects.get(key) for key in keys]
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
+        return [self.get(key, most) if key in self.objects else None for key in keys]
 
     def head(self, key: str) -> ObjectMeta | None:
         data = self.objects.get(key)
@@ -53,7 +58,7 @@ class MemoryStore:
         return file_entry(key, data)
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        data = self.get(key)
+        data = self.get(key, sys.maxsize)
         if path:
             path.write_bytes(data)
         return file_entry(key, data)

@@ -20,8 +20,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spotladder.checkpoints.store import Store, folder_of
-from spotladder.errors import LogCorrupt
+from spotladder.checkpoints.store import Store, folder_of, listed
+from spotladder.errors import LogCorrupt, TooLarge
 
 FOLDER = "outputs"
 
@@ -31,6 +31,12 @@ KEPT_RESTARTS = 5
 
 LONGEST = 262_144
 """Maximum number of bytes kept for one source, uncompressed: the end of its output."""
+
+LARGEST_STORED = 2 * LONGEST
+"""Maximum bytes of a stored object that is read, packed and unpacked."""
+
+MOST_STORED = 100_000
+"""Maximum number of objects in the folder of a job's output."""
 
 CUT = "[… the beginning of this output is not kept]\n"
 
@@ -79,21 +85,30 @@ def keep(store: Store, output: Output, text: str) -> bool:
 
 def kept(store: Store, attempt: int | None = None) -> list[Output]:
     """The stored outputs of one attempt or of all, in order, the driver's first. Raises StoreUnavailable."""
-    found = [match for meta in store.list("") if (match := _KEY.fullmatch(meta.key))]
+    found = [match for meta in listed(store, "", most=MOST_STORED) if (match := _KEY.fullmatch(meta.key))]
     outputs = [Output(int(match[1]), int(match[2] or 0), match[3]) for match in found]
     chosen = [output for output in outputs if attempt is None or output.attempt == attempt]
     return sorted(chosen, key=lambda output: (output.attempt, output.restart, output.source != "driver", output.source))
 
 
 def read(store: Store, outputs: Sequence[Output]) -> list[str]:
-    """The texts; "" for an output that was deleted meanwhile. Raises LogCorrupt, StoreUnavailable."""
-    texts = []
-    for output, data in zip(outputs, store.get_many([output.key for output in outputs]), strict=True):
-        try:
-            texts.append(gzip.decompress(data).decode(errors="replace") if data else "")
-        except (OSError, EOFError, zlib.error) as error:
-            raise LogCorrupt(f"{store.uri}/{output.key}: is not a gzip file ({error}): delete it") from None
-    return texts
+    """The texts; "" for an output that was deleted meanwhile. Raises LogCorrupt, TooLarge, StoreUnavailable."""
+    keys = [output.key for output in outputs]
+    found = zip(keys, store.get_many(keys, LARGEST_STORED), strict=True)
+    return [_text(data, f"{store.uri}/{key}") if data else "" for key, data in found]
+
+
+def _text(data: bytes, name: str) -> str:
+    unpacking = zlib.decompressobj(wbits=31)  # gzip
+    try:
+        text = unpacking.decompress(data, LARGEST_STORED)
+    except zlib.error as error:
+        raise LogCorrupt(f"{name}: is not a gzip file ({error}): delete it") from None
+    if unpacking.unconsumed_tail:
+        raise TooLarge(name, "bytes when it is unpacked", LARGEST_STORED + 1, LARGEST_STORED, "delete it")
+    if not unpacking.eof:
+        raise LogCorrupt(f"{name}: is not a gzip file (it is cut off): delete it")
+    return text.decode(errors="replace")
 
 
 def trim(store: Store, newest: int = KEPT_ATTEMPTS, restarts: int = KEPT_RESTARTS) -> int:

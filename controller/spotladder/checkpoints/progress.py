@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.brief import brief_history
+from spotladder.checkpoints.entries import LONGEST_TEXT, Commit
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.resume import rank_of
@@ -12,16 +13,25 @@ from spotladder.core.model import CommitSize, Progress
 
 
 class Follower:
-    """Polls a log and reads only the entries that are new since the last call."""
+    """Polls a log and reads only the entries that are new since the last call. With `brief`, `history` has no files: a
+    process that follows the logs of many jobs cannot keep them."""
 
-    def __init__(self, log: CommitLog) -> None:
+    def __init__(self, log: CommitLog, *, brief: bool = False) -> None:
         self._log = log
+        self._brief = brief
+        self._last = Progress()
         self.history = History()
 
     def progress(self) -> Progress:
         """The newest commit now, and the newest attempt that has started. Raises StoreUnavailable, LogCorrupt."""
-        self.history = self._log.follow(self.history)
-        return progress_of(self.history)
+        history = self._log.follow(self.history)
+        found, newest = progress_of(history), history.newest
+        if self._brief:
+            if newest is not None and not newest.files and newest.seq == self._last.commit:
+                found = replace(found, size=self._last.size)
+            history = brief_history(history)
+        self.history, self._last = history, found
+        return found
 
 
 def progress(log: CommitLog) -> Progress:
@@ -45,7 +55,7 @@ def progress_of(history: History) -> Progress:
         step=newest.step,
         total=newest.total,
         committed_at=newest.at,
-        skipped="; ".join(skipped),
+        skipped="; ".join(skipped)[:LONGEST_TEXT],
         commit_seconds=newest.seconds,
         size=size_of(newest),
         commit=newest.seq,

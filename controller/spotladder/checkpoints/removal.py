@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from spotladder.checkpoints.entries import NewerLog, Snapshot, Start, decode
 from spotladder.checkpoints.entry_keys import number_of
 from spotladder.checkpoints.history import History
+from spotladder.checkpoints.store import listed
 from spotladder.errors import LogCorrupt
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def remove(log: CommitLog, *, ours: bool = False) -> None:
     Raises ForeignLog, NewerLog or LogCorrupt, before it removes anything, if the log may belong to another job;
     StoreUnavailable.
     """
-    keys = [meta.key for meta in log.store.list("")]
+    keys = [meta.key for meta in listed(log.store, "")]
     numbered = {key: seq for key in keys if (seq := number_of(key)) is not None}
     entries = sorted(numbered, key=numbered.__getitem__, reverse=True)
     _check_owner(log, entries, ours=ours)

@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from spotladder.checkpoints.entries import FileEntry
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.checkpoints.entries import LARGEST_ENTRY, FileEntry
+from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
 
 class StoreRefused(StoreUnavailable):
     """Refused request: missing bucket, no permission, read-only, full. Do not retry; the user must act."""
+
+
+LARGEST_OBJECT = LARGEST_ENTRY
+"""Maximum bytes of an object that is read into memory."""
+
+LONGEST_LISTING = 1_000_000
+"""Maximum number of objects of one listing; a listing without end is a broken or hostile server's."""
 
 
 class RightsRefused(StoreRefused):
@@ -54,11 +61,12 @@ class Store(Protocol):
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Create the object; False if one with that key exists. After an error it may or may not exist."""
 
-    def get(self, key: str) -> bytes:
-        """The whole object. Raises ObjectMissing."""
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
+        """The whole object. Raises ObjectMissing, and TooLarge before it reads an object of more than `most` bytes."""
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """The objects in the order of `keys`, in parallel; None for one that does not exist."""
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
+        """The objects in the order of `keys`, in parallel; None for one that does not exist. Raises TooLarge if one has
+        more than `most` bytes."""
 
     def head(self, key: str) -> ObjectMeta | None:
         """The object's size in bytes; None if it does not exist."""
@@ -90,6 +98,14 @@ def endpoint_of(store: Store) -> str:
     return endpoint
 
 
+def listed(store: Store, prefix: str, after: str | None = None, *, most: int = LONGEST_LISTING) -> Iterator[ObjectMeta]:
+    """The store's listing. Raises TooLarge instead of its object number `most` + 1."""
+    for number, meta in enumerate(store.list(prefix, after), 1):
+        if number > most:
+            raise TooLarge(f"{store.uri}/{prefix}", "objects", number, most, "remove what does not belong there")
+        yield meta
+
+
 def folder_of(store: Store, name: str) -> Store:
     """The part of the store below `name/`."""
     return SubStore(store, name.strip("/") + "/") if name.strip("/") else store
@@ -106,11 +122,11 @@ class SubStore:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         return self._store.put_if_absent(self._prefix + key, data)
 
-    def get(self, key: str) -> bytes:
-        return self._store.get(self._prefix + key)
+    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
+        return self._store.get(self._prefix + key, most)
 
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return self._store.get_many([self._prefix + key for key in keys])
+    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
+        return self._store.get_many([self._prefix + key for key in keys], most)
 
     def head(self, key: str) -> ObjectMeta | None:
         meta = self._store.head(self._prefix + key)

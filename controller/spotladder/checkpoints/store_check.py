@@ -108,7 +108,7 @@ def check_today(store: Store, clock: Callable[[], float] = time.time) -> None:
 
 def _exists(store: Store, marker: str) -> bool:
     try:
-        store.get(marker)
+        store.get(marker, 1 << 10)
     except ObjectMissing:
         return False
     return True
@@ -204,7 +204,7 @@ class _Check:
     def _read(self, key: str, expected: list[bytes]) -> tuple[Promise, str] | None:
         self._in_time()
         try:
-            data = self._store.get(key)
+            data = self._store.get(key, 2 * SIZE)
         except ObjectMissing:
             return Promise.READ, "an object cannot be read after it was created"
         return None if data in expected else (Promise.READ, "an object does not have its content after it was created")

@@ -34,6 +34,9 @@ PAGE_RETRY_INTERVAL: Seconds = 2.0
 SILENCE: Seconds = 150.0
 """A watch without an event for this time is dead: bookmarks arrive every minute."""
 
+LARGEST_ANSWER = 1 << 20
+"""Maximum bytes of the JSON response of a pod."""
+
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -203,11 +206,19 @@ class Client(Transport):
                 yield chunk
 
     async def ask(
-        self, pod: str, namespace: str, port: int, path: str, *, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        pod: str,
+        namespace: str,
+        port: int,
+        path: str,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        most: int = LARGEST_ANSWER,
     ) -> Any:
-        """The response of an HTTP server in a pod, through the API server, as parsed JSON."""
+        """The response of an HTTP server in a pod, through the API server, as parsed JSON. Raises TooLarge if it has
+        more than `most` bytes."""
         base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
-        return await self._call("get", PODS, "GET", f"{base}/{path}", headers=headers)
+        return await self._call("get", PODS, "GET", f"{base}/{path}", headers=headers, most=most)
 
     async def exists(self, kind: APIResource) -> bool:
         """Whether the server knows the kind."""

@@ -12,12 +12,31 @@ from pydantic_core import from_json
 
 from spotladder.clusters.errors import ClusterUnreachable, api_error
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, TooLarge
+
+
+LONGEST_REFUSAL = 65_536
+"""Bytes that are read of an error response, which may come from a pod."""
+
+
+async def capped(answer: aiohttp.ClientResponse, most: int, where: str) -> bytes:
+    """The response. Raises TooLarge when more than `most` bytes have arrived."""
+    content = await _beginning(answer, most + 1)
+    if len(content) > most:
+        raise TooLarge(where, "bytes", len(content), most)
+    return bytes(content)
+
+
+async def _beginning(answer: aiohttp.ClientResponse, longest: int) -> bytearray:
+    content = bytearray()
+    while len(content) < longest and (piece := await answer.content.read(longest - len(content))):
+        content += piece
+    return content
 
 
 async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError:
     """The error in an error response."""
-    content = await answer.read()
+    content = bytes(await _beginning(answer, LONGEST_REFUSAL))
     try:
         status = from_json(content)
         reason, message = str(status.get("reason") or ""), str(status.get("message") or "")

@@ -28,6 +28,9 @@ _log = logging.getLogger("spotladder.train")
 RENDEZVOUS_TIMEOUT = 600.0
 """Seconds that ranks wait for one another: importing a framework on a busy machine takes minutes."""
 
+LARGEST_ADDRESS = 65_536
+"""Maximum bytes of a published address."""
+
 RETRY_INTERVAL = 0.5
 
 
@@ -61,7 +64,7 @@ def seek(
         try:
             newest = max((meta.key for meta in store.list(_folder(attempt))), default=None)
             if newest is not None:
-                address = Address.from_json(json.loads(store.get(newest)))
+                address = Address.from_json(json.loads(store.get(newest, LARGEST_ADDRESS)))
                 return Spoke(address, world.rank, world.size, agreement, group=world.group)
         except StoreUnavailable as error:
             if not retry.waits_for(error, starting=True):

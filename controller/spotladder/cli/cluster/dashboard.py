@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
 
 PORT = 8265
 POLL_INTERVAL = 1.0
+LARGEST_LOG = 64 << 20
+"""Maximum bytes of the job's whole output: Ray sends no part of it."""
+
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -27,7 +31,8 @@ async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tai
         jobs = await client.ask(pod, namespace, PORT, "api/jobs/", headers=headers)
         job = next((entry for entry in jobs if entry.get("submission_id")), None)
         if job is not None:
-            answer = await client.ask(pod, namespace, PORT, f"api/jobs/{job['submission_id']}/logs", headers=headers)
+            path = f"api/jobs/{quote(str(job['submission_id']), safe='')}/logs"
+            answer = await client.ask(pod, namespace, PORT, path, headers=headers, most=LARGEST_LOG)
             text = str(answer.get("logs") or "")
             if tail is not None and not printed:
                 printed = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))

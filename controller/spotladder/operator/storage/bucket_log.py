@@ -30,7 +30,8 @@ class BucketLog:
         host = grant.endpoint.host if grant.endpoint is not None else ""
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
-        self._follower = Follower(self._log)
+        read = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid, brief=True)
+        self._follower = Follower(read, brief=True)
         self._secret = grant.secret
         self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 

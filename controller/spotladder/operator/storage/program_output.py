@@ -18,6 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TypeVar
+from urllib.parse import quote
 
 import structlog
 from pydantic_core import from_json
@@ -104,7 +105,9 @@ async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
         return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
 
     async def all_of(job: str) -> str:
-        return _end_of_json(await _tail(asked(f"api/jobs/{job}/logs", {}), 2 * LONGEST, LONGEST_ANSWER))
+        # The pod chose the name: unescaped, it would lead to another path of the API server.
+        path = f"api/jobs/{quote(job, safe='')}/logs"
+        return _end_of_json(await _tail(asked(path, {}), 2 * LONGEST, LONGEST_ANSWER))
 
     what = f"the dashboard of {head.name}"
     job = await _tried(what, submitted(), "")
@@ -184,7 +187,7 @@ async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
     try:
         async with asyncio.timeout(ONE):
             return await reading
-    except (SpotladderError, TimeoutError) as error:
+    except (SpotladderError, TimeoutError, ValueError, AttributeError, TypeError) as error:  # A pod answers anything.
         _log.info("output of an attempt cannot be read", what=what, error=str(error) or f"no answer in {ONE:g} s")
         return otherwise
 
