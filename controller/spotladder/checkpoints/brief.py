@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.checkpoints.entries import Commit, Entry, Snapshot
+from spotladder.checkpoints.entries import Commit, Drop, Entry, Snapshot
 from spotladder.checkpoints.history import History
 
 RECENT = 64
 """Number of commits that are kept: a newer one may be dropped."""
+
+MOST_DROPPED = 1_000
+"""Number of folders that are read from one entry; each commit drops a few."""
 
 
 def brief(entry: Entry, *, files: bool) -> Entry:
@@ -25,6 +28,8 @@ def brief(entry: Entry, *, files: bool) -> Entry:
             newest = recent[-1] if recent and files else None
             commits = (replace(one, metrics={}, files=one.files if one is newest else ()) for one in recent)
             return replace(entry, commits=tuple(commits), dropped=())
+        case Drop():
+            return replace(entry, paths=entry.paths[:MOST_DROPPED])
         case _:
             return entry
 

@@ -141,6 +141,8 @@ class EntryLog:
             while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
                 if not self._read_backwards(unread, known):
                     break
+                if len(known) > MOST_ENTRIES:
+                    raise TooLarge(f"{self.uri}/log", "entries", len(known), MOST_ENTRIES)
             else:
                 entries, missing = _consecutive(known, after)
                 if missing < 0:

@@ -253,7 +253,14 @@ class FakeClient(Client):
         yield self._process(namespace, pod)
 
     async def ask(
-        self, pod: str, namespace: str, port: int, path: str, *, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        pod: str,
+        namespace: str,
+        port: int,
+        path: str,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        most: int = 0,
     ) -> Any:
         self._answer()
         return self._process(namespace, pod)

@@ -14,7 +14,6 @@ from spotladder.clusters.errors import ClusterUnreachable, api_error
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, TooLarge
 
-
 LONGEST_REFUSAL = 65_536
 """Bytes that are read of an error response, which may come from a pod."""
 

@@ -39,7 +39,7 @@ from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
 from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.operator.settings import Settings
-from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.bucket_log import bucket_logs
 from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
 from spotladder.operator.storage.credentials import SecretReader
 from spotladder.operator.storage.outages import Outages
@@ -112,7 +112,7 @@ class LeaderRuntime:
             changed=self._cluster_changed,
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
-        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or BucketLog)
+        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or bucket_logs())
         self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from spotladder.checkpoints import heartbeat, outputs
@@ -18,6 +18,12 @@ from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.output.redact import redacted, secret_values
+
+
+def bucket_logs() -> Callable[[LogAddress], BucketLog]:
+    """Opens commit logs. Loads the library of buckets at once: its first import must not happen in several threads."""
+
+    return BucketLog
 
 
 class BucketLog:

@@ -1,7 +1,8 @@
 """Follows the commit logs of jobs: the progress of each job, and whether the checkpoints belong to it.
 
-Each read runs in a thread, and each bucket has at most a few reads at a time. A bucket that hangs delays only the jobs
-that use it, and of these only their progress.
+Each read runs in a thread. A bucket has at most a few reads at a time, and so have the jobs of a namespace together. A
+bucket that hangs delays only the jobs that use it, and of these only their progress. Outcomes are written in threads of
+their own, so that no write waits for a read.
 """
 
 from __future__ import annotations
@@ -30,12 +31,26 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
+from spotladder.operator.storage.slots import Slots
 
 T = TypeVar("T")
 _log = structlog.get_logger("spotladder")
 
 THREADS = 32
+"""Maximum number of calls that are not overdue at a time, of all jobs."""
+
+PER_NAMESPACE = 8
+"""Maximum number of calls of the jobs of one namespace at a time."""
+
+ENDING_THREADS = 16
+"""The same for writes of outcomes, which never wait for a read."""
+
+ENDINGS_PER_NAMESPACE = 4
+
 PER_BUCKET = 4
+"""Maximum number of calls to one bucket for the jobs of one namespace at a time. A bucket that answers none of them is
+not called again until one has ended."""
+
 READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
 for its turn, the answers to other reads of the bucket count."""
@@ -102,8 +117,9 @@ class Logs:
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
-        self._buckets: dict[str, _Bucket] = {}
-        self._threads = asyncio.Semaphore(THREADS)
+        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._slots = Slots(THREADS, PER_NAMESPACE)
+        self._ending_slots = Slots(ENDING_THREADS, ENDINGS_PER_NAMESPACE)
 
     async def __aenter__(self) -> Logs:
         return self
@@ -194,7 +210,7 @@ class Logs:
             return self._open(address).end(outcome, attempt, message, keep)
 
         begun = self._endings.get(key)
-        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write))
+        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write, ending=True))
         done, _ = await asyncio.wait({ending}, timeout=PROMPT)
         if not done:
             if begun is None:
@@ -271,21 +287,41 @@ class Logs:
             if done or had_begun or bucket.served == served:
                 return not done
 
-    async def _in_thread(self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None) -> T:
+    async def _in_thread(
+        self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, ending: bool = False
+    ) -> T:
+        """The result of `work` in a thread, in its turn. A cancellation does not end the thread: until it has ended, it
+        counts."""
         bucket = self._bucket(address)
-        async with bucket.gate, self._threads:
-            if began is not None:
-                began.set()
-            try:
-                return await _threaded(work)
-            finally:
-                bucket.served += 1
+        gate, slots = (bucket.ending_gate, self._ending_slots) if ending else (bucket.gate, self._slots)
+        await gate.acquire()
+        try:
+            slot = await slots.take(address.namespace)
+        except BaseException:
+            gate.release()
+            raise
+        if began is not None:
+            began.set()
+        running = asyncio.ensure_future(_threaded(work))
+        late = asyncio.get_running_loop().call_later(READ_TIMEOUT, slot.overdue)
+
+        def ended(call: asyncio.Future[T]) -> None:
+            late.cancel()
+            slot.end()
+            gate.release()
+            bucket.served += 1
+            if not call.cancelled():
+                call.exception()  # It may be that nothing awaits it any more.
+
+        running.add_done_callback(ended)
+        return await asyncio.shield(running)
 
     def _bucket(self, address: LogAddress) -> _Bucket:
-        return self._buckets.setdefault(address.bucket, _Bucket())
+        """The bucket as the namespace uses it: another one may name it, too, and reach it elsewhere or not at all."""
+        return self._buckets.setdefault((address.namespace, address.bucket), _Bucket())
 
 
-async def _threaded(work: Callable[[], T]) -> T:
+def _threaded(work: Callable[[], T]) -> asyncio.Future[T]:
     """The result of `work` in a daemon thread, which does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -311,14 +347,15 @@ async def _threaded(work: Callable[[], T]) -> T:
             loop.call_soon_threadsafe(resolve, value, error)
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()
-    return await future
+    return future
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """A bucket's gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended."""
+    """Each gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended."""
 
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
+    ending_gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
     served: int = 0
 
 

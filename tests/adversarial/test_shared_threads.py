@@ -1,0 +1,192 @@
+"""Buckets that never answer take threads. The log of an honest job of another namespace is read, and its outcome
+written, all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.outputs import Output
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.model import Progress
+from spotladder.operator.storage import commit_logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, PER_NAMESPACE, THREADS, EndOfLog, LogAddress, Logs
+from spotladder.operator.storage.slots import Slots
+
+ATTACKERS = 34
+
+
+class Buckets:
+    """Opens logs: those of jobs called "evil…" do not answer until the end of the test."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.calls: Counter[str] = Counter()
+
+    def open(self, address: LogAddress) -> OneLog:
+        return OneLog(self, address.job)
+
+
+class OneLog:
+    def __init__(self, buckets: Buckets, job: str) -> None:
+        self._buckets = buckets
+        self._job = job
+
+    def _answer(self) -> None:
+        self._buckets.calls[self._job] += 1
+        if self._job.startswith("evil"):
+            self._buckets.over.wait(60)
+
+    def progress(self) -> Progress:
+        self._answer()
+        return Progress(step=7)
+
+    def heartbeat(self) -> StoredHeartbeat | None:
+        return None
+
+    def is_held(self, attempt: int) -> bool:
+        return attempt < 0
+
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
+        self._answer()
+        return EndOfLog(f"{outcome} {attempt} {message} {keep}", Progress())
+
+    def keep(self, texts: Mapping[Output, str]) -> None:
+        raise AssertionError(texts)
+
+
+@pytest.fixture
+def buckets() -> Iterator[Buckets]:
+    made = Buckets()
+    yield made
+    made.over.set()
+
+
+def logs_of(buckets: Buckets) -> Logs:
+    return Logs(clock=SteppedClock(), changed=lambda _: None, open_log=buckets.open, jitter=lambda: 0.5)
+
+
+def follow(logs: Logs, namespace: str, job: str, bucket: str = "") -> LogAddress:
+    address = LogAddress(job, namespace, "uid", f"s3://{bucket or job}/prefix")
+    logs.follow((namespace, job), address, 10)
+    return address
+
+
+async def until(what: Callable[[], bool]) -> None:
+    while not what():
+        await asyncio.sleep(0.002)
+
+
+async def test_the_jobs_of_one_namespace_take_no_more_than_its_share(buckets: Buckets) -> None:
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(ATTACKERS):
+            follow(logs, "attacker", f"evil{number}")
+        await until(lambda: len(buckets.calls) == PER_NAMESPACE)
+        follow(logs, "honest", "good")
+        await until(lambda: buckets.calls["good"] == 1)
+        assert sum(buckets.calls.values()) == PER_NAMESPACE + 1
+
+
+async def test_deleted_and_recreated_jobs_take_no_more_than_the_share_either(buckets: Buckets) -> None:
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(ATTACKERS):
+            follow(logs, "attacker", f"evil{number}")
+            await asyncio.sleep(0.001)
+            logs.unfollow(("attacker", f"evil{number}"))
+        follow(logs, "honest", "good")
+        await until(lambda: buckets.calls["good"] == 1)
+        assert len(buckets.calls) <= PER_NAMESPACE + 1
+
+
+async def test_overdue_reads_give_their_slots_back(buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_logs, "READ_TIMEOUT", 0.05)
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(ATTACKERS + THREADS):
+            follow(logs, f"attacker{number}", f"evil{number}")
+        follow(logs, "honest", "good")
+        await until(lambda: buckets.calls["good"] == 1)
+
+
+async def test_the_outcome_is_written_while_reads_take_all_slots(buckets: Buckets) -> None:
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(ATTACKERS):
+            follow(logs, f"attacker{number}", f"evil{number}")
+        await until(lambda: len(buckets.calls) == THREADS)
+        address = follow(logs, "honest", "good")
+        assert (await logs.end(address, "Succeeded", 1, "", keep=3)).left == "Succeeded 1  3"
+
+
+async def test_the_outcome_is_written_while_reads_of_the_same_bucket_hang(buckets: Buckets) -> None:
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(PER_BUCKET + 1):
+            follow(logs, "team", f"evil{number}", "shared")
+        await until(lambda: len(buckets.calls) == PER_BUCKET)
+        address = LogAddress("good", "team", "uid", "s3://shared/prefix")
+        assert (await logs.end(address, "Failed", 2, "why", keep=1)).left == "Failed 2 why 1"
+
+
+async def test_another_namespace_does_not_block_a_bucket_by_its_name(buckets: Buckets) -> None:
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        for number in range(PER_BUCKET):
+            follow(logs, "attacker", f"evil{number}", "shared")
+        await until(lambda: len(buckets.calls) == PER_BUCKET)
+        follow(logs, "honest", "good", "shared")
+        await until(lambda: buckets.calls["good"] == 1)
+
+
+async def test_a_free_slot_goes_to_the_namespace_that_has_the_fewest() -> None:
+    slots, order = Slots(2, 2), list[str]()
+
+    async def call(namespace: str) -> None:
+        slot = await slots.take(namespace)
+        order.append(namespace)
+        await asyncio.sleep(0)
+        slot.end()
+
+    first = [await slots.take("a"), await slots.take("a")]
+    calls = [asyncio.create_task(call(namespace)) for namespace in ("a", "a", "a", "b", "c", "b")]
+    await asyncio.sleep(0)
+    assert order == []
+    first[0].end()
+    await asyncio.gather(*calls)
+    assert order[:3] == ["b", "c", "b"]
+    assert sorted(order) == ["a", "a", "a", "b", "b", "c"]
+    first[1].end()
+    assert (slots._free, dict(slots._used), dict(slots._alive), slots._waiting) == (2, {}, {}, {})
+
+
+async def test_a_cancelled_call_leaves_no_slot_behind() -> None:
+    slots = Slots(1, 1)
+    held = await slots.take("a")
+    waiting = [asyncio.create_task(slots.take("b")) for _ in range(2)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    held.overdue()
+    await asyncio.sleep(0)
+    (await waiting[1]).end()
+    assert waiting[0].cancelled()
+    assert slots._free == 1
+    held.end()
+    given = asyncio.create_task(slots.take("a"))
+    given.cancel()
+    await asyncio.wait({given})
+    assert slots._free == 1
+
+
+def test_the_library_of_buckets_is_loaded_before_threads_use_it() -> None:
+    program = """
+import sys
+from spotladder.operator.storage.bucket_log import bucket_logs
+before = "obstore.store" in sys.modules
+bucket_logs()
+print(before, {"obstore.store", "obstore.exceptions"} <= sys.modules.keys())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
