@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 
 from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
@@ -22,7 +23,8 @@ from spotladder.output.redact import redacted, secret_values
 
 def bucket_logs() -> Callable[[LogAddress], BucketLog]:
     """Opens commit logs. Loads the library of buckets at once: its first import must not happen in several threads."""
-
+    for name in ("obstore.exceptions", "obstore.store"):
+        import_module(name)
     return BucketLog
 
 
