@@ -19,7 +19,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.train.agreement import Agreement
 from spotladder.train.commits import Commits
-from spotladder.train.framing import allow_connections, proof_of
+from spotladder.train.framing import CODE_SIZE, allow_connections, code_of, keys_of, proof_of
 from spotladder.train.hub import Hub
 from spotladder.train.pending import Checkpoint
 from spotladder.train.ranks import ProcessRank
@@ -81,24 +81,30 @@ async def _rank(rank: int, size: int, port: int, token: str) -> int:
     """One rank until rank 0 leaves. Returns the number of messages sent and received after joining."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
+    key, sent, messages = b"", 0, 0
+
     async def receive() -> dict[str, Any]:
         (length,) = struct.unpack(">I", await reader.readexactly(4))
+        if key:
+            await reader.readexactly(CODE_SIZE)
         found: dict[str, Any] = json.loads(await reader.readexactly(length))
         return found
 
-    messages = 0
-
     def send(**frame: Any) -> None:
+        nonlocal sent
         data = json.dumps(frame).encode()
-        writer.write(struct.pack(">I", len(data)) + data)
+        code = code_of(key, sent, data) if key else b""
+        sent += bool(key)
+        writer.write(struct.pack(">I", len(data)) + code + data)
 
     def give(topic: str, value: Any) -> int:
         send(say="give", topic=topic, value=value)
         return 1
 
-    proof = proof_of(token, (await receive())["challenge"], f"rank {rank}")
-    send(rank=rank, size=size, group="", proof=proof, challenge=secrets.token_hex(16))
+    asked, challenge = (await receive())["challenge"], secrets.token_hex(16)
+    send(rank=rank, size=size, group="", proof=proof_of(token, asked, f"rank {rank}"), challenge=challenge)
     assert not (await receive())["refusal"]
+    key, _ = keys_of(token, asked, challenge, rank)
     while (frame := await receive())["say"] != "bye":
         messages += 1
         match frame:

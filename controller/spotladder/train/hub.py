@@ -16,10 +16,12 @@ from typing import Any
 from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Decide
 from spotladder.train.framing import (
-    HANDSHAKE_TIMEOUT,
+    STRANGER_LIMIT,
+    STRANGER_TIMEOUT,
     Address,
     FramedConnection,
     allow_connections,
+    keys_of,
     listen,
     own_hosts,
     proof_of,
@@ -31,6 +33,9 @@ _log = logging.getLogger("spotladder.train")
 
 ACCEPT_RETRY_INTERVAL = 1.0
 """Seconds until rank 0 accepts connections again after an error, such as too many open files."""
+
+MOST_STRANGERS = 64
+"""Number of connections, beyond two of each rank, that may be in the handshake. Another one ends the oldest."""
 
 _TRANSIENT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED})
 
@@ -59,6 +64,8 @@ class Hub:
         self._held: dict[int, int] = {}
         self._lost: RankLost | None = None
         self._closed = False
+        self._strangers: dict[FramedConnection, None] = {}
+        self._refused = 0
         allow_connections(size)
         self._listener = listen()
         self.address = Address(own_hosts(), self._listener.getsockname()[1], self._token)
@@ -128,11 +135,26 @@ class Hub:
                 _log.warning("rank 0 cannot accept a connection: %s", error)
                 time.sleep(ACCEPT_RETRY_INTERVAL)
                 continue
-            threading.Thread(target=self._serve, args=(connection,), name="spotladder-peer", daemon=True).start()
+            with suppress(OSError):  # It has ended already.
+                link = FramedConnection(connection)
+                self._make_room(link)
+                threading.Thread(target=self._serve, args=(link,), name="spotladder-peer", daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
-        link = FramedConnection(connection)
+    def _make_room(self, link: FramedConnection) -> None:
+        """Note a new connection; ends the oldest one in the handshake if there are too many."""
+        with self._changed:
+            full = len(self._strangers) >= 2 * self._size + MOST_STRANGERS
+            oldest = next(iter(self._strangers)) if full else None
+            if oldest is not None:
+                del self._strangers[oldest]
+            self._strangers[link] = None
+        if oldest is not None:
+            oldest.close()
+
+    def _serve(self, link: FramedConnection) -> None:
         rank = self._admit(link)
+        with self._changed:
+            self._strangers.pop(link, None)
         if rank is None:
             link.close()
             return
@@ -140,31 +162,47 @@ class Hub:
             while (frame := link.receive()) is not None:
                 if not self._take(rank, frame):
                     return
-        except (OSError, ValueError):
+        except OSError:
             pass  # Handle it like a connection that ended.
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("rank 0 ends the connection of rank %d, which sent an invalid frame: %r", rank, error)
+            link.close()
         self._lose(rank)
+
+    def _refuse(self, error: Exception) -> None:
+        """Log that a connection was refused: of many, the first, the second, the fourth and so on."""
+        with self._changed:
+            self._refused += 1
+            count = self._refused
+        if count.bit_count() == 1:
+            _log.warning("rank 0 refused a connection that is not of a rank (%d so far): %r", count, error)
 
     def _admit(self, link: FramedConnection) -> int | None:
         """Authenticate a new connection; returns its rank, or None if it is refused."""
         challenge = secrets.token_hex(16)
+        until = time.monotonic() + STRANGER_TIMEOUT
         try:
-            link.timeout(HANDSHAKE_TIMEOUT)
+            link.timeout(STRANGER_TIMEOUT)
             link.send({"challenge": challenge})
-            hello = link.receive() or {}
-            rank = int(hello["rank"])
+            hello = link.receive(STRANGER_LIMIT, until) or {}
+            rank, answered = int(hello["rank"]), str(hello["challenge"])
             if not hmac.compare_digest(str(hello["proof"]), proof_of(self._token, challenge, f"rank {rank}")):
-                return None
+                raise ValueError("it does not know the token")  # noqa: TRY301 – logged below
             refusal = ""
+            welcome = {"proof": proof_of(self._token, answered, "hub")}
             with self._changed:
                 if self._closed or not 0 < rank < self._size or rank in self._peers:
                     refusal = "no such rank, or this rank has already joined"
                 elif (hello["size"], hello["group"]) != (self._size, self._group):
                     refusal = "this process belongs to another group"
-                else:
+                to_hub, to_rank = keys_of(self._token, challenge, answered, rank)
+                # Under the lock, so that no other frame precedes the answer, which fits into any socket's buffer.
+                link.secure(to_rank, to_hub, last={**welcome, "refusal": refusal})
+                if not refusal:
                     self._peers[rank] = link
-            link.send({"proof": proof_of(self._token, str(hello["challenge"]), "hub"), "refusal": refusal})
             link.timeout(None)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._refuse(error)
             return None
         if refusal:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 import threading
 from contextlib import suppress
@@ -10,9 +11,19 @@ from typing import Any
 
 from spotladder.train.agreement import Agreement
 from spotladder.train.channel import Decide
-from spotladder.train.framing import HANDSHAKE_TIMEOUT, Address, FramedConnection, connect, proof_of
+from spotladder.train.framing import (
+    HANDSHAKE_TIMEOUT,
+    STRANGER_LIMIT,
+    Address,
+    FramedConnection,
+    connect,
+    keys_of,
+    proof_of,
+)
 from spotladder.train.interruption import RankLost
 from spotladder.train.rank_errors import raised
+
+_log = logging.getLogger("spotladder.train")
 
 
 class Spoke:
@@ -75,16 +86,17 @@ class Spoke:
     def _introduce(self, token: str, size: int, group: str) -> None:
         self._link.timeout(HANDSHAKE_TIMEOUT)
         challenge = secrets.token_hex(16)
-        asked = (self._link.receive() or {})["challenge"]
+        asked = str((self._link.receive(STRANGER_LIMIT) or {})["challenge"])
         proof = proof_of(token, asked, f"rank {self._rank}")
         self._link.send(
             {"rank": self._rank, "size": size, "group": group, "proof": proof, "challenge": challenge},
         )
-        welcome = self._link.receive()
+        welcome = self._link.receive(STRANGER_LIMIT)
         if welcome is None or not hmac.compare_digest(str(welcome["proof"]), proof_of(token, challenge, "hub")):
             raise RankLost("the process at the address of rank 0 is not rank 0 of this attempt")
         if welcome["refusal"]:
             raise RankLost(f"rank 0 refused rank {self._rank}: {welcome['refusal']}")
+        self._link.secure(*keys_of(token, asked, challenge, self._rank))
         self._link.timeout(None)
 
     def _listen(self) -> None:
@@ -106,8 +118,11 @@ class Spoke:
                     case "lost":
                         self._lose(RankLost(frame["message"]))
                         return
-        except (OSError, ValueError):
+        except OSError:
             pass  # Handle it like a connection that ended.
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("rank %d ends its connection to rank 0, which sent an invalid frame: %r", self._rank, error)
+            self._link.close()
         self._lose(RankLost("rank 0 is lost: the connection to it ended"))
 
     def _lose(self, lost: RankLost) -> None:
