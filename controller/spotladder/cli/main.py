@@ -23,6 +23,7 @@ from typer.main import get_command
 from spotladder.cli.invocation import program_name, refuse_without_command
 from spotladder.cli.notation import in_kubectl_notation
 from spotladder.cli.option_groups import with_option_groups
+from spotladder.cli.terminal import cleaning
 from spotladder.errors import SpotladderError
 
 INTERRUPTED = 130
@@ -162,6 +163,11 @@ def group() -> TyperGroup:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
     _tolerate_output_errors()
+    with cleaning():
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         outcome = group().main(args=arguments, prog_name=program_name(), standalone_mode=False)
     except SpotladderError as error:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from spotladder.cli import terminal
+
 
 class Format(StrEnum):
     """Output format of a command."""
@@ -53,6 +55,7 @@ def print_data(data: Any, output: Format) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows with column headings. Columns of numbers are right-aligned."""
+    rows = [[_one_line(cell) for cell in row] for row in rows]
     numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
     if on_terminal():
         _draw(columns, rows, title, numeric)
@@ -72,16 +75,21 @@ def print_result(
 
 def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = terminal.console()
     widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
     if console.width - sum(width + GAP for width in widths[:-1]) < min(LEAST_COLUMN, widths[-1]):
         _list(columns, rows, title)
         return
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+    )
     for heading, right in zip(columns, numeric, strict=True):
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
@@ -111,6 +119,11 @@ def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, nu
         cells = zip(line, widths, numeric, strict=True)
         text = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells)
         typer.echo(text.rstrip())
+
+
+def _one_line(cell: str) -> str:
+    """The cell without line breaks, with which it could look like several rows."""
+    return cell if "\n" not in cell and "\r" not in cell else "\\n".join(cell.splitlines())
 
 
 def _is_number(cell: str) -> bool:

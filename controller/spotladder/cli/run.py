@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.invocation import command_words
 from spotladder.errors import EnvironmentFailure, SpotladderError
@@ -68,8 +69,6 @@ def run(
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
-    from rich.console import Console
-
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import errors_located, read_job, read_job_and_world
     from spotladder.core.contract import ExitCode
@@ -82,7 +81,7 @@ def run(
     from spotladder.local.stopping import Stopping
     from spotladder.state_folder import state_root
 
-    console = Console()
+    console = terminal.console()
     with errors_located(job):
         if world:
             read, pools = read_job_and_world(job, world)

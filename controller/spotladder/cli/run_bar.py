@@ -24,11 +24,12 @@ def bar(total: int, now: Callable[[], float] = time.monotonic) -> Iterator[Calla
     if not sys.stderr.isatty():
         yield lambda _runs: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from spotladder.cli.terminal import console
+
     columns: tuple[Any, ...] = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False, get_time=now)
+    progress = Progress(*columns, console=console(stderr=True), transient=True, auto_refresh=False, get_time=now)
     task, due = progress.add_task("", total=total), now() + BAR_AFTER
     with ExitStack() as shown:
 

@@ -137,7 +137,7 @@ class _Printing:
             sources = await self._sources(cluster, job, number)
         typer.echo(f"==> {title(job, number)} <==", err=True)
         started = [source for source in sources if source.started]
-        write = _Lines(sys.stdout.buffer.write)
+        write = _Lines(lambda line: sys.stdout.write(line.decode(errors="backslashreplace")))
         failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
         if started and len(failed) < len(started):
             reasons = failed

@@ -54,13 +54,12 @@ def watch(
 
 def follow_to_the_end(target: ClusterTarget, name: str) -> int:
     """Show the job until it ends. Returns the exit code of its outcome."""
-    from rich.console import Console
-
+    from spotladder.cli.terminal import console
     from spotladder.display.view import view_on
 
     async def follow(cluster: ConnectedCluster) -> Mapping[str, Any]:
         await cluster.job(name)  # fails at once if the job does not exist
-        with view_on(Console()) as view:
+        with view_on(console()) as view:
             await _JobObserver(cluster, name, view).run()
         return await cluster.job(name)
 

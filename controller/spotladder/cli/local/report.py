@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
     """Print the report; with `to`, also write its files to that folder."""
-    from rich.console import Console
-
+    from spotladder.cli.terminal import console
     from spotladder.display.report import gather, write_report
     from spotladder.display.report.data import as_data
     from spotladder.display.report.table import print_report
@@ -28,7 +27,7 @@ def print_report_of(run: LocalRun, to: Path | None, output: Format) -> None:
     if output is not Format.TABLE:
         print_data(as_data(facts), output)
     else:
-        print_report(facts, Console())
+        print_report(facts, console())
     if to:
         write_report(to, recorded, state)
         typer.echo(f"report: {to / 'report.html'}", err=output is not Format.TABLE)
