@@ -55,7 +55,7 @@ def print_data(data: Any, output: Format) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows with column headings. Columns of numbers are right-aligned."""
-    rows = [[_one_line(cell) for cell in row] for row in rows]
+    rows, title = [[_one_line(cell) for cell in row] for row in rows], _one_line(title)
     numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
     if on_terminal():
         _draw(columns, rows, title, numeric)
@@ -122,8 +122,8 @@ def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, nu
 
 
 def _one_line(cell: str) -> str:
-    """The cell without line breaks, with which it could look like several rows."""
-    return cell if "\n" not in cell and "\r" not in cell else "\\n".join(cell.splitlines())
+    """The cell as it is shown, which gives its width; a line break could make it look like several rows."""
+    return terminal.cleaned(cell).replace("\n", "\\n")
 
 
 def _is_number(cell: str) -> bool:

@@ -1,8 +1,8 @@
 """The channel between the ranks of one attempt: each rank has a TCP connection to rank 0.
 
 The ranks use it a few times per commit, and not at all while no commit is due. Both ends of a connection prove that
-they know the attempt's token (HMAC over a fresh challenge). Frames are JSON with a length and a code that only the two ends
-can make (see `framing`). The channel has three operations:
+they know the attempt's token (HMAC over a fresh challenge). Frames are JSON with a length and a code that only the two
+ends can make (see `framing`). The channel has three operations:
 
 `exchange`   every rank gives a value under a topic; rank 0 decides from all of them; every rank gets the decision.
 `announce`   rank 0 sends a value to every rank, which waits for it (`announced`); rank 0 does not wait.
