@@ -46,7 +46,8 @@ JOB: dict[str, Any] = {
         "ladder": {"tiers": [{"name": "spot", "capacity": "spot"}]},
     },
     "status": {
-        "phase": "Failed", "state": dump(JobState(stage=Stage.FAILED)), "message": HOSTILE, "tier": HOSTILE, "attempt": 1,
+        "phase": "Failed", "state": dump(JobState(stage=Stage.FAILED)), "message": HOSTILE, "tier": HOSTILE,
+        "attempt": 1,
         "attempts": [{
             "number": 1, "tier": HOSTILE, "reason": HOSTILE, "message": HOSTILE, "startStep": 0, "endStep": 5,
             "startedAt": "2026-01-01T00:00:00Z", "endedAt": "2026-01-01T00:01:00Z", "lastError": HOSTILE,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from spotladder.operator.installed import DEPLOYMENTS, KUBERAY
+from spotladder.operator.installed import DEPLOYMENTS
 from spotladder.resources import PRIORITY_CLASSES, SECRETS, APIResource
+from spotladder.workloads.network_policy import KUBERAY
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_clusters import degraded, tiers, two_clusters, up
 from tests.kube.world import KubeWorld, eventually, ray_spec, world

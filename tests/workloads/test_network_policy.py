@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.network_policy import KUBERAY_NAMESPACES
+from spotladder.workloads.rayjob.records import RayJobRecord
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
 JOB = {"podSelector": {"matchLabels": {"spotladder.io/job-uid": "1b4e28ba"}}}
@@ -87,5 +91,89 @@ def test_a_port_that_is_read_from_a_variable_is_public_if_it_is_declared() -> No
     assert rules(headGroupSpec=head({"dashboard-port": "$PORT"}, 8300))[1] == {"ports": tcp(8080, 8265, 8300)}
 
 
-def test_a_jobset_has_no_policy() -> None:
-    assert policies(jobset_template()) == []
+KUBERAY = {
+    "namespaceSelector": {
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(KUBERAY_NAMESPACES)}
+        ]
+    },
+    "podSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay-operator"}},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rayVersion": None},
+        {"rayVersion": ""},
+        {"rayVersion": "2.40.0"},
+        {"rayVersion": "nightly"},
+        {"authOptions": {"mode": "disabled"}},
+    ],
+)
+def test_the_dashboard_of_a_cluster_without_a_token_is_closed_to_other_pods(changes: dict[str, Any]) -> None:
+    head = ray_template()["spec"]["rayClusterSpec"]["headGroupSpec"]
+    head["template"]["spec"]["containers"][0] |= {
+        "image": "example.org/team/train:7",
+        "ports": [{"containerPort": 8265}],
+    }
+    inside, public, kuberay = rules(headGroupSpec=head, **changes)
+    assert (inside, public) == ({"from": [JOB]}, {"ports": tcp(8080)})
+    assert kuberay == {"from": [KUBERAY], "ports": tcp(8265)}
+
+
+def test_a_dashboard_whose_port_is_unknown_is_closed_at_every_port_of_the_head() -> None:
+    declared = head({"dashboard-port": "$PORT"}, 8300, 8265)
+    assert rules(headGroupSpec=declared, authOptions={"mode": "disabled"})[1:] == [
+        {"ports": tcp(8080)},
+        {"from": [KUBERAY], "ports": tcp(8265, 8300)},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({}, False), ({"rayVersion": "2.40.0"}, True), ({"authOptions": {"mode": "disabled"}}, False)],
+)
+def test_an_attempt_without_a_token_says_so(changes: dict[str, Any], said: bool) -> None:
+    """The controller reports the annotation as a condition, however the job was created."""
+    template = ray_template()
+    template["spec"]["rayClusterSpec"].update(changes)
+    of = job(template)
+    rayjob = workload_of(of).render(of, HOME, tier(of), 12, {})[-1]
+    refused = RayJobRecord.of({**rayjob, "metadata": {**rayjob["metadata"], "uid": "u", "resourceVersion": "1"}})
+    assert ("Ray requires no token, since its version is unknown" in refused.token_refused) is said
+
+
+def test_only_the_pods_of_a_jobset_reach_its_ports_but_the_declared_ones() -> None:
+    template = jobset_template()
+    (found,) = policies(template)
+    assert found["spec"] == {**JOB, "policyTypes": ["Ingress"], "ingress": [{"from": [JOB]}]}
+    container = template["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    container["ports"] = [{"containerPort": 6006}, {"containerPort": 53, "protocol": "UDP"}]
+    (found,) = policies(template)
+    assert found["spec"]["ingress"] == [{"from": [JOB]}, {"ports": tcp(6006)}]
+
+
+def pod_specs(template: dict[str, Any]) -> list[dict[str, Any]]:
+    of = job(template)
+    spec = workload_of(of).render(of, HOME, tier(of), 1, {})[-1]["spec"]
+    if "replicatedJobs" in spec:
+        return [entry["template"]["spec"]["template"]["spec"] for entry in spec["replicatedJobs"]]
+    cluster = spec["rayClusterSpec"]
+    return [group["template"]["spec"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+
+
+def test_pods_get_no_token_for_the_kubernetes_api_unless_the_template_asks() -> None:
+    for template in (ray_template(), jobset_template()):
+        assert {pod["automountServiceAccountToken"] for pod in pod_specs(template)} == {False}
+    asking = ray_template()
+    asking["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["automountServiceAccountToken"] = True
+    assert [pod["automountServiceAccountToken"] for pod in pod_specs(asking)] == [True, False]
+
+
+def test_the_head_with_rays_autoscaler_keeps_its_token() -> None:
+    template = ray_template()
+    template["spec"]["rayClusterSpec"]["enableInTreeAutoscaling"] = True
+    head, worker = pod_specs(template)
+    assert "automountServiceAccountToken" not in head
+    assert worker["automountServiceAccountToken"] is False

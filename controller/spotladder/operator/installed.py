@@ -17,11 +17,12 @@ from spotladder import versions
 from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ApiError
 from spotladder.resources import APIResource
+from spotladder.workloads.network_policy import KUBERAY, KUBERAY_NAMESPACES
 
 DEPLOYMENTS = APIResource("apps", "v1", "deployments", "Deployment")
-KUBERAY, KARPENTER = "kuberay-operator", "karpenter"
+KARPENTER = "karpenter"
 NAMESPACES: Mapping[str, tuple[str, ...]] = {
-    KUBERAY: ("kuberay-system", "kuberay-operator", "kuberay", "ray-system", "default"),
+    KUBERAY: KUBERAY_NAMESPACES,
     KARPENTER: ("kube-system", "karpenter"),
 }
 """The names and namespaces at which each Deployment is looked up, in this order."""

@@ -55,18 +55,21 @@ class Guarded:
 
     def guard(self, kind: APIResource, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A guard of this kind."""
-        made: dict[str, Any] = {"labels": dict(self.labels), "spec": dict(spec)}
-        return {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {
-                "name": self.name,
-                "namespace": self.namespace,
-                "labels": made["labels"],
-                "annotations": {names.DIGEST: digest(made)},
-            },
-            "spec": made["spec"],
-        }
+        return sealed(
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"name": self.name, "namespace": self.namespace, "labels": dict(self.labels)},
+                "spec": dict(spec),
+            }
+        )
+
+
+def sealed(guard: dict[str, Any]) -> dict[str, Any]:
+    """The guard with the digest of what it is made of, in place."""
+    made = {"labels": guard["metadata"]["labels"], "spec": guard["spec"]}
+    guard["metadata"]["annotations"] = {names.DIGEST: digest(made)}
+    return guard
 
 
 def digest_of(guard: Object) -> str:

@@ -92,11 +92,13 @@ def with_overlay(
     at: Path,
     *,
     program: dict[str, Any],
+    calls_api: bool = False,
 ) -> dict[str, Any]:
     """The user's pod template for this attempt. Changes the contents of `template` in place: pass a copy.
 
     `at` is the path of the template in the user's file. `program` is its program container: the other containers are
-    not changed.
+    not changed. Unless one of them `calls_api`, the pod gets no token for the Kubernetes API; a template that needs it
+    says so with automountServiceAccountToken.
 
     Raises:
         InvalidSpec: a restart policy of the user's, or selectors that contradict the tier.
@@ -110,6 +112,8 @@ def with_overlay(
     metadata["annotations"] = {**_STAY, **named, **(metadata.get("annotations") or {})}
     place(spec, placement, overlay.tier.name, (*at, "spec"))
     spec["restartPolicy"] = "Never"
+    if not calls_api:
+        spec.setdefault("automountServiceAccountToken", False)
     spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.core.notice))
     _connect(program, overlay)
     # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further

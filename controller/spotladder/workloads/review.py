@@ -118,8 +118,9 @@ def warnings(files: Review) -> list[Problem]:
         if ray is not None and is_open(ray.template.spec["rayClusterSpec"]):
             path, oldest = "spec.workload.ray.template.spec.rayClusterSpec", TESTED_RAY[0].rpartition(".")[0]
             message = (
-                f"has no rayVersion of {oldest} or newer, so Ray requires no token, and everyone who reaches the "
-                "dashboard can run programs there: set rayVersion to the version in the image"
+                f"has no rayVersion of {oldest} or newer, so Ray requires no token: its dashboard is closed to other "
+                "pods, and where the cluster's network implements no policies everyone who reaches it can run programs "
+                "there: set rayVersion to the version in the image"
             )
             found.append(Problem(entry.document.where_named(path), path, message))
         where = entry.document.where_named("spec.workload")

@@ -22,7 +22,7 @@ from spotladder.operator.reconcile.recreation import LONGEST_PAUSE, Recreations
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import SECRETS, APIResource
 from spotladder.workloads import names
-from spotladder.workloads.rayjob.authentication import KEY, TOKEN
+from spotladder.workloads.rayjob.authentication import KEY, TOKEN, without_token
 from spotladder.workloads.records import WorkloadRecord
 
 _WITHOUT_ATTEMPT = (Stage.IDLE, Stage.ENDING, Stage.SUSPENDED, *TERMINAL)
@@ -67,6 +67,8 @@ class GuardKeeper:
         origin = names.Origin(loaded.record.uid, cluster.home)
         with suppress(InvalidSpec):  # The condition Valid reports it.
             objects = loaded.workload.render(loaded.job, origin, tier, top.attempt, {})
+            if top.token_refused:
+                without_token(objects)
             kinds = {(kind.api_version, kind.kind): kind for kind in missing}
             for body in objects:
                 if (kind := kinds.get((body["apiVersion"], body["kind"]))) is None:

@@ -29,7 +29,7 @@ from spotladder.api.problems import Path, Refusals, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.resources import DISRUPTION_BUDGETS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.exits import KILLED_CONTAINER
 from spotladder.workloads.guards import Guarded, budget
@@ -37,6 +37,7 @@ from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator_silence import silent_jobset
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
+from spotladder.workloads.network_policy import declared, policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, copied, with_env, with_overlay
 from spotladder.workloads.program_container import native_sidecars, program_of
@@ -59,7 +60,7 @@ class JobSetKind:
     """Implements `WorkloadKind`."""
 
     main: APIResource = JOBSETS
-    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, JOBSETS)
+    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, NETWORK_POLICIES, JOBSETS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
     install = "JobSet is not installed in {cluster}: install the jobset chart"
 
@@ -82,7 +83,10 @@ class JobSetKind:
         jobset = made_of(
             template, JOBSETS, name=name, job=job, overlay=overlay, spec=_spec(template.spec, overlay, name)
         )
-        return [budget(Guarded.of(overlay, name)), jobset]
+        guarded = Guarded.of(overlay, name)
+        pods = [entry["template"]["spec"]["template"]["spec"] for entry in jobset["spec"]["replicatedJobs"]]
+        public = {port for pod in pods for port in declared(pod)}
+        return [budget(guarded), policy(guarded, public, ()), jobset]
 
     def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> None:  # noqa: ARG002 – the port's
         return None

@@ -11,14 +11,18 @@ the cluster.
    submitter. KubeRay 1.5.1 ignores the name and creates a Secret for each RayCluster; an older one ignores
    `authOptions`.
 4. Where the controller may neither read nor create the Secret, the attempt runs without a token.
+5. The dashboard of a cluster without a token is closed to other pods (`rayjob.ports`), whatever the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from spotladder.resources import NETWORK_POLICIES
 from spotladder.versions import TESTED_RAY, parse
+from spotladder.workloads.network_policy import close
+from spotladder.workloads.rayjob.ports import dashboard_ports
 from spotladder.workloads.rayjob.version import given_version, own_image_version
 
 TOKEN = "spotladder-ray-token"  # noqa: S105 – the name of a Secret
@@ -44,7 +48,7 @@ def is_open(cluster: Mapping[str, Any]) -> bool:
 
 def has_public_health(cluster: Mapping[str, Any]) -> bool:
     """Whether a probe of the kubelet, which cannot send a token, gets an answer."""
-    return (cluster.get("authOptions") or {}).get("mode") != _MODE or _tested_version(cluster) is not None
+    return not requires_token(cluster) or _tested_version(cluster) is not None
 
 
 def uses_token(objects: Iterable[Mapping[str, Any]]) -> bool:
@@ -53,11 +57,20 @@ def uses_token(objects: Iterable[Mapping[str, Any]]) -> bool:
     return any((cluster.get("authOptions") or {}).get("secretName") == TOKEN for cluster in clusters)
 
 
-def without_token(objects: Iterable[dict[str, Any]]) -> None:
-    """Let the rendered objects that use the Secret TOKEN require no token, in place."""
+def requires_token(cluster: Mapping[str, Any]) -> bool:
+    """Whether a rendered `rayClusterSpec` requires a token."""
+    return (cluster.get("authOptions") or {}).get("mode") == _MODE
+
+
+def without_token(objects: Sequence[dict[str, Any]]) -> None:
+    """Let the rendered objects that use the Secret TOKEN require no token, and close the dashboard, in place."""
     for body in objects:
         if uses_token([body]):
-            del body["spec"]["rayClusterSpec"]["authOptions"]
+            cluster = body["spec"]["rayClusterSpec"]
+            del cluster["authOptions"]
+            for guard in objects:
+                if guard["kind"] == NETWORK_POLICIES.kind:
+                    close(guard, dashboard_ports(cluster))
 
 
 def _tested_version(cluster: Mapping[str, Any]) -> str | None:

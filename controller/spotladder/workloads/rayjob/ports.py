@@ -1,8 +1,9 @@
 """The ports of a Ray cluster to which others than its pods may connect.
 
 These are the dashboard, the metrics, and ports that the template declares, except those with which Ray is controlled.
-The dashboard is among them because KubeRay and the API server's proxy use it, for which no policy has an address that
-is right in every cluster: the token protects it.
+The dashboard is among them because the API server's proxy uses it, for which no policy has an address that is right in
+every cluster: the token protects it. Without a token, whoever reaches the dashboard runs programs, so that it is closed
+to all but the pods of the job and KubeRay. An administrator can open it with a further policy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ def public_ports(cluster: Mapping[str, Any]) -> set[int]:
     control = {port for group in groups for port in _given(group, public=False)} | {*_CONTROL.values()}
     given = {port for group in groups for port in _given(group, public=True)} | {*_PUBLIC.values()}
     return (given | {port for group in groups for port in declared(group["template"]["spec"])}) - control
+
+
+def dashboard_ports(cluster: Mapping[str, Any]) -> set[int]:
+    """The ports of a rendered `rayClusterSpec` at which its dashboard may listen: of a head whose port is read from a
+    variable, all that it declares."""
+    head = cluster["headGroupSpec"]
+    port = str(head["rayStartParams"].get("dashboard-port", ""))
+    default = _PUBLIC["dashboard-port"]
+    if port and not port.isdigit():
+        return {default, *declared(head["template"]["spec"])}
+    return {default, int(port or default)}
 
 
 def _given(group: Mapping[str, Any], *, public: bool) -> Iterator[int]:

@@ -31,19 +31,20 @@ from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
+from spotladder.versions import TESTED_RAY
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.guards import Guarded, budget
 from spotladder.workloads.names import Origin
-from spotladder.workloads.network_policy import policy
+from spotladder.workloads.network_policy import close, policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.placement import Placement
 from spotladder.workloads.pods import PodOverlay, copied, variables, with_env, with_overlay
 from spotladder.workloads.program_container import ray_of
 from spotladder.workloads.rayjob import state, surge
-from spotladder.workloads.rayjob.authentication import authenticate, has_public_health
+from spotladder.workloads.rayjob.authentication import authenticate, has_public_health, is_open, requires_token
 from spotladder.workloads.rayjob.operator_silence import silent_kuberay
-from spotladder.workloads.rayjob.ports import public_ports
+from spotladder.workloads.rayjob.ports import dashboard_ports, public_ports
 from spotladder.workloads.rayjob.records import (
     RAYCLUSTERS,
     RAYJOBS,
@@ -62,6 +63,12 @@ from spotladder.workloads.workload import AttemptObjects, DriverOutput, Workload
 
 KEPT_AFTER_THE_END = 60
 """Seconds for which a cluster is kept after its program has ended."""
+
+_OPEN = (
+    f"Ray requires no token, since its version is unknown or older than {TESTED_RAY[0].rpartition('.')[0]}: its "
+    "dashboard is closed to all pods but those of the job and KubeRay if the cluster's network implements "
+    "NetworkPolicies, and open to all otherwise: set rayVersion to the version in the image"
+)
 
 _SUBMITTERS = 8
 """Number of attempts, the newest first, whose submitters reach the ports that control Ray."""
@@ -130,9 +137,13 @@ class RayJobKind:
             spec=_spec(template.spec, overlay),
             annotations={**_ANNOTATIONS, **({names.HEAD_TRAINS: "true"} if _head_trains(template.spec, tier) else {})},
         )
-        guarded = Guarded.of(overlay, name)
-        public = public_ports(rayjob["spec"]["rayClusterSpec"])
-        return [budget(guarded), policy(guarded, public, _submitters(rayjob["spec"], job, attempt)), rayjob]
+        guarded, cluster = Guarded.of(overlay, name), rayjob["spec"]["rayClusterSpec"]
+        network = policy(guarded, public_ports(cluster), _submitters(rayjob["spec"], job, attempt))
+        if not requires_token(cluster):
+            close(network, dashboard_ports(cluster))
+        if is_open(cluster):
+            rayjob["metadata"]["annotations"][names.TOKEN_REFUSED] = _OPEN
+        return [budget(guarded), network, rayjob]
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
@@ -179,7 +190,8 @@ def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     refusals = Refusals()
     role, placement = (PodRole.WORKER, tier.workers) if _head_trains(given, tier) else (PodRole.HEAD, tier.head)
     with refusals.kept():
-        _group(cluster["headGroupSpec"], overlay, role, placement, head_at, is_head=True)
+        scales = bool(cluster.get("enableInTreeAutoscaling"))  # Ray's autoscaler runs in the head and calls the API.
+        _group(cluster["headGroupSpec"], overlay, role, placement, head_at, is_head=True, calls_api=scales)
     cluster.setdefault("workerGroupSpecs", [])
     groups = worker_groups(spec)
     for index, (group, here) in enumerate(zip(groups, groups_on_tier(given, tier.groups), strict=True)):
@@ -235,12 +247,15 @@ def _group(
     at: Path,
     *,
     is_head: bool = False,
+    calls_api: bool = False,
 ) -> None:
     group.setdefault("rayStartParams", {})
     given, inside = group.get("template") or {}, (*at, "template")
     ray = ray_of(given, inside)
     given["spec"]["containers"].sort(key=lambda container: container is not ray)  # KubeRay runs Ray in the first.
-    template = group["template"] = with_overlay(given, overlay, role, placement, inside, program=ray)
+    template = group["template"] = with_overlay(
+        given, overlay, role, placement, inside, program=ray, calls_api=calls_api
+    )
     if is_head:
         template["metadata"]["labels"][names.ROLE] = PodRole.HEAD.value
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.core.notice)
