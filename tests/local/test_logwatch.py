@@ -162,6 +162,16 @@ def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
     ]
 
 
+def test_values_that_are_known_to_be_secret_are_not_stored(bucket: WrittenLog, tmp_path: Path) -> None:
+    watch = LogWatch(bucket.log, keep=2, spacing=60.0, secrets=["plain-words"])
+    watch.start()
+    (tmp_path / "driver.log").write_text("the key is plain-words\n")
+    watch.keep_output(1, tmp_path / "driver.log")
+    watch.close()
+    stored = outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")])
+    assert stored == ["the key is [redacted]\n"]
+
+
 def test_the_driver_output_is_stored_when_the_run_ends(bucket: WrittenLog, tmp_path: Path) -> None:
     watch = LogWatch(bucket.log, keep=2, spacing=60.0)
     watch.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from spotladder.display import records, timeline
 from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
 from spotladder.output.last_error import last_lines
+from spotladder.output.redact import redacted, secret_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,9 @@ def recorded_in(folder: Path) -> records.Recorded:
 
     Raises EnvironmentFailure when the timeline cannot be read.
     """
+    known = secret_values(os.environ)
     printed = [
-        (attempt, "driver", lines)
+        (attempt, "driver", tuple(redacted("\n".join(lines), known).split("\n")))
         for attempt in _attempts(folder)[-KEPT_ATTEMPTS:]
         if (lines := last_lines(end_of(_log(folder, attempt), LONGEST)))
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,12 +27,15 @@ POLL_INTERVAL = 1.0
 
 
 class LogWatch:
-    """Polls the log in a thread. All results are those of the last successful poll."""
+    """Polls the log in a thread. All results are those of the last successful poll. `secrets` are values that are
+    removed from stored output."""
 
-    def __init__(self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL) -> None:
+    def __init__(
+        self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL, *, secrets: Collection[str] = ()
+    ) -> None:
         from spotladder.checkpoints.progress import Follower
 
-        self._log, self._keep = log, keep
+        self._log, self._keep, self._secrets = log, keep, secrets
         self._follower = Follower(log)
         self._spacing = spacing
         self._wake = threading.Event()
@@ -128,7 +132,7 @@ class LogWatch:
             attempt, file = self._ended[0]
             if text := end_of(file, 2 * outputs.LONGEST):
                 store = outputs.of_job(self._log.store, self._log.owner.uid)
-                outputs.keep(store, Output(attempt, 0, "driver"), redacted(text))
+                outputs.keep(store, Output(attempt, 0, "driver"), redacted(text, self._secrets))
                 outputs.trim(store)
             with self._lock:
                 del self._ended[0]

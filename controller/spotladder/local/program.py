@@ -28,6 +28,7 @@ from spotladder.local import driver
 from spotladder.local.reaper import alive, end_all, end_below
 from spotladder.output.last_error import last_error
 from spotladder.output.outage import Outage
+from spotladder.output.redact import redacted, secret_values
 
 SUBMIT_TIMEOUT = 60.0
 """Timeout in seconds of a submission; on a busy machine the first one takes several seconds."""
@@ -158,6 +159,7 @@ class Program:
             with self.log.open("rb") as log:
                 log.seek(max(0, self.log.stat().st_size - LOG_TAIL))
                 reason = last_error(log.read().decode(errors="replace"))
+                reason = redacted(reason, secret_values(os.environ))
         except OSError:
             reason = ""
         return f"{how}{reason and ': '}{reason} (full log: {self.log})"

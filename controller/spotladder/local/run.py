@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.local.stopping import Stopping
+from spotladder.output.redact import secret_values
 from spotladder.policies.registry import by_name
 from spotladder.train.environment import Environment
 
@@ -101,7 +103,8 @@ def run_locally(
                     lines.append(record)
                     view.add(record)
 
-                watch = LogWatch(log, request.job.spec.checkpoints.keep)
+                secrets = secret_values({**os.environ, **plan.job.environment})
+                watch = LogWatch(log, request.job.spec.checkpoints.keep, secrets=secrets)
                 for commit in unrecorded_commits(_Commits(watch).take_new(), history):
                     emit(commit)
                 for move in moves:
