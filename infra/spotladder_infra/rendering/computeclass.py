@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.core.model import CapacityType
+from spotladder_infra.facts import regions, sizes
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
 
@@ -50,13 +51,19 @@ def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
         shared["reservations"] = {"affinity": "Specific", "specific": specific}
     if pool.capacity_type is CapacityType.SPOT:
         shared["spot"] = True
-    if pool.accelerator is not None:
-        shared["gpu"] = {"type": pool.accelerator.type, "count": pool.accelerator.count}
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
-    machines = [{"machineType": name} for name in pool.instance_types]
-    families = [{"machineFamily": name} for name in pool.families]
+    machines = [{"machineType": name, **_gpu(pool, name)} for name in pool.instance_types]
+    families = [{"machineFamily": name, **_gpu(pool, name)} for name in pool.families]
     return [{**machine, **shared} for machine in (*machines, *families)]
+
+
+def _gpu(pool: Pool, name: str) -> Object:
+    """The accelerators of a machine type; 1 of a family, and of a type that is not in the table."""
+    if pool.accelerator is None:
+        return {}
+    known = sizes.accelerators_of(Cloud.GCP, regions.family_of(Cloud.GCP, name), name)
+    return {"gpu": {"type": pool.accelerator.type, "count": pool.accelerator.count or known or 1}}
 
 
 def _storage(pool: Pool) -> Object:

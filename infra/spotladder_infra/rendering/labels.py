@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 def has_karpenter(cluster: Cluster, pool: Pool) -> bool:
     """Whether Karpenter creates the pool's nodes."""
-    own = cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER
+    own = cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER
     return own or pool.node_class is not None
 
 

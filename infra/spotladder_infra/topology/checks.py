@@ -16,7 +16,7 @@ from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder_infra.facts import prices, regions
 from spotladder_infra.topology.addon_checks import addon_versions
-from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
 from spotladder_infra.topology.compute_class_checks import COMPUTE_CLASS_CHECKS
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
@@ -33,6 +33,8 @@ _PRIVATE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192
 _GCP_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _INTERNET = "0.0.0.0/0"
+_REGISTRIES = ("public.ecr.aws", "quay.io", "registry.k8s.io", "nvcr.io")
+"""Registries of the images of Karpenter, KubeRay, JobSet and the device plugins."""
 
 
 def check(fleet: Fleet, today: date) -> list[FleetFinding]:
@@ -114,6 +116,15 @@ def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(path, f"{message}: rename it")
 
 
+def team_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Warn about groups of teams that no IAM identity is in: EKS has groups only in access entries."""
+    on_eks = [cluster for cluster in fleet.spec.clusters if cluster.cloud is Cloud.AWS]
+    for index, team in enumerate(fleet.spec.teams):
+        if team.groups and not team.iam_principals and any(team in fleet.teams_with_namespace(c) for c in on_eks):
+            message = "are empty on EKS: name the team's IAM roles in iamPrincipals, or create access entries yourself"
+            yield FleetFinding(("spec", "teams", index, "groups"), message, warning=True)
+
+
 # --- networks --------------------------------------------------------------------------------------------------------
 
 
@@ -141,12 +152,36 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that nodes without a NAT gateway reach the services of AWS through endpoints."""
+    """Check that nodes without NAT reach the services of AWS through endpoints; they reach no public registry."""
     for index, cluster in created(fleet):
         network = cluster.network
+        if network.nat is Nat.NONE:
+            message = (
+                f"leaves the nodes without the registries of {', '.join(_REGISTRIES)}: mirror the images, and name the "
+                "mirror in platform.image and platform.values"
+            )
+            yield FleetFinding(("spec", "clusters", index, "network", "nat"), message, warning=True)
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
             message = "leaves the nodes without a route to ECR, STS and EC2: set interfaceEndpoints to true"
             yield FleetFinding(("spec", "clusters", index, "network", "nat"), message)
+
+
+def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Warn about an EKS cluster to which the controller in the home cluster has no route."""
+    home = next((entry for entry in fleet.spec.clusters if entry.name == fleet.spec.home), None)
+    for index, cluster in created(fleet):
+        if home is None or cluster is home or cluster.cloud is not Cloud.AWS:
+            continue
+        path = ("spec", "clusters", index, "api", "allowed")
+        if not cluster.api.allowed:
+            message = (
+                f"is empty: the controller in {home.name} reaches this API server only over a network that you connect; "
+                "name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
+            )
+            yield FleetFinding(path, message, warning=True)
+        elif home.cloud in CREATED and home.network.nat is Nat.NONE:
+            message = f"does not help the controller in {home.name}, which has no NAT: connect the networks"
+            yield FleetFinding(path, message, warning=True)
 
 
 def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -208,6 +243,8 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
             yield FleetFinding(("spec", "clusters", index, "kubernetes"), message)
+        for message in versions.untested(kubernetes=cluster.kubernetes):
+            yield FleetFinding(("spec", "clusters", index, "kubernetes"), message, warning=True)
 
 
 def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
@@ -313,6 +350,8 @@ CHECKS: tuple[Check, ...] = (
     tags,
     network_ranges,
     unreachable_endpoints,
+    reachable_members,
+    team_members,
     api_access,
     zones,
     version_matrix,

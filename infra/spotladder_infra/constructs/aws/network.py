@@ -20,10 +20,11 @@ _FEW_ZONES = 3
 
 @dataclass(frozen=True, slots=True)
 class CreatedNetwork:
-    """`subnets` are the ids of the private subnets, in the order of the zones."""
+    """`subnets` are the ids of the private subnets, in the order of the zones; `egress` the public addresses of NAT."""
 
     vpc_id: str
     subnets: tuple[str, ...]
+    egress: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
             )
         tables.append(table)
     _endpoints(scope, cluster, made.id, [subnet.id for subnet in private], [table.id for table in tables])
-    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private))
+    addresses = tuple(gateway.public_ip for gateway in gateways)
+    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), addresses)
 
 
 def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[Any]:

@@ -29,8 +29,10 @@ class ControlPlane:
     endpoint: str
 
 
-def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any) -> ControlPlane:
-    """The cluster itself, without nodes."""
+def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any, *, member: bool) -> ControlPlane:
+    """The cluster itself, without nodes. The controller in the home cluster connects to a `member` with a token of a
+    service account of Kubernetes, which the DNS endpoint refuses by default.
+    """
     made = ContainerCluster(
         scope,
         "cluster",
@@ -44,9 +46,10 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         networking_mode="VPC_NATIVE",
         ip_allocation_policy={"cluster_secondary_range_name": PODS, "services_secondary_range_name": SERVICES},
         datapath_provider="ADVANCED_DATAPATH",
+        # Without IP endpoints GKE itself sets enable_private_endpoint, and the provider does not send it.
         private_cluster_config={"enable_private_nodes": True, "enable_private_endpoint": not cluster.api.allowed},
         control_plane_endpoints_config={
-            "dns_endpoint_config": {"allow_external_traffic": True},
+            "dns_endpoint_config": {"allow_external_traffic": True, "enable_k8s_tokens_via_dns": member},
             "ip_endpoints_config": {"enabled": bool(cluster.api.allowed)},
         },
         master_authorized_networks_config=_authorized_networks(cluster),
@@ -64,7 +67,7 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         logging_config={"enable_components": LOGS},
         monitoring_config={"enable_components": ["SYSTEM_COMPONENTS"], "managed_prometheus": {"enabled": True}},
         master_auth={"client_certificate_config": {"issue_client_certificate": False}},
-        security_posture_config={"mode": "BASIC", "vulnerability_mode": "VULNERABILITY_BASIC"},
+        security_posture_config={"mode": "BASIC"},  # Google has removed the scan for vulnerabilities
         deletion_protection=cluster.deletion_protection,
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
@@ -99,7 +102,7 @@ def _node_config(node: Any) -> dict[str, Any]:
 
 def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
     """Node auto-provisioning, which ComputeClasses need; disabled if Karpenter creates the nodes."""
-    if cluster.autoscaler is Autoscaler.KARPENTER:
+    if cluster.provisioner is Autoscaler.KARPENTER:
         return {"enabled": False}
     accelerators: dict[str, int] = {}
     for pool in cluster.pools:
