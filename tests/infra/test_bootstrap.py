@@ -110,6 +110,31 @@ def test_a_fleet_is_created_one_after_the_other(world: BootstrapSite) -> None:
     assert outputs(world) == {"east", "west", "alpha"}
 
 
+def test_a_member_allows_the_addresses_of_the_home_cluster(world: BootstrapSite) -> None:
+    """The home cluster is created first, and the plan of the member is made again with its addresses."""
+    network = "    network: {cidr: 10.0.0.0/16}\n"
+    text = (world.folder / "fleet.yaml").read_text().replace("home: east", "home: west")
+    allowed = text.replace(network, f"{network}    api: {{allowed: [203.0.113.0/24]}}\n")
+    (world.folder / "fleet.yaml").write_text(allowed)
+    done = world.run("bootstrap", "--yes")
+    assert done.code == 0, done.err
+    assert done.out.index("west: aws_eks_addon.coredns: Cr") < done.out.index("east: aws_eks_addon.coredns: Cr")
+    assert world.calls("east") == ["init", "plan", "init", "plan", "apply", "output"]
+    variables = world.folder / "cdktf.out" / "stacks" / "east" / "home.auto.tfvars.json"
+    assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}
+    assert world.run("plan", "--cluster", "east").code == 0
+    assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}, "written with the stack"
+
+
+def test_an_identity_that_would_be_locked_out_is_warned(world: BootstrapSite) -> None:
+    network = "    network: {cidr: 10.0.0.0/16}\n"
+    admins = f"{network}    api: {{admins: ['arn:aws:iam::000000000000:role/admins']}}\n"
+    (world.folder / "fleet.yaml").write_text((world.folder / "fleet.yaml").read_text().replace(network, admins))
+    done = world.run("bootstrap", "--yes", "--cluster", "east")
+    assert done.code == 0
+    assert "warning: cluster east: api.admins does not have arn:aws:" in done.err
+
+
 def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: BootstrapSite) -> None:
     world.fails(("west", "apply", "creating node pool", "googleapi: Error 403: Quota 'CPUS' exceeded"))
     done = world.run("bootstrap", "--yes")

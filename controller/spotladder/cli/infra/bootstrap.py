@@ -59,6 +59,7 @@ def bootstrap(
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
     stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
+    stacks.sort(key=lambda stack: stack.cluster != found.spec.home)  # others allow its addresses
     for entry in clusters:
         if entry.cloud is Cloud.AWS and entry.api.admins:
             reason = account.locked_out(entry, account.caller(connect, entry.region or ""))

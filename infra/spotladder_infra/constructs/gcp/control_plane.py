@@ -49,7 +49,7 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         # Without IP endpoints GKE itself sets enable_private_endpoint, and the provider does not send it.
         private_cluster_config={"enable_private_nodes": True, "enable_private_endpoint": not cluster.api.allowed},
         control_plane_endpoints_config={
-            "dns_endpoint_config": {"allow_external_traffic": True, "enable_k8s_tokens_via_dns": member},
+            "dns_endpoint_config": {"allow_external_traffic": True, "enable_k8_s_tokens_via_dns": member},
             "ip_endpoints_config": {"enabled": bool(cluster.api.allowed)},
         },
         master_authorized_networks_config=_authorized_networks(cluster),
