@@ -11,8 +11,8 @@ from spotladder_infra.topology.cluster import Cloud, Cluster
 
 SPOT_SERVICE = "spot.amazonaws.com"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
-"""The service-linked role of EC2 Spot, which a new account does not have. Karpenter may not create it: launches fail with
-ServiceLinkedRoleCreationNotPermitted (karpenter.sh/docs/troubleshooting, "Missing Service Linked Role")."""
+"""The service-linked role of EC2 Spot, which a new account does not have. Karpenter may not create it: launches fail
+with ServiceLinkedRoleCreationNotPermitted (karpenter.sh/docs/troubleshooting, "Missing Service Linked Role")."""
 
 CREATE_SPOT_ROLE = f"aws iam create-service-linked-role --aws-service-name {SPOT_SERVICE}"
 

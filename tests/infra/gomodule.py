@@ -15,7 +15,9 @@ def module(name: str, version: str) -> Path:
     go = shutil.which("go")
     if go is None:
         absent(f"go is not installed, which {name} comes with", "infra")
-    done = subprocess.run([go, "mod", "download", "-json", f"{name}@{version}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [go, "mod", "download", "-json", f"{name}@{version}"], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         absent(f"{name}@{version} is not available: {done.stdout[-300:]}", "infra")
     return Path(json.loads(done.stdout)["Dir"])

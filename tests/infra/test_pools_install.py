@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ import pytest
 from spotladder import versions
 from spotladder_infra.rendering.values import values
 from tests.absent import absent
-from tests.infra.gomodule import module
 from tests.charts.helm import CHARTS
+from tests.infra.gomodule import module
 from tests.kube.apiserver import ApiServer, find, missing, tools
 from tests.topology.builders import fleet_file
 
@@ -232,7 +231,9 @@ def _crd_of_aws() -> Path:
     beside = tools() / "crds" / "karpenter" / NODE_CLASS
     if beside.exists():
         return beside
-    return module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}") / "pkg" / "apis" / "crds" / NODE_CLASS
+    return (
+        module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}") / "pkg" / "apis" / "crds" / NODE_CLASS
+    )
 
 
 def _within(wanted: Any, stored: Any) -> bool:

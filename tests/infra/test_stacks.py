@@ -151,9 +151,7 @@ def test_the_controller_reaches_a_member_on_gke_with_a_token_of_kubernetes(
 
 
 @pytest.mark.parametrize("home", ["west", "east"])
-def test_the_addresses_of_the_home_cluster_are_outputs(
-    home: str, configuration: Configuration, tmp_path: Path
-) -> None:
+def test_the_addresses_of_the_home_cluster_are_outputs(home: str, configuration: Configuration, tmp_path: Path) -> None:
     """A member on EKS allows them, so Cloud NAT of a home on GKE has a fixed one."""
     stack = configuration["east"] if home == "east" else one(tmp_path, ("home: east", "home: west"), cluster="west")
     addresses = {

@@ -83,13 +83,17 @@ REFUSED = {
         "g5.xlarge has nvidia-a10g, not nvidia-l4",
     ),
     "number of accelerators": (
-        ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}", "instanceTypes: [g6.12xlarge]\n      "
-        "accelerator: {type: nvidia-l4, count: 8}"),
+        (
+            "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}",
+            "instanceTypes: [g6.12xlarge]\n      accelerator: {type: nvidia-l4, count: 8}",
+        ),
         "spec.clusters[0].pools[1].instanceTypes[0]: g6.12xlarge has 4 accelerators, not 8",
     ),
     "accelerator by a name that Google does not have": (
-        ("instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}", "instanceTypes: [a2-highgpu-1g]\n      "
-        "accelerator: {type: nvidia-a100-40gb}"),
+        (
+            "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}",
+            "instanceTypes: [a2-highgpu-1g]\n      accelerator: {type: nvidia-a100-40gb}",
+        ),
         "a2-highgpu-1g has nvidia-tesla-a100, not nvidia-a100-40gb",
     ),
     "not an IAM role": (

@@ -100,7 +100,7 @@ def test_a_new_account_gets_the_role_of_spot_once(amazon: Amazon, tmp_path: Path
         account.ensure_spot_role(amazon.connect, "us-east-1")
     assert examined(amazon, fleet)["spot role"].status is Status.OK
     amazon.refused.add("ListRoles")
-    with pytest.raises(EnvironmentFailure, match="AWSServiceRoleForEC2Spot cannot be created.*once in the account"):
+    with pytest.raises(EnvironmentFailure, match=r"AWSServiceRoleForEC2Spot cannot be created.*once in the account"):
         account.ensure_spot_role(amazon.connect, "us-east-1")
 
 
@@ -127,7 +127,9 @@ def test_the_caller_must_be_an_administrator(amazon: Amazon, tmp_path: Path) -> 
     api = "    api: {admins: ['arn:aws:iam::123456789012:role/admins']}\n"
     found = examined(amazon, fleet_of(tmp_path, (network, network + api)))["administrators"]
     assert found.found == "api.admins does not have arn:aws:sts::123456789012:user/moto, so EKS refuses it"
-    assert found.fix.startswith("add its role or user, or run the rollout as one of arn:aws:iam::123456789012:role/admi")
+    assert found.fix.startswith(
+        "add its role or user, or run the rollout as one of arn:aws:iam::123456789012:role/admi"
+    )
 
 
 def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:

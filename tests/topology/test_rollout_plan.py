@@ -110,11 +110,11 @@ def test_trainium_and_inferentia_get_the_plugin_of_neuron(tmp_path: Path) -> Non
 
 
 def test_the_user_decides_on_nvidias_plugin(tmp_path: Path) -> None:
-    """In an existing cluster it finds the nodes by the selectors of the pools: nothing there sets the chart's labels."""
+    """In an existing cluster it finds the nodes by the pools' selectors: nothing there sets the chart's labels."""
     off = fleet_file(tmp_path, (PLATFORM, "  platform: {gpuDevicePlugin: false}\n")).fleet
     assert list(plugins(off, "east")) == ["efa-device-plugin"]
-    lab = ("{name: lab-gpu, selectors: {gpu: a10g},", "{name: lab-gpu, selectors: {gpu: a10g, zone: a}, "
-           "accelerator: {type: nvidia-a10g},")  # fmt: skip
+    wanted = "{name: lab-gpu, selectors: {gpu: a10g, zone: a}, accelerator: {type: nvidia-a10g},"
+    lab = ("{name: lab-gpu, selectors: {gpu: a10g},", wanted)
     on = fleet_file(tmp_path, lab, (PLATFORM, "  platform: {gpuDevicePlugin: true}\n")).fleet
     assert nodes_of(plugins(on, "lab")["gpu-device-plugin"]) == [{"gpu": ["a10g"], "zone": ["a"]}]
     assert plugins(on, "west") == {}, "GKE installs it"

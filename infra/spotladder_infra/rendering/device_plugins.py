@@ -1,4 +1,4 @@
-"""The device plugins that a cluster needs, with their values: each runs on the nodes of the pools that have its devices.
+"""The device plugins that a cluster needs, with their values: each runs on the nodes of pools that have its devices.
 
 Without its plugin a node does not report the devices. Pods that ask for them stay pending, and Karpenter does not count
 the node as initialized. GKE installs its own plugins. The images of EKS, which are those of `node_images`, have the

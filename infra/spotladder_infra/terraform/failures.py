@@ -145,7 +145,9 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], remedies: Remedies)
     return list(dict.fromkeys(lines))
 
 
-_ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.NETWORK, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND})
+_ONE_CAUSE = frozenset(
+    {Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.NETWORK, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND}
+)
 """Kinds that are reported once: Terraform repeats the cloud's message for the same cause as a second error."""
 
 

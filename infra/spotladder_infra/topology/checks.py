@@ -175,8 +175,8 @@ def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         path = ("spec", "clusters", index, "api", "allowed")
         if not cluster.api.allowed:
             message = (
-                f"is empty: the controller in {home.name} reaches this API server only over a network that you connect; "
-                "name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
+                f"is empty: the controller in {home.name} reaches this API server only over a network that you "
+                "connect; name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
             )
             yield FleetFinding(path, message, warning=True)
         elif home.cloud in CREATED and home.network.nat is Nat.NONE:

@@ -104,7 +104,6 @@ class Team(Record):
     )
     quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
 
-
     @property
     def kubernetes_groups(self) -> tuple[str, ...]:
         """The groups of Kubernetes that may write the team's TieredJobs."""

@@ -17,6 +17,7 @@ from spotladder_infra.topology.findings import FleetFinding
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
+
 def check_online(fleet: Fleet) -> list[FleetFinding]:
     """Findings for each field whose value a cloud does not offer this account or project. Raises EnvironmentFailure."""
     found: list[FleetFinding] = []

@@ -44,7 +44,9 @@ def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetw
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
     for name in ON_NODES:
-        _addon(scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ())))
+        _addon(
+            scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ()))
+        )
     own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
     eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
@@ -104,7 +106,9 @@ def _system_nodes(
 
 def _ebs_identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane) -> tuple[Any, ...]:
     """The role of the EBS driver, which its pods get only if it exists before them."""
-    own = role(scope, "ebs", f"{cluster.name}-ebs", PODS, managed=("service-role/AmazonEBSCSIDriverPolicy",), place=place)
+    own = role(
+        scope, "ebs", f"{cluster.name}-ebs", PODS, managed=("service-role/AmazonEBSCSIDriverPolicy",), place=place
+    )
     bound = pod_identity(scope, "ebs", own, plane.name, namespace=SYSTEM_NAMESPACE, service_account=EBS_ACCOUNT)
     return (*own.policies, bound)
 

@@ -50,9 +50,7 @@ def pod_role(
     return made
 
 
-def pod_identity(
-    scope: Any, key: str, made: CreatedRole, cluster: str, *, namespace: str, service_account: str
-) -> Any:
+def pod_identity(scope: Any, key: str, made: CreatedRole, cluster: str, *, namespace: str, service_account: str) -> Any:
     """Gives the pods of one service account a role, by EKS Pod Identity."""
     return eks.AwsPodIdentityAssociation(
         scope,
