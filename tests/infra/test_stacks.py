@@ -150,6 +150,14 @@ def test_the_controller_reaches_a_member_on_gke_with_a_token_of_kubernetes(
     assert configuration["west"]["terraform"]["required_providers"]["google"]["version"] == ">= 7.9.0, < 8.0.0"
 
 
+def test_node_auto_provisioning_may_create_the_accelerators_of_all_pools(tmp_path: Path) -> None:
+    """GKE creates no node with an accelerator that has no limit; the name is that of Compute Engine."""
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    stack = one(tmp_path, (pool, "instanceTypes: [a2-highgpu-1g]"), cluster="west")
+    limits = stack["resource"]["google_container_cluster"]["cluster"]["cluster_autoscaling"]["resource_limits"]
+    assert [entry["resource_type"] for entry in limits] == ["cpu", "memory", "nvidia-tesla-a100", "nvidia-l4"]
+
+
 @pytest.mark.parametrize("home", ["west", "east"])
 def test_the_addresses_of_the_home_cluster_are_outputs(home: str, configuration: Configuration, tmp_path: Path) -> None:
     """A member on EKS allows them, so Cloud NAT of a home on GKE has a fixed one."""

@@ -9,7 +9,7 @@ from spotladder_infra.facts import regions, sizes
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
-from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
 
@@ -53,17 +53,19 @@ def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
         shared["spot"] = True
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
-    machines = [{"machineType": name, **_gpu(pool, name)} for name in pool.instance_types]
-    families = [{"machineFamily": name, **_gpu(pool, name)} for name in pool.families]
+    machines = [{"machineType": name, **_gpu(cluster, pool, name)} for name in pool.instance_types]
+    families = [{"machineFamily": name, **_gpu(cluster, pool, name)} for name in pool.families]
     return [{**machine, **shared} for machine in (*machines, *families)]
 
 
-def _gpu(pool: Pool, name: str) -> Object:
-    """The accelerators of a machine type; 1 of a family, and of a type that is not in the table."""
-    if pool.accelerator is None:
+def _gpu(cluster: Cluster, pool: Pool, name: str) -> Object:
+    """The accelerators of a machine type, as the pool or the tables name them; 1 of a family or of an unknown type."""
+    family = regions.family_of(cluster.cloud, name)
+    named = pool.accelerator.type if pool.accelerator is not None else regions.ACCELERATORS[cluster.cloud].get(family)
+    if named is None:
         return {}
-    known = sizes.accelerators_of(Cloud.GCP, regions.family_of(Cloud.GCP, name), name)
-    return {"gpu": {"type": pool.accelerator.type, "count": pool.accelerator.count or known or 1}}
+    given = pool.accelerator.count if pool.accelerator is not None else None
+    return {"gpu": {"type": named, "count": given or sizes.accelerators_of(cluster.cloud, family, name) or 1}}
 
 
 def _storage(pool: Pool) -> Object:

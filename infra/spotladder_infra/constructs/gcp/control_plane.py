@@ -13,11 +13,12 @@ from cdktn_provider_google.container_cluster import (
 
 from spotladder_infra.constructs.gcp.network import PODS, SERVICES, CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import zones_of
+from spotladder_infra.topology.defaults import accelerators_of, zones_of
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
-LARGEST = {"cpu": 10_000, "memory": 100_000}
-"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply: the limits of pools and teams apply."""
+LARGEST, MOST_ACCELERATORS = {"cpu": 10_000, "memory": 100_000}, 1_000
+"""Bounds of node auto-provisioning in CPUs, GiB and accelerators of each kind, too high to apply: the limits of pools
+and teams apply. Without a bound for a kind, GKE creates no nodes with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,10 @@ def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
     """Node auto-provisioning, which ComputeClasses need; disabled if Karpenter creates the nodes."""
     if cluster.provisioner is Autoscaler.KARPENTER:
         return {"enabled": False}
-    accelerators: dict[str, int] = {}
-    for pool in cluster.pools:
-        if pool.accelerator is not None:
-            accelerators[pool.accelerator.type] = max(accelerators.get(pool.accelerator.type, 0), 1_000)
+    kinds = {kind: MOST_ACCELERATORS for pool in cluster.pools for kind in sorted(accelerators_of(cluster, pool))}
     limits = [
         ContainerClusterClusterAutoscalingResourceLimits(resource_type=kind, maximum=most)
-        for kind, most in {**LARGEST, **accelerators}.items()
+        for kind, most in {**LARGEST, **kinds}.items()
     ]
     return {
         "enabled": True,
