@@ -45,8 +45,8 @@ class ClusterOutputs(Record):
     interruption_queue: Text | None = Field(default=None, description="Karpenter's queue (aws).")
     egress: list[Text] = Field(
         default_factory=list,
-        description="Addresses from which its nodes reach the internet, in CIDR notation. Other clusters on aws allow "
-        "those of the home cluster. Empty where the cloud assigns them.",
+        description="Addresses from which its nodes reach the internet. Other clusters on aws allow those of the home "
+        "cluster. Empty where the cloud assigns them.",
     )
     checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
     identities: Identity = Field(description="The identities of pods.")

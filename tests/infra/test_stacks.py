@@ -163,8 +163,8 @@ def test_the_addresses_of_the_home_cluster_are_outputs(home: str, configuration:
     """A member on EKS allows them, so Cloud NAT of a home on GKE has a fixed one."""
     stack = configuration["east"] if home == "east" else one(tmp_path, ("home: east", "home: west"), cluster="west")
     addresses = {
-        "east": ["${aws_nat_gateway.nat-us-east-1a.public_ip}/32"],
-        "west": ["${google_compute_address.nat-address.address}/32"],
+        "east": ["${aws_eip.nat-address-us-east-1a.public_ip}"],
+        "west": ["${google_compute_address.nat-address.address}"],
     }
     assert stack["output"]["spotladder"]["value"]["egress"] == addresses[home]
     nat = configuration["west"]["resource"]["google_compute_router_nat"]["nat"]

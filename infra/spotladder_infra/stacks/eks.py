@@ -58,7 +58,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "endpoint": plane.endpoint,
             "nodeIdentity": workers.profile,
             "interruptionQueue": notices.queue_name,
-            "egress": [f"{address}/32" for address in net.egress],
+            "egress": list(net.egress),
             "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
             "identities": {"karpenter": pods.karpenter, "controller": pods.controller, "training": pods.training},
         }

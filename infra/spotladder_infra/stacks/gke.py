@@ -69,7 +69,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "kubernetes": cluster.kubernetes,
             "endpoint": plane.endpoint,
             "nodeIdentity": node.email,
-            "egress": [f"{address}/32" for address in net.egress],
+            "egress": list(net.egress),
             "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
             "identities": {"karpenter": autoscaler, "controller": principals.controller, "training": training},
         }

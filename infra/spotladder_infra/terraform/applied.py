@@ -79,7 +79,8 @@ def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
     path = stack.folder / HOME_VARIABLES
     recorded = path_of(home.name, state)
     known = contract.read(json.loads(recorded.read_text(encoding="utf-8")), home.name) if recorded.exists() else None
-    text = json.dumps({HOME_EGRESS: known.egress if known is not None else []})
+    addresses = known.egress if known is not None else []
+    text = json.dumps({HOME_EGRESS: [f"{address}/32" for address in addresses]})
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
     write_text(path, text)

@@ -68,7 +68,7 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
         )
         for zone, cidr in zip(zones, plan.private, strict=True)
     ]
-    gateways = _gateways(scope, cluster, made.id, plan) if cluster.network.nat is not Nat.NONE else []
+    gateways, egress = _gateways(scope, cluster, made.id, plan) if cluster.network.nat is not Nat.NONE else ([], [])
     tables = []
     for index, (zone, subnet) in enumerate(zip(zones, private, strict=True)):
         table = vpc.AwsRouteTable(
@@ -85,12 +85,11 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
             )
         tables.append(table)
     _endpoints(scope, cluster, made.id, [subnet.id for subnet in private], [table.id for table in tables])
-    addresses = tuple(gateway.public_ip for gateway in gateways)
-    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), addresses)
+    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), tuple(egress))
 
 
-def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[Any]:
-    """The NAT gateways: one, or one in every zone."""
+def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> tuple[list[Any], list[str]]:
+    """The NAT gateways, one or one in every zone, and their addresses."""
     zones, name = zones_of(cluster), cluster.name
     internet = vpc.AwsInternetGateway(scope, "internet", vpc_id=vpc_id, tags={"Name": name})
     table = vpc.AwsRouteTable(scope, "public-routes", vpc_id=vpc_id, tags={"Name": f"{name}-public"})
@@ -98,7 +97,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
         scope, "public-out", route_table_id=table.id, destination_cidr_block="0.0.0.0/0", gateway_id=internet.id
     )
     wanted = 1 if cluster.network.nat is Nat.SINGLE else len(zones)
-    gateways = []
+    gateways, egress = [], []
     for zone, cidr in list(zip(zones, plan.public, strict=True))[:wanted]:
         tags = {"Name": f"{name}-public-{zone}"}
         subnet = vpc.AwsSubnet(
@@ -106,6 +105,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
         )
         vpc.AwsRouteTableAssociation(scope, f"public-table-{zone}", subnet_id=subnet.id, route_table_id=table.id)
         address = ec2.AwsEip(scope, f"nat-address-{zone}", domain="vpc", tags={"Name": f"{name}-nat-{zone}"})
+        egress.append(address.public_ip)
         gateways.append(
             vpc.AwsNatGateway(
                 scope,
@@ -116,7 +116,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
                 depends_on=[internet],
             )
         )
-    return gateways
+    return gateways, egress
 
 
 def _endpoints(scope: Any, cluster: Cluster, vpc_id: str, subnets: list[str], tables: list[str]) -> None:
