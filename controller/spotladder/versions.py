@@ -71,7 +71,8 @@ def parse(version: str) -> Version:
 def conflicts(
     *, kubernetes: str | None, karpenter: str | None = None, kuberay: str | None = KUBERAY, ray: str | None = RAY
 ) -> tuple[str, ...]:
-    """Why these versions do not work together, one sentence each; empty when they do. None is not compared.
+    """Why these versions do not work together, one sentence each; empty when they do. None is not compared, and neither
+    is a version of Kubernetes or KubeRay that is newer than the table, which `untested` names.
 
     Args:
         kubernetes: A minor such as `1.35`.
@@ -80,7 +81,7 @@ def conflicts(
     """
     found = []
     known = SUPPORTED.get(kubernetes) if kubernetes is not None else None
-    if kubernetes is not None and known is None:
+    if kubernetes is not None and known is None and not _newer(kubernetes, SUPPORTED):
         found.append(f"Kubernetes {kubernetes} is not supported: choose one of {', '.join(SUPPORTED)}")
     elif known is not None and karpenter is not None and parse(karpenter) < parse(known.karpenter):
         found.append(
@@ -88,12 +89,33 @@ def conflicts(
         )
     if kuberay is None:
         return tuple(found)
-    oldest = OLDEST_RAY.get(".".join(kuberay.removeprefix("v").split(".")[:2]))
+    oldest = OLDEST_RAY.get(_minor(kuberay))
     if oldest is None:
+        if _newer(kuberay, OLDEST_RAY):
+            return tuple(found)
         found.append(f"KubeRay {kuberay} is not supported: choose one of {', '.join(OLDEST_RAY)}")
     elif ray is not None and parse(ray) < parse(oldest):
         found.append(f"KubeRay {kuberay} does not support Ray {ray}: use Ray {oldest} or newer")
     return tuple(found)
+
+
+def untested(*, kubernetes: str | None = None, kuberay: str | None = None) -> tuple[str, ...]:
+    """The versions that are newer than the table, one sentence each. They are allowed."""
+    return tuple(
+        f"{name} {version} is newer than the tested versions {', '.join(table)} (table of {AS_OF}): try it in one "
+        "cluster first"
+        for name, version, table in (("Kubernetes", kubernetes, SUPPORTED), ("KubeRay", kuberay, OLDEST_RAY))
+        if version is not None and _newer(version, table)
+    )
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+def _newer(version: str, table: Mapping[str, object]) -> bool:
+    """Whether the minor of this version is newer than all of the table."""
+    return parse(_minor(version)) > max(map(parse, table))
 
 
 def standard_support_ends(kubernetes: str, cloud: str) -> date | None:

@@ -20,11 +20,13 @@ STORAGE = "GOOGLE_STORAGE_CUSTOM_ENDPOINT"
 CONTAINER = "GOOGLE_CONTAINER_CUSTOM_ENDPOINT"
 IAM = "GOOGLE_IAM_CUSTOM_ENDPOINT"
 REGISTRY = "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT"
+SERVICES = "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT"
 ENDPOINTS: Mapping[str, str] = {
     COMPUTE: "https://compute.googleapis.com/compute/v1/",
     STORAGE: "https://storage.googleapis.com/storage/v1/",
     IAM: "https://iam.googleapis.com/v1/",
     REGISTRY: "https://artifactregistry.googleapis.com/v1/",
+    SERVICES: "https://serviceusage.googleapis.com/v1/",
 }
 FORBIDDEN = 403
 TIMEOUT = 15.0

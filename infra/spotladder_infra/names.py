@@ -18,6 +18,10 @@ CONTROLLER_ACCOUNT = "spotladder-controller"
 KARPENTER_ACCOUNT = "karpenter"
 
 
+HOME_EGRESS = "home_egress"
+"""The variable of a member's stack with the public addresses of the home cluster, in CIDR notation."""
+
+
 class ForeignBucket(EnvironmentFailure):
     """The bucket belongs to another account or project, or this identity may not use it."""
 

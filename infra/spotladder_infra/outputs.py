@@ -43,6 +43,11 @@ class ClusterOutputs(Record):
     endpoint: Text = Field(description="The API server.")
     node_identity: Text = Field(description="Instance profile (aws) or service account (gcp) of Karpenter's nodes.")
     interruption_queue: Text | None = Field(default=None, description="Karpenter's queue (aws).")
+    egress: list[Text] = Field(
+        default_factory=list,
+        description="Addresses from which its nodes reach the internet. Other clusters on aws allow those of the home "
+        "cluster. Empty where the cloud assigns them.",
+    )
     checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
     identities: Identity = Field(description="The identities of pods.")
 

@@ -18,6 +18,7 @@ def east(**changes: Any) -> dict[str, Any]:
         "endpoint": "https://example.com",
         "nodeIdentity": "node-profile-of-the-stack",
         "interruptionQueue": "queue-of-the-stack",
+        "egress": ["198.51.100.7"],
         "checkpoints": "s3://acme-east",
         "identities": {"karpenter": "arn:k", "controller": "arn:c", "training": {"team-a": "arn:t"}},
         **changes,

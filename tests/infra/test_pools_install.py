@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from spotladder import versions
 from spotladder_infra.rendering.values import values
 from tests.absent import absent
 from tests.charts.helm import CHARTS
+from tests.infra.gomodule import module
 from tests.kube.apiserver import ApiServer, find, missing, tools
 from tests.topology.builders import fleet_file
 
@@ -231,14 +231,9 @@ def _crd_of_aws() -> Path:
     beside = tools() / "crds" / "karpenter" / NODE_CLASS
     if beside.exists():
         return beside
-    go = shutil.which("go")
-    if go is None:
-        absent(f"neither {beside} nor go is installed, which the CRD of EC2NodeClass comes from", "infra")
-    module = f"github.com/aws/karpenter-provider-aws@v{versions.KARPENTER}"
-    done = subprocess.run([go, "mod", "download", "-json", module], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        absent(f"{module} is not available, which has the CRD of EC2NodeClass: {done.stdout[-300:]}", "infra")
-    return Path(json.loads(done.stdout)["Dir"]) / "pkg" / "apis" / "crds" / NODE_CLASS
+    return (
+        module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}") / "pkg" / "apis" / "crds" / NODE_CLASS
+    )
 
 
 def _within(wanted: Any, stored: Any) -> bool:

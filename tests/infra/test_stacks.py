@@ -12,6 +12,7 @@ import pytest
 import spotladder_infra
 from spotladder_infra import checkpoints, costs
 from spotladder_infra.names import common_tags
+from spotladder_infra.rendering.values import values
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.topology.fleet import Fleet
@@ -123,6 +124,106 @@ def test_gke_has_authorized_networks_only_with_its_ip_endpoints(configuration: C
     plane = opened["resource"]["google_container_cluster"]["cluster"]
     assert plane["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": True}
     assert plane["master_authorized_networks_config"]["cidr_blocks"] == [{"cidr_block": "203.0.113.0/24"}]
+    assert plane["private_cluster_config"]["enable_private_endpoint"] is False
+
+
+def test_without_ip_endpoints_the_private_endpoint_is_what_gke_sets(configuration: Configuration) -> None:
+    """GKE refuses a private endpoint without authorized networks, but the provider does not send the argument without
+    IP endpoints, and GKE sets it to true (TestAccContainerCluster_disableControlPlaneIP of
+    hashicorp/terraform-provider-google, read on 2026-11-29). Another value would be a permanent difference.
+    """
+    plane = configuration["west"]["resource"]["google_container_cluster"]["cluster"]
+    assert plane["private_cluster_config"]["enable_private_endpoint"] is True
+
+
+def test_the_controller_reaches_a_member_on_gke_with_a_token_of_kubernetes(
+    configuration: Configuration, tmp_path: Path
+) -> None:
+    """The DNS endpoint refuses such tokens by default; a home cluster needs none."""
+
+    def tokens(stack: Configuration) -> bool:
+        endpoints = stack["resource"]["google_container_cluster"]["cluster"]["control_plane_endpoints_config"]
+        return bool(endpoints["dns_endpoint_config"]["enable_k8s_tokens_via_dns"])
+
+    home = one(tmp_path, ("home: east", "home: west"), cluster="west")
+    assert [tokens(configuration["west"]), tokens(configuration["alpha"]), tokens(home)] == [True, True, False]
+    assert configuration["west"]["terraform"]["required_providers"]["google"]["version"] == ">= 7.9.0, < 8.0.0"
+
+
+def test_node_auto_provisioning_may_create_the_accelerators_of_all_pools(tmp_path: Path) -> None:
+    """GKE creates no node with an accelerator that has no limit; the name is that of Compute Engine."""
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    stack = one(tmp_path, (pool, "instanceTypes: [a2-highgpu-1g]"), cluster="west")
+    limits = stack["resource"]["google_container_cluster"]["cluster"]["cluster_autoscaling"]["resource_limits"]
+    assert [entry["resource_type"] for entry in limits] == ["cpu", "memory", "nvidia-tesla-a100", "nvidia-l4"]
+
+
+@pytest.mark.parametrize("home", ["west", "east"])
+def test_the_addresses_of_the_home_cluster_are_outputs(home: str, configuration: Configuration, tmp_path: Path) -> None:
+    """A member on EKS allows them, so Cloud NAT of a home on GKE has a fixed one."""
+    stack = configuration["east"] if home == "east" else one(tmp_path, ("home: east", "home: west"), cluster="west")
+    addresses = {
+        "east": ["${aws_eip.nat-address-us-east-1a.public_ip}"],
+        "west": ["${google_compute_address.nat-address.address}"],
+    }
+    assert stack["output"]["spotladder"]["value"]["egress"] == addresses[home]
+    nat = configuration["west"]["resource"]["google_compute_router_nat"]["nat"]
+    assert nat["nat_ip_allocate_option"] == "AUTO_ONLY", "a member's addresses do not matter"
+
+
+def test_a_member_on_eks_allows_the_addresses_of_the_home_cluster(tmp_path: Path) -> None:
+    """Terraform gets them as a variable: the home cluster may be created after the stack is written."""
+    api = ("    network: {cidr: 10.0.0.0/16}\n", "    api: {allowed: [203.0.113.0/24]}\n")
+    stack = one(tmp_path, ("home: east", "home: west"), api)
+    assert stack["variable"]["home_egress"]["default"] == []
+    access = stack["resource"]["aws_eks_cluster"]["cluster"]["vpc_config"]
+    assert access["public_access_cidrs"] == '${distinct(concat(["203.0.113.0/24"], var.home_egress))}'
+    private = one(tmp_path, ("home: east", "home: west"))
+    assert private["resource"]["aws_eks_cluster"]["cluster"]["vpc_config"]["endpoint_public_access"] is False
+
+
+def test_members_of_teams_have_access_entries(tmp_path: Path) -> None:
+    """One entry for each role, in the groups of all its teams; the RoleBindings of a team name the same groups."""
+    admins, ml = (f"arn:aws:iam::123456789012:role/{name}" for name in ("admins", "ml"))
+    fleet = fleet_file(
+        tmp_path,
+        ("    network: {cidr: 10.0.0.0/16}\n", f"    api: {{admins: ['{admins}']}}\n"),
+        ("- {name: team-a,", f"- {{name: team-a, iamPrincipals: ['{admins}', '{ml}'],"),
+        ("- {name: team-b,", f"- {{name: team-b, groups: [vision], iamPrincipals: ['{ml}'],"),
+    ).fleet
+    stack = synthesized(fleet, "east", tmp_path)
+    entries = {
+        entry["principal_arn"]: entry.get("kubernetes_groups")
+        for entry in stack["resource"]["aws_eks_access_entry"].values()
+    }
+    assert entries == {admins: ["team-a"], ml: ["team-a", "vision"], "${aws_iam_role.node-role.arn}": None}
+    assert len(stack["resource"]["aws_eks_access_policy_association"]) == 1, "members administer nothing"
+    assert [team["groups"] for team in values(fleet, fleet.cluster("east"))["teams"]] == [["team-a"], ["vision"]]
+
+
+def test_claims_of_volumes_get_a_class_and_a_driver_with_its_role(configuration: Configuration) -> None:
+    resources = configuration["east"]["resource"]
+    driver = resources["aws_eks_addon"]["aws-ebs-csi-driver"]
+    assert json.loads(driver["configuration_values"]) == {"defaultStorageClass": {"enabled": True}}
+    identity = resources["aws_eks_pod_identity_association"]["ebs-identity"]
+    assert (identity["namespace"], identity["service_account"]) == ("kube-system", "ebs-csi-controller-sa")
+    assert identity["role_arn"] == "${aws_iam_role.ebs-role.arn}"
+    assert "aws_eks_pod_identity_association.ebs-identity" in driver["depends_on"], "its pods get a role only at start"
+
+
+def test_the_policies_of_aws_outlive_what_uses_them(configuration: Configuration) -> None:
+    """Otherwise nodes that drain lose the network add-on's permissions, and leave interfaces that keep the VPC."""
+    resources = configuration["east"]["resource"]
+    attached = {f"aws_iam_role_policy_attachment.{name}" for name in resources["aws_iam_role_policy_attachment"]}
+    users = {
+        "cluster": resources["aws_eks_cluster"]["cluster"],
+        "system": resources["aws_eks_node_group"]["system"],
+        "ebs": resources["aws_eks_addon"]["aws-ebs-csi-driver"],
+    }
+    for role, user in users.items():
+        policies = {address for address in attached if address.partition(".")[2].startswith(f"{role}-")}
+        assert policies
+        assert policies <= set(user["depends_on"])
 
 
 @pytest.mark.parametrize(("nat", "gateways"), [("single", 1), ("per-zone", 2), ("none", 0)])
@@ -205,6 +306,10 @@ def test_options(optional_stacks: dict[str, Path]) -> None:
     assert resources["aws_s3_bucket"]["replica"]["provider"] == "aws.replica"
     replication = resources["aws_s3_bucket_replication_configuration"]["replication"]["rule"][0]
     assert replication["delete_marker_replication"]["status"] == "Disabled"
+    assert resources["aws_s3_bucket_replication_configuration"]["replication"]["depends_on"] == [
+        "aws_s3_bucket_versioning.checkpoints-versions",
+        "aws_s3_bucket_versioning.replica-versions",
+    ], "S3 refuses a replication without them"
 
 
 def test_a_protected_cluster_needs_a_provider_that_can_protect_it(configuration: Configuration, tmp_path: Path) -> None:
@@ -232,7 +337,11 @@ def test_a_key_of_the_user_and_a_repository_on_gcp(optional_stacks: dict[str, Pa
 
 def one(tmp_path: Path, *changes: tuple[str, str], cluster: str = "east") -> Configuration:
     """The stack of one cluster of a changed fleet."""
-    fleet: Fleet = fleet_file(tmp_path, *changes).fleet
+    return synthesized(fleet_file(tmp_path, *changes).fleet, cluster, tmp_path)
+
+
+def synthesized(fleet: Fleet, cluster: str, tmp_path: Path) -> Configuration:
+    """The stack of one cluster."""
     folder = synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")[0]
     found: Configuration = json.loads((folder / "cdk.tf.json").read_text())
     return found

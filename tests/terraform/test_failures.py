@@ -60,6 +60,17 @@ def test_a_lock_names_its_holder() -> None:
             "Failed to query available provider packages",
             "locked provider registry.terraform.io/hashicorp/aws 5.100.0 does not match\nconfigured version constraint",
         ),
+        (
+            Kind.NETWORK,
+            "Retrieving AWS account details: validating provider credentials",
+            "retrieving caller identity from STS: StatusCode: 0, request send failed, dial tcp: lookup: no such host",
+        ),
+        (Kind.CREDENTIALS, "validating provider credentials", "retrieving caller identity from STS: StatusCode: 403"),
+        (
+            Kind.API_DISABLED,
+            "Error when reading or editing Project",
+            "Error 403: Cloud Resource Manager API has not been used in project acme-ml before or it is disabled.",
+        ),
         (Kind.PROVIDER, "Unsupported Terraform Core version", "This configuration does not support 1.10.0"),
         (Kind.QUOTA, "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
         (Kind.QUOTA, "creating EC2 VPC", "api error VpcLimitExceeded: The maximum number of VPCs has been reached."),

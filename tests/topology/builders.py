@@ -75,6 +75,7 @@ spec:
     project: acme-ml
     region: us-central1
     zones: [us-central1-a]
+    autoscaler: karpenter
     bucket: acme-central
     network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}
     pools:

@@ -19,7 +19,7 @@ import google.auth
 import pytest
 from google.oauth2.credentials import Credentials
 
-from spotladder_infra.google import COMPUTE, CONTAINER, IAM, REGISTRY, STORAGE
+from spotladder_infra.google import COMPUTE, CONTAINER, IAM, REGISTRY, SERVICES, STORAGE
 from tests.topology.gcs import refusal
 
 
@@ -27,7 +27,7 @@ class GoogleCloud:
     """The resources of Google Cloud.
 
     Paths of `compute`, `container`, `iam` and `registry` are those of the APIs, without the version. `objects` are
-    names and generations by bucket. Lists come in pages of one entry or scope.
+    names and generations by bucket, `enabled` the APIs of every project. Lists come in pages of one entry or scope.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class GoogleCloud:
         self.container: dict[str, Any] = {}
         self.iam: dict[str, Any] = {}
         self.registry: dict[str, Any] = {}
+        self.enabled = {"artifactregistry", "cloudresourcemanager", "compute", "container", "iam", "storage"}
         self.objects: dict[str, set[tuple[str, int]]] = {}
         self.refuses: dict[str, int] = {}
         self.asked: list[str] = []
@@ -49,6 +50,9 @@ class GoogleCloud:
             return status, _error(status, "refused by the test")
         if api == "storage":
             return self._storage(method, path, parse_qs(where.query), body)
+        if api == "services":
+            assert parse_qs(where.query)["filter"] == ["state:ENABLED"]
+            return 200, {"services": [{"config": {"name": f"{name}.googleapis.com"}} for name in self.enabled]}
         resources = {"compute": self.compute, "iam": self.iam, "registry": self.registry}.get(api, self.container)
         found = resources.get(path)
         if found is None and ("/aggregated/" in path or path.endswith("/global/firewalls")):
@@ -142,6 +146,7 @@ def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml
     monkeypatch.setenv(CONTAINER, url)
     monkeypatch.setenv(IAM, f"{url}/iam/v1/")
     monkeypatch.setenv(REGISTRY, f"{url}/registry/v1/")
+    monkeypatch.setenv(SERVICES, f"{url}/services/v1/")
     try:
         yield cloud
     finally:

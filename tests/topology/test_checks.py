@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder_infra.facts import images
+from spotladder_infra.facts import images, regions, sizes
 from spotladder_infra.topology.checks import CHECKS
 from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file
 
@@ -81,6 +81,24 @@ REFUSED = {
     "accelerator": (
         ("accelerator: {type: nvidia-a10g}", "accelerator: {type: nvidia-l4}"),
         "g5.xlarge has nvidia-a10g, not nvidia-l4",
+    ),
+    "number of accelerators": (
+        (
+            "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}",
+            "instanceTypes: [g6.12xlarge]\n      accelerator: {type: nvidia-l4, count: 8}",
+        ),
+        "spec.clusters[0].pools[1].instanceTypes[0]: g6.12xlarge has 4 accelerators, not 8",
+    ),
+    "accelerator by a name that Google does not have": (
+        (
+            "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}",
+            "instanceTypes: [a2-highgpu-1g]\n      accelerator: {type: nvidia-a100-40gb}",
+        ),
+        "a2-highgpu-1g has nvidia-tesla-a100, not nvidia-a100-40gb",
+    ),
+    "not an IAM role": (
+        ("- {name: team-a,", "- {name: team-a, iamPrincipals: [admins],"),
+        'spec.teams[0].iamPrincipals[0]: "admins" is not a role or user of IAM',
     ),
     "Kubernetes too old": (
         ("cloud: aws\n    region", 'cloud: aws\n    kubernetes: "1.25"\n    region'),
@@ -277,7 +295,7 @@ WARNED = {
     ),
     "unknown size": (
         ("instanceTypes: [p5.48xlarge]", "instanceTypes: [p5.8xlarge]"),
-        'pools[3].instanceTypes[0]: "p5.8xlarge" is not known (table of 2026-11-22: p5.4xlarge, p5.48xlarge): ',
+        'pools[3].instanceTypes[0]: "p5.8xlarge" is not known (table of 2026-11-29: p5.4xlarge, p5.48xlarge): ',
     ),
     "misspelt machine type": (
         ("instanceTypes: [g2-standard-8]", "instanceTypes: [g2-standrd-8]"),
@@ -286,6 +304,26 @@ WARNED = {
     "bucket of an existing cluster": (
         ("context: lab-admin", "context: lab-admin\n    bucket: acme-east"),
         "spec.clusters[3].bucket: has no effect for cloud existing",
+    ),
+    "no public registry": (
+        ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none, interfaceEndpoints: true"),
+        "nat: leaves the nodes without the registries of public.ecr.aws, quay.io, registry.k8s.io, nvcr.io: mirror",
+    ),
+    "no public registry on Google Cloud": (
+        ("cidr: 10.1.0.0/20", "cidr: 10.1.0.0/20, nat: none"),
+        "spec.clusters[1].network.nat: leaves the nodes without the registries",
+    ),
+    "member that home does not reach": (
+        ("home: east", "home: west"),
+        "spec.clusters[0].api.allowed: is empty: the controller in west reaches this API server only over a network",
+    ),
+    "groups without identities": (
+        ("- {name: team-a,", "- {name: team-a, groups: [ml],"),
+        "spec.teams[0].groups: are empty on EKS: name the team's IAM roles in iamPrincipals",
+    ),
+    "newer Kubernetes": (
+        ("    zones: [us-east-1a, us-east-1b]\n", '    zones: [us-east-1a, us-east-1b]\n    kubernetes: "1.41"\n'),
+        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36",
     ),
     "API open to all": (
         ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}"),
@@ -384,6 +422,16 @@ def test_a_right_fleet_has_neither(tmp_path: Path) -> None:
     assert fleet_file(tmp_path).warnings == ()
 
 
+def test_the_tables_of_accelerators_have_the_same_families() -> None:
+    """An accelerated family without sizes would have no number of accelerators."""
+    for cloud, families in regions.ACCELERATORS.items():
+        assert set(families) == set(sizes.SIZES[cloud])
+        for family in families:
+            for name in sizes.types_of(cloud, family):
+                assert regions.family_of(cloud, name) == family
+                assert sizes.accelerators_of(cloud, family, name)
+
+
 def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
     unmoved = fleet_file(
         tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
@@ -449,6 +497,8 @@ def test_the_rules() -> None:
         "tags",
         "network_ranges",
         "unreachable_endpoints",
+        "reachable_members",
+        "team_members",
         "api_access",
         "zones",
         "accelerators",

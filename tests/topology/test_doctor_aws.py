@@ -12,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra import account
 from spotladder_infra.amazon import bucket_tags
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.aws import checks
@@ -87,8 +88,48 @@ def failed(found: dict[str, CheckResult]) -> dict[str, str]:
 
 def test_an_account_that_has_everything(amazon: Amazon, tmp_path: Path) -> None:
     found = examined(amazon, fleet_of(tmp_path))
+    assert found.pop("spot role").status is Status.WARNING
     assert {one.status for one in found.values()} == {Status.OK}, found
     assert found["credentials"].found == "arn:aws:sts::123456789012:user/moto"
+
+
+def test_a_new_account_gets_the_role_of_spot_once(amazon: Amazon, tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path)
+    assert "create-service-linked-role --aws-service-name spot" in examined(amazon, fleet)["spot role"].fix
+    for _ in range(2):
+        account.ensure_spot_role(amazon.connect, "us-east-1")
+    assert examined(amazon, fleet)["spot role"].status is Status.OK
+    amazon.refused.add("ListRoles")
+    with pytest.raises(EnvironmentFailure, match=r"AWSServiceRoleForEC2Spot cannot be created.*once in the account"):
+        account.ensure_spot_role(amazon.connect, "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("admin", "arn", "refused"),
+    [
+        ("role/admins", "arn:aws:sts::123456789012:assumed-role/admins/ana@example.com", False),
+        ("role/aws-reserved/sso.amazonaws.com/Admin_1", "arn:aws:sts::123456789012:assumed-role/Admin_1/ana", False),
+        ("user/team/ana", "arn:aws:iam::123456789012:user/team/ana", False),
+        ("role/admins", "arn:aws:iam::123456789012:user/admins", True),
+        ("role/admins", "arn:aws:sts::999999999999:assumed-role/admins/ana", True),
+        ("role/admins", "arn:aws:iam::123456789012:root", True),
+    ],
+)
+def test_an_identity_that_is_no_administrator(admin: str, arn: str, refused: bool, tmp_path: Path) -> None:
+    network = "    network: {cidr: 10.0.0.0/16}\n"
+    api = f"    api: {{admins: ['arn:aws:iam::123456789012:{admin}']}}\n"
+    east = fleet_of(tmp_path, (network, network + api)).cluster("east")
+    assert bool(account.locked_out(east, arn)) is refused
+
+
+def test_the_caller_must_be_an_administrator(amazon: Amazon, tmp_path: Path) -> None:
+    network = "    network: {cidr: 10.0.0.0/16}\n"
+    api = "    api: {admins: ['arn:aws:iam::123456789012:role/admins']}\n"
+    found = examined(amazon, fleet_of(tmp_path, (network, network + api)))["administrators"]
+    assert found.found == "api.admins does not have arn:aws:sts::123456789012:user/moto, so EKS refuses it"
+    assert found.fix.startswith(
+        "add its role or user, or run the rollout as one of arn:aws:iam::123456789012:role/admi"
+    )
 
 
 def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from spotladder_infra.doctor.gcp import checks
 from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.topology.fleet import Fleet
-from tests.topology.builders import fleet_file
+from tests.topology.builders import EVERY_OPTION, fleet_file
 from tests.topology.google import GoogleCloud, google_cloud
 from tests.topology.test_online import PROJECT, google_offers
 
@@ -111,8 +111,21 @@ def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet) -> Non
     cloud.refuses[PROJECT] = 403
     found = examined(fleet)
     assert "403" in found["gcp: credentials"].found
-    assert "gcloud services enable compute.googleapis.com" in found["gcp: credentials"].fix
+    assert "gcloud services enable cloudresourcemanager.googleapis.com" in found["gcp: credentials"].fix
     assert found["gcp: all other checks"].status is Status.SKIPPED
+
+
+def test_one_command_enables_the_missing_apis(cloud: GoogleCloud, tmp_path: Path) -> None:
+    cloud.enabled -= {"cloudresourcemanager", "artifactregistry"}
+    check = "gcp acme-ml: APIs"
+    found = examined(fleet_file(tmp_path).fleet)
+    assert failed(found) == {check: "cloudresourcemanager not enabled"}
+    found = examined(fleet_file(tmp_path, *EVERY_OPTION).fleet)
+    assert failed(found)[check] == "cloudresourcemanager, artifactregistry, cloudkms not enabled"
+    assert found[check].fix == (
+        "gcloud services enable cloudresourcemanager.googleapis.com artifactregistry.googleapis.com "
+        "cloudkms.googleapis.com --project acme-ml"
+    )
 
 
 def test_a_region_that_may_not_be_read_is_skipped(cloud: GoogleCloud, fleet: Fleet) -> None:

@@ -148,15 +148,17 @@ def test_families_that_are_not_offered(gcp: GoogleCloud, tmp_path: Path) -> None
 
 def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: GoogleCloud, tmp_path: Path) -> None:
     gcp.compute[f"{PROJECT}/regions/us-central1"]["zones"].pop(1)
+    gcp.compute[f"{PROJECT}/zones/us-central1-a/machineTypes/n1-standard-8"] = G2
     zone = 'spec.clusters[1].zones[1]: "us-central1-b" is not a zone of us-central1 (it has us-central1-a, us-'
     found = fails(
         tmp_path,
         ("    autoscaler: compute-class\n", '    autoscaler: compute-class\n    kubernetes: "1.36"\n'),
-        ("accelerator: {type: nvidia-l4}\n", "accelerator: {type: nvidia-l4, count: 2}\n"),
+        ("instanceTypes: [g2-standard-8]", "instanceTypes: [n1-standard-8]"),
+        ("accelerator: {type: nvidia-l4}\n", "accelerator: {type: nvidia-tesla-t4, count: 2}\n"),
     )
     assert zone in found
     assert "spec.clusters[1].kubernetes: GKE does not offer 1.36 in us-central1: choose one of 1.35, 1.34" in found
-    assert "g2-standard-8 has 1 nvidia-l4 in us-central1-a, not 2 nvidia-l4" in found
+    assert "n1-standard-8 has 1 nvidia-l4 in us-central1-a, not 2 nvidia-tesla-t4" in found
 
 
 def test_a_project_that_may_not_be_asked(gcp: GoogleCloud, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spotladder_infra.rendering.labels import tolerations
 from spotladder_infra.rendering.values import values
 from tests.topology.builders import fleet_file
 
@@ -46,6 +47,30 @@ def test_images_are_pulled_in_parallel_from_a_fast_disk(
     assert mapping["deviceName"] == ("/dev/xvdb" if "bottlerocket" in option else "/dev/xvda")
     assert parallel in found.get("userData", "")
     assert bool(parallel) == ("userData" in found)
+
+
+@pytest.mark.parametrize(
+    ("machines", "accelerator", "expected"),
+    [
+        ("g2-standard-8", "", ("nvidia-l4", 1)),
+        ("a2-highgpu-8g", "accelerator: {type: nvidia-tesla-a100}", ("nvidia-tesla-a100", 8)),
+        ("a2-ultragpu-2g", "accelerator: {type: nvidia-a100-80gb, count: 2}", ("nvidia-a100-80gb", 2)),
+        ("n1-standard-8", "accelerator: {type: nvidia-tesla-t4, count: 4}", ("nvidia-tesla-t4", 4)),
+        ("n2-standard-8", "", None),
+    ],
+)
+def test_gke_gets_the_accelerators_of_the_machine_type(
+    machines: str, accelerator: str, expected: tuple[str, int] | None, tmp_path: Path
+) -> None:
+    """GKE creates no node for a GPU machine type without them, and taints the nodes that have them."""
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    found = made(tmp_path, "west", (pool, f"instanceTypes: [{machines}]\n      {accelerator}"))
+    (rule,) = spec(found, "computeClasses", "l4-spot")["priorities"]
+    assert rule.get("gpu") == (None if expected is None else {"type": expected[0], "count": expected[1]})
+    fleet = fleet_file(tmp_path, (pool, f"instanceTypes: [{machines}]\n      {accelerator}")).fleet
+    west = fleet.cluster("west")
+    tolerated = {entry["key"] for entry in tolerations(west, west.pools[1])}
+    assert ("nvidia.com/gpu" in tolerated) == (expected is not None)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -25,7 +26,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
         (
             "east",
             ["spotladder-crds", "karpenter-crd", "kuberay-operator"],
-            ["karpenter", "pools", "kuberay", "controller"],
+            ["karpenter", "gpu-device-plugin", "efa-device-plugin", "pools", "kuberay", "controller"],
         ),
         ("west", ["kuberay-operator"], ["pools", "kuberay", "controller"]),
         ("alpha", ["karpenter-crd", "kuberay-operator"], ["karpenter", "pools", "kuberay", "controller"]),
@@ -59,8 +60,64 @@ def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, change).fleet
     found = plan(fleet, fleet.cluster("east"))
     names = [step.component.name for step in found.steps]
-    assert names == ["karpenter", "jobset", "gpu-device-plugin", "pools", "kuberay", "controller"]
+    plugins = ["gpu-device-plugin", "efa-device-plugin"]
+    assert names == ["karpenter", "jobset", *plugins, "pools", "kuberay", "controller"]
     assert "jobset" in [chart.name for chart in found.crds]
+
+
+def plugins(fleet: Fleet, cluster: str) -> dict[str, Any]:
+    """The values of the device plugins of a cluster."""
+    steps = plan(fleet, fleet.cluster(cluster)).steps
+    return {step.component.name: step.values for step in steps if step.component.name.endswith("-device-plugin")}
+
+
+def nodes_of(values: dict[str, Any]) -> list[dict[str, list[str]]]:
+    """The labels of the nodes on which NVIDIA's plugin runs, one entry for each alternative."""
+    required = values["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return [
+        {entry["key"]: entry["values"] for entry in term["matchExpressions"]} for term in required["nodeSelectorTerms"]
+    ]
+
+
+def test_each_device_plugin_runs_on_the_nodes_that_have_its_devices(fleet: Fleet) -> None:
+    found = plugins(fleet, "east")
+    gpu_pools = ["g5-spot", "g5-on-demand", "p5-reserved"]
+    assert nodes_of(found["gpu-device-plugin"]) == [{"karpenter.sh/nodepool": [name]} for name in gpu_pools]
+    efa = found["efa-device-plugin"]["supportedInstanceLabels"]
+    assert efa == {"keys": ["karpenter.sh/nodepool"], "values": ["p5-reserved"]}
+    assert [values["tolerations"] for values in found.values()] == [[{"operator": "Exists"}]] * 2
+    for other in ("west", "alpha", "lab", "laptop"):
+        assert plugins(fleet, other) == {}
+
+
+def test_bottlerocket_has_nvidias_plugin(tmp_path: Path) -> None:
+    image = "bottlerocket@v1.40.0"
+    changes = [
+        ("      limits: {nodes: 16}\n", f"      image: {image}\n"),
+        ("{name: g5-on-demand,", f"{{name: g5-on-demand, image: {image},"),
+    ]
+    found = plugins(fleet_file(tmp_path, *changes).fleet, "east")
+    assert nodes_of(found["gpu-device-plugin"]) == [{"karpenter.sh/nodepool": ["p5-reserved"]}]
+    assert set(plugins(fleet_file(tmp_path, *changes, ("      efa: true\n", f"      image: {image}\n"),
+                                  ).fleet, "east")) == set()  # fmt: skip
+
+
+def test_trainium_and_inferentia_get_the_plugin_of_neuron(tmp_path: Path) -> None:
+    pools = ("instanceTypes: [g5.xlarge], accelerator: {type: nvidia-a10g}}", "families: [trn1]}")
+    found = plugins(fleet_file(tmp_path, pools).fleet, "east")
+    assert found["neuron-device-plugin"]["npd"] == {"enabled": False}
+    assert len(nodes_of(found["gpu-device-plugin"])) == 2
+
+
+def test_the_user_decides_on_nvidias_plugin(tmp_path: Path) -> None:
+    """In an existing cluster it finds the nodes by the pools' selectors: nothing there sets the chart's labels."""
+    off = fleet_file(tmp_path, (PLATFORM, "  platform: {gpuDevicePlugin: false}\n")).fleet
+    assert list(plugins(off, "east")) == ["efa-device-plugin"]
+    wanted = "{name: lab-gpu, selectors: {gpu: a10g, zone: a}, accelerator: {type: nvidia-a10g},"
+    lab = ("{name: lab-gpu, selectors: {gpu: a10g},", wanted)
+    on = fleet_file(tmp_path, lab, (PLATFORM, "  platform: {gpuDevicePlugin: true}\n")).fleet
+    assert nodes_of(plugins(on, "lab")["gpu-device-plugin"]) == [{"gpu": ["a10g"], "zone": ["a"]}]
+    assert plugins(on, "west") == {}, "GKE installs it"
 
 
 def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> None:

@@ -44,13 +44,10 @@ class InstalledVersions:
 
     def conflicts(self, ray: str | None = None) -> tuple[str, ...]:
         """Why these versions, and this Ray, are not compatible: one sentence each."""
-        known = self.kubernetes
-        if known is not None and versions.parse(known) > versions.parse(max(versions.SUPPORTED, key=versions.parse)):
-            known = None
         karpenter = self.karpenter
         if karpenter is not None and versions.parse(karpenter) < FIRST_KARPENTER:
             karpenter = None  # The provider for Google Cloud has its own versions and is not in the table.
-        return versions.conflicts(kubernetes=known, karpenter=karpenter, kuberay=self.kuberay, ray=ray)
+        return versions.conflicts(kubernetes=self.kubernetes, karpenter=karpenter, kuberay=self.kuberay, ray=ray)
 
 
 async def installed(client: Client) -> InstalledVersions:

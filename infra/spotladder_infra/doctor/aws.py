@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from spotladder.core.model import CapacityType
+from spotladder_infra import account
 from spotladder_infra.amazon import Connect, answering, bucket_tags, code_of, connect, existing
 from spotladder_infra.doctor import owners
-from spotladder_infra.doctor.result import Check, CheckResult, Demand, compared, failed, ok
+from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, failed, ok
 from spotladder_infra.facts.quotas import ON_DEMAND_QUOTA, SPOT_QUOTA, quota_class
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Cluster
@@ -22,13 +23,18 @@ from spotladder_infra.topology.pool import Pool
 def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect = connect) -> Iterator[Check]:
     """The checks of these clusters, which come with their indexes in the file."""
     clusters = [cluster for _, cluster in places]
-    yield Check("aws", "credentials", partial(_credentials, connect, clusters[0].region or ""), gate=True)
+    first = clusters[0].region or ""
+    yield Check("aws", "credentials", partial(_credentials, connect, first), gate=True)
+    if account.uses_spot(clusters):
+        yield Check("aws", "spot role", partial(_answered, _spot_role, connect, first))
     for region in dict.fromkeys(cluster.region or "" for cluster in clusters):
         in_region = [cluster for cluster in clusters if cluster.region == region]
         yield Check(f"aws {region}", "vCPU quotas", partial(_answered, _vcpus, connect, region, in_region))
     for index, cluster in places:
         yield Check(cluster.name, "zones, versions and instances", partial(_answered, _offers, connect, index, cluster))
         yield Check(cluster.name, "names", partial(_answered, _names, fleet, connect, cluster))
+        if cluster.api.admins:
+            yield Check(cluster.name, "administrators", partial(_administrators, connect, cluster))
 
 
 def _answered(look: Callable[..., Iterator[CheckResult]], *arguments: Any) -> Iterator[CheckResult]:
@@ -45,6 +51,20 @@ def _credentials(connect: Connect, region: str) -> Iterator[CheckResult]:
     except (BotoCoreError, ClientError) as error:
         fix = "log in: aws sso login or aws configure, then aws sts get-caller-identity"
         yield failed(" ".join(str(error).split()), fix)
+
+
+def _spot_role(connect: Connect, region: str) -> Iterator[CheckResult]:
+    if account.has_spot_role(connect, region):
+        yield ok(account.SPOT_ROLE)
+    else:
+        found = f"the account has no {account.SPOT_ROLE}: bootstrap creates it"
+        yield CheckResult(Status.WARNING, found, f"if your identity may not: {account.CREATE_SPOT_ROLE}")
+
+
+def _administrators(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
+    arn = account.caller(connect, cluster.region or "")
+    found, _, fix = account.locked_out(cluster, arn).partition(": add")
+    yield failed(found, f"add{fix}") if found else ok("this identity is one of them")
 
 
 def _vcpus(connect: Connect, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:

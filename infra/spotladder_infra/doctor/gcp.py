@@ -12,7 +12,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, failed, ok
 from spotladder_infra.facts.quotas import GPU_METRIC
-from spotladder_infra.google import COMPUTE, Google
+from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import system_instance_of, zones_of
@@ -33,8 +33,10 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
     """The checks of these clusters, which come with their indexes in the file."""
     cloud = cache(connect)
     clusters = [cluster for _, cluster in places]
-    projects = dict.fromkeys(cluster.project or "" for cluster in clusters)
-    yield Check("gcp", "credentials", partial(_credentials, cloud, list(projects)), gate=True)
+    projects = list(dict.fromkeys(cluster.project or "" for cluster in clusters))
+    yield Check("gcp", "credentials", partial(_credentials, cloud, projects), gate=True)
+    for project in projects:
+        yield Check(f"gcp {project}", "APIs", partial(_apis, cloud, project, apis(fleet, project)))
     for project, region in dict.fromkeys((cluster.project or "", cluster.region or "") for cluster in clusters):
         in_region = [cluster for cluster in clusters if (cluster.project, cluster.region) == (project, region)]
         yield Check(f"gcp {region}", "quotas", partial(_quotas, cloud, project, region, in_region))
@@ -53,11 +55,34 @@ def _credentials(connect: Connect, names: Sequence[str]) -> Iterator[CheckResult
         try:
             found = cloud.find(COMPUTE, f"projects/{name}")
         except EnvironmentFailure as error:
-            fix = f"gcloud services enable compute.googleapis.com container.googleapis.com --project {name}"
+            fix = _enable(APIS, name)
             yield failed(str(error), f"{fix}; roles/compute.viewer and roles/container.viewer for this identity")
         else:
             missing = failed(f"there is no project {name}", "correct project in the file")
             yield missing if found is None else ok(f"project {name} may be read")
+
+
+APIS = ("cloudresourcemanager", "compute", "container", "iam", "storage")
+"""The APIs that Terraform calls for every stack. Source: the API that each resource of Google's provider calls."""
+
+
+def apis(fleet: Fleet, project: str) -> tuple[str, ...]:
+    """The APIs that the stacks of a project need."""
+    clusters = [cluster for cluster in fleet.spec.clusters if cluster.project == project]
+    found = {"artifactregistry": any(cluster.artifact_registry for cluster in clusters)}
+    found["cloudkms"] = any(bucket.kms_key for cluster in clusters if (bucket := fleet.bucket_of(cluster)))
+    return (*APIS, *(name for name, needed in found.items() if needed))
+
+
+def _enable(names: Sequence[str], project: str) -> str:
+    return f"gcloud services enable {' '.join(f'{name}.googleapis.com' for name in names)} --project {project}"
+
+
+def _apis(connect: Connect, project: str, wanted: Sequence[str]) -> Iterator[CheckResult]:
+    pages = connect().pages(SERVICES, f"projects/{project}/services", filter="state:ENABLED", pageSize="200")
+    enabled = {entry["config"]["name"].partition(".")[0] for page in pages for entry in page.get("services", [])}
+    missing = [name for name in wanted if name not in enabled]
+    yield failed(f"{', '.join(missing)} not enabled", _enable(missing, project)) if missing else ok("all enabled")
 
 
 def _quotas(connect: Connect, project: str, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:

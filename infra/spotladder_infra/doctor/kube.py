@@ -36,7 +36,8 @@ def _context(tools: Tools) -> Iterator[CheckResult]:
     except CommandFailure as error:
         yield failed(error.printed, f"kubectl --context {tools.target.context} version")
         return
-    conflicts = versions.conflicts(kubernetes=f"{found['major']}.{found['minor'].rstrip('+')}")
+    minor = f"{found['major']}.{found['minor'].rstrip('+')}"
+    conflicts = versions.conflicts(kubernetes=minor) or versions.untested(kubernetes=minor)
     yield CheckResult(
         Status.WARNING if conflicts else Status.OK,
         f"Kubernetes {found['gitVersion']}",

@@ -5,7 +5,8 @@ changed the default. The field `addons` of a cluster overrides the table. `spotl
 --online` compare it with what EKS offers.
 
 Sources, read on `AS_OF`: the tables of the EKS user guide (managing-kube-proxy, managing-coredns, managing-vpc-cni).
-The guide has no table for eks-pod-identity-agent: its versions are those of clusters that were created then.
+The guide has no table for eks-pod-identity-agent and aws-ebs-csi-driver: their versions are those of clusters that were
+created then.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ AS_OF = date(2026, 8, 20)
 BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Add-ons that nodes need to become ready."""
 
-ON_NODES = ("coredns",)
+EBS = "aws-ebs-csi-driver"
+
+ON_NODES = ("coredns", EBS)
 """Add-ons that need nodes to become ready."""
 
 INSTALLED = (*BEFORE_NODES, *ON_NODES)
 
 _VPC_CNI = "v1.22.4-eksbuild.3"
 _POD_IDENTITY = "v1.3.10-eksbuild.3"
+_EBS_CSI = "v1.66.0-eksbuild.1"
 
 PINNED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -34,24 +38,28 @@ PINNED: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "kube-proxy": "v1.33.10-eksbuild.13",
             "eks-pod-identity-agent": "v1.3.10-eksbuild.2",
             "coredns": "v1.12.4-eksbuild.18",
+            EBS: _EBS_CSI,
         },
         "1.34": {
             "vpc-cni": _VPC_CNI,
             "kube-proxy": "v1.34.6-eksbuild.13",
             "eks-pod-identity-agent": _POD_IDENTITY,
             "coredns": "v1.13.2-eksbuild.11",
+            EBS: _EBS_CSI,
         },
         "1.35": {
             "vpc-cni": _VPC_CNI,
             "kube-proxy": "v1.35.3-eksbuild.13",
             "eks-pod-identity-agent": _POD_IDENTITY,
             "coredns": "v1.14.3-eksbuild.3",
+            EBS: _EBS_CSI,
         },
         "1.36": {
             "vpc-cni": _VPC_CNI,
             "kube-proxy": "v1.36.0-eksbuild.14",
             "eks-pod-identity-agent": _POD_IDENTITY,
             "coredns": "v1.14.3-eksbuild.3",
+            EBS: _EBS_CSI,
         },
     }
 )

@@ -72,24 +72,38 @@ ACCELERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "g5": "nvidia-a10g",
                 "g6": "nvidia-l4",
                 "g6e": "nvidia-l40s",
+                "g7e": "nvidia-rtx-pro-6000",
+                "p3dn": "nvidia-v100-32gb",
                 "p4d": "nvidia-a100-40gb",
                 "p4de": "nvidia-a100-80gb",
                 "p5": "nvidia-h100-80gb",
+                "p5e": "nvidia-h200-141gb",
                 "p5en": "nvidia-h200-141gb",
+                "p6-b200": "nvidia-b200",
+                "p6-b300": "nvidia-b300",
+                "trn1": "aws-trainium",
+                "trn1n": "aws-trainium",
+                "trn2": "aws-trainium2",
+                "inf2": "aws-inferentia2",
             }
         ),
         "gcp": MappingProxyType(
             {
                 "g2": "nvidia-l4",
-                "a2-highgpu": "nvidia-a100-40gb",
+                "a2-highgpu": "nvidia-tesla-a100",
+                "a2-megagpu": "nvidia-tesla-a100",
                 "a2-ultragpu": "nvidia-a100-80gb",
                 "a3-highgpu": "nvidia-h100-80gb",
+                "a3-edgegpu": "nvidia-h100-80gb",
+                "a3-megagpu": "nvidia-h100-mega-80gb",
                 "a3-ultragpu": "nvidia-h200-141gb",
+                "a4-highgpu": "nvidia-b200",
             }
         ),
     }
 )
-"""The accelerator of each accelerated instance family."""
+"""The accelerator of each accelerated instance family. On Google Cloud it is the name that ComputeClasses, node
+auto-provisioning and Compute Engine use (cloud.google.com/compute/docs/gpus); AWS has no such names."""
 
 OFFERED: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType(
     {

@@ -113,7 +113,7 @@ def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
     if cloud.cluster_labels(project, region, cluster.name) is not None:
         yield Leftover("GKE cluster", cluster.name, region)
     accounts = [node_role(cluster)]
-    if cluster.autoscaler is Autoscaler.KARPENTER:
+    if cluster.provisioner is Autoscaler.KARPENTER:
         accounts.append(karpenter_account(cluster))
         role = cloud.find(IAM, f"projects/{project}/roles/{karpenter_role(cluster)}")
         if role is not None and not role.get("deleted"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.core.model import CapacityType
+from spotladder_infra.facts import regions, sizes
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
@@ -50,13 +51,21 @@ def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
         shared["reservations"] = {"affinity": "Specific", "specific": specific}
     if pool.capacity_type is CapacityType.SPOT:
         shared["spot"] = True
-    if pool.accelerator is not None:
-        shared["gpu"] = {"type": pool.accelerator.type, "count": pool.accelerator.count}
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
-    machines = [{"machineType": name} for name in pool.instance_types]
-    families = [{"machineFamily": name} for name in pool.families]
+    machines = [{"machineType": name, **_gpu(cluster, pool, name)} for name in pool.instance_types]
+    families = [{"machineFamily": name, **_gpu(cluster, pool, name)} for name in pool.families]
     return [{**machine, **shared} for machine in (*machines, *families)]
+
+
+def _gpu(cluster: Cluster, pool: Pool, name: str) -> Object:
+    """The accelerators of a machine type, as the pool or the tables name them; 1 of a family or of an unknown type."""
+    family = regions.family_of(cluster.cloud, name)
+    named = pool.accelerator.type if pool.accelerator is not None else regions.ACCELERATORS[cluster.cloud].get(family)
+    if named is None:
+        return {}
+    given = pool.accelerator.count if pool.accelerator is not None else None
+    return {"gpu": {"type": named, "count": given or sizes.accelerators_of(cluster.cloud, family, name) or 1}}
 
 
 def _storage(pool: Pool) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.defaults import accelerators_of
 from spotladder_infra.topology.pool import Pool, PoolRole, Taint
 
 POOL = "spotladder.io/pool"
@@ -18,7 +19,7 @@ Object = dict[str, Any]
 
 def has_karpenter(cluster: Cluster, pool: Pool) -> bool:
     """Whether Karpenter creates the pool's nodes."""
-    own = cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER
+    own = cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER
     return own or pool.node_class is not None
 
 
@@ -46,7 +47,7 @@ def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
     found = [toleration(taint) for taint in taints(cluster, pool)]
     if cluster.cloud is Cloud.GCP and not has_karpenter(cluster, pool):
         found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
-    if pool.accelerator is not None and pool.accelerator.type.startswith("nvidia"):
+    if any(kind.startswith("nvidia") for kind in accelerators_of(cluster, pool)):
         found.append(dict(ACCELERATOR_TAINT))
     return found
 

@@ -55,8 +55,7 @@ def _teams(fleet: Fleet, cluster: Cluster) -> list[Object]:
     """Every team submits its jobs in the home cluster. A team without capacity in the home cluster may not run pods
     there."""
     present = fleet.teams_of(cluster)
-    home = cluster.name == fleet.spec.home
-    return [_team(team, runs_pods=team in present) for team in (fleet.spec.teams if home else present)]
+    return [_team(team, runs_pods=team in present) for team in fleet.teams_with_namespace(cluster)]
 
 
 def _team(team: Team, *, runs_pods: bool) -> Object:
@@ -73,7 +72,7 @@ def _team(team: Team, *, runs_pods: bool) -> Object:
         "podSecurity": str(team.pod_security),
         "annotations": annotations,
         "serviceAccount": {"name": team.service_account},
-        "groups": list(team.groups),
+        "groups": list(team.kubernetes_groups),
         "users": list(team.users),
         "quota": quota,
     }

@@ -49,7 +49,7 @@ DIGESTS: Mapping[str, str] = MappingProxyType(
 """SHA-256 of packed charts by file name, as their publishers state them.
 
 Enter a digest only from the index of the chart's repository (`digest` in index.yaml) or from a download of your own.
-The charts of Karpenter, JobSet and KubeRay at these versions are not listed yet: each cluster records their digests.
+The other charts at these versions are not listed yet: each cluster records their digests.
 Source: index.yaml of nvidia.github.io/k8s-device-plugin as of 2025-10-21.
 """
 
@@ -82,6 +82,18 @@ GPU_DEVICE_PLUGIN = Component(
     "gpu-device-plugin",
     "nvidia-device-plugin",
     _public("nvidia-device-plugin", "0.18.0", "https://nvidia.github.io/k8s-device-plugin"),
+    "kube-system",
+)
+EFA_DEVICE_PLUGIN = Component(
+    "efa-device-plugin",
+    "aws-efa-k8s-device-plugin",
+    _public("aws-efa-k8s-device-plugin", "v0.5.30", "https://aws.github.io/eks-charts"),
+    "kube-system",
+)
+NEURON_DEVICE_PLUGIN = Component(
+    "neuron-device-plugin",
+    "neuron-helm-chart",
+    _public("neuron-helm-chart", "1.9.0", "oci://public.ecr.aws/neuron"),
     "kube-system",
 )
 POOLS = Component("pools", "spotladder-pools", Chart("spotladder-pools", OWN_VERSION), SYSTEM)

@@ -48,7 +48,7 @@ def pool_images(tools: Tools, cluster: Cluster, connect: Connect | None = None) 
     Raises:
         EnvironmentFailure: The cluster or AWS does not answer.
     """
-    if cluster.cloud not in CREATED or cluster.autoscaler is not Autoscaler.KARPENTER:
+    if cluster.cloud not in CREATED or cluster.provisioner is not Autoscaler.KARPENTER:
         return []
     installed = dict(_installed(tools, cluster))
     nodes, old = _nodes(tools)

@@ -17,6 +17,9 @@ TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
 ADDRESS = ("server", "tls-server-name", "proxy-url")
 """Fields that are copied from the user's kubeconfig to the controller's."""
 
+AUTHORITY = ("certificate-authority-data", "certificate-authority", "insecure-skip-tls-verify")
+"""Fields of a kubeconfig for a server whose certificate is not of a public authority."""
+
 TOKEN_TIMEOUT = 30.0
 """Timeout in seconds until the cluster has created a new token."""
 
@@ -24,16 +27,22 @@ TOKEN_TIMEOUT = 30.0
 def link(home: Tools, member: Tools, cluster: str) -> None:
     """Writes the Secret in the home cluster. The token is neither printed nor kept in the rollout's state.
 
+    A server that the user's kubeconfig trusts without an authority of its own, such as the DNS endpoint of GKE, has a
+    certificate of a public one: the cluster's authority would not verify it.
+
     Raises:
         EnvironmentFailure: The token or the address of the API server is missing.
     """
     data = _token(member, cluster)
     view = json.loads(member.kubectl("config", "view", "--minify", "--raw", "-o", "json"))
-    address = {key: value for key, value in view["clusters"][0]["cluster"].items() if key in ADDRESS}
+    given = view["clusters"][0]["cluster"]
+    address = {key: value for key, value in given.items() if key in ADDRESS}
+    if any(key in given for key in AUTHORITY):
+        address["certificate-authority-data"] = data["ca.crt"]
     kubeconfig = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {**address, "certificate-authority-data": data["ca.crt"]}}],
+        "clusters": [{"name": cluster, "cluster": address}],
         "users": [{"name": "spotladder", "user": {"token": base64.b64decode(data["token"]).decode()}}],
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "spotladder"}}],
         "current-context": cluster,

@@ -10,6 +10,7 @@ from typing import Any
 from spotladder_infra import names
 from spotladder_infra.outputs import StackIdentities
 from spotladder_infra.outputs import named as named_identities
+from spotladder_infra.rendering import device_plugins
 from spotladder_infra.rendering.controller import SYSTEM_POOL, SYSTEM_TAINT, controller_values
 from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
@@ -23,6 +24,12 @@ Values = dict[str, Any]
 
 KARPENTER_REPLICAS = 2
 """Replicas of Karpenter in a cluster with enough system nodes."""
+
+_DEVICE_PLUGINS = {
+    pinned.GPU_DEVICE_PLUGIN: device_plugins.gpu,
+    pinned.EFA_DEVICE_PLUGIN: device_plugins.efa,
+    pinned.NEURON_DEVICE_PLUGIN: device_plugins.neuron,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
     steps: list[ReleaseStep] = []
-    if cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER:
+    if cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
         karpenter = (
@@ -71,8 +78,9 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
         steps.append(ReleaseStep(pinned.JOBSET, {"controller": _placement(cluster)}))
-    if platform.gpu_device_plugin:
-        steps.append(ReleaseStep(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
+    for component, plugin in _DEVICE_PLUGINS.items():
+        if (needed := plugin(fleet, cluster)) is not None:
+            steps.append(ReleaseStep(component, needed))
     steps.append(ReleaseStep(pinned.POOLS, pool_values(fleet, cluster, stack)))
     if own_kuberay:
         steps.append(ReleaseStep(pinned.KUBERAY, _placement(cluster)))
@@ -113,17 +121,6 @@ def _placement(cluster: Cluster) -> Values:
         "nodeSelector": {POOL: SYSTEM_POOL},
         "tolerations": [{"key": SYSTEM_TAINT, "operator": "Exists"}],
     }
-
-
-def _gpu_device_plugin(cluster: Cluster) -> Values:
-    """The plugin runs on the nodes of all pools, whose taints it tolerates."""
-    values: Values = {"gfd": {"enabled": False}, "tolerations": [{"operator": "Exists"}]}
-    if cluster.cloud is Cloud.AWS:
-        # The chart asks for labels of Node Feature Discovery, which is not installed; Karpenter sets this one.
-        terms = [{"matchExpressions": [{"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Exists"}]}]
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        values["affinity"] = {"nodeAffinity": required}
-    return values
 
 
 def _karpenter_replicas(cluster: Cluster) -> int:

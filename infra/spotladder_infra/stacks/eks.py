@@ -32,7 +32,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
 
     place = place_of(stack, region)
     net = network(stack, cluster)
-    plane = control_plane(stack, cluster, place, net)
+    plane = control_plane(stack, fleet, cluster, place, net)
     workers = nodes(stack, cluster, place, net, plane)
     notices = interruption(stack, cluster, place)
     pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
@@ -58,6 +58,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "endpoint": plane.endpoint,
             "nodeIdentity": workers.profile,
             "interruptionQueue": notices.queue_name,
+            "egress": list(net.egress),
             "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
             "identities": {"karpenter": pods.karpenter, "controller": pods.controller, "training": pods.training},
         }

@@ -14,7 +14,7 @@ from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
 from spotladder_infra.names import common_tags, ownership_text
 from spotladder_infra.outputs import VERSION, ClusterOutputs
 from spotladder_infra.terraform.providers import required
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
 
 
@@ -37,7 +37,9 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     owner = ownership_text(fleet, cluster)
     principals = pods(stack, project)
     node = node_account(stack, cluster, owner)
-    plane = control_plane(stack, cluster, network(stack, cluster, owner), node)
+    home = cluster.name == fleet.spec.home
+    net = network(stack, cluster, owner, fixed_address=home and any(c.cloud is Cloud.AWS for c in fleet.spec.clusters))
+    plane = control_plane(stack, cluster, net, node, member=not home)
     system_nodes(stack, cluster, plane, node)
     autoscaler = karpenter(stack, cluster, node, owner, plane.cluster)
     controller_access(stack, cluster, principals, plane.cluster)
@@ -67,6 +69,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "kubernetes": cluster.kubernetes,
             "endpoint": plane.endpoint,
             "nodeIdentity": node.email,
+            "egress": list(net.egress),
             "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
             "identities": {"karpenter": autoscaler, "controller": principals.controller, "training": training},
         }

@@ -11,6 +11,7 @@ from pathlib import Path
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs as contract
+from spotladder_infra.names import HOME_EGRESS
 from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.events import Planned
@@ -18,7 +19,11 @@ from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.terraform.tool import environment_of_runs, find
 from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.defaults import reached_over_the_internet
 from spotladder_infra.topology.fleet import Fleet
+
+HOME_VARIABLES = "home.auto.tfvars.json"
+"""The file with the variable HOME_EGRESS, which Terraform reads by itself."""
 
 _SYNTH = threading.Lock()
 """Held while cdktn writes the stacks: it is not thread-safe, and a rollout uses several threads."""
@@ -46,8 +51,9 @@ def stacks_of(
     if not created:
         return []
     tool, environment = find(), environment_of_runs()
+    _read_home(fleet, created, out, state)
     folders = synth(fleet, created, out, state)
-    return [
+    found = [
         TerraformStack(
             tool,
             folder.absolute(),
@@ -58,6 +64,39 @@ def stacks_of(
         )
         for cluster, folder in zip(created, folders, strict=True)
     ]
+    for stack in found:
+        write_home(fleet, stack, state)
+    return found
+
+
+def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
+    """Writes the recorded addresses of the home cluster into the folder of a member's stack, which allows them to
+    connect to its API server. Returns whether they have changed: a stored plan has the old ones.
+    """
+    cluster, home = fleet.cluster(stack.cluster), fleet.cluster(fleet.spec.home)
+    if home.cloud not in CREATED or not reached_over_the_internet(fleet, cluster):
+        return False
+    path = stack.folder / HOME_VARIABLES
+    recorded = path_of(home.name, state)
+    known = contract.read(json.loads(recorded.read_text(encoding="utf-8")), home.name) if recorded.exists() else None
+    addresses = known.egress if known is not None else []
+    text = json.dumps({HOME_EGRESS: [f"{address}/32" for address in addresses]})
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    write_text(path, text)
+    return True
+
+
+def _read_home(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> None:
+    """Records the outputs of the home cluster, if a stack of these clusters needs them and another machine has applied
+    it."""
+    home = fleet.cluster(fleet.spec.home)
+    needed = any(reached_over_the_internet(fleet, cluster) for cluster in clusters)
+    if needed and home.cloud in CREATED and not path_of(home.name, state).exists():
+        stack = stacks_of(fleet, [home], out, state)[0]
+        stack.init()
+        if stack.output() is not None:
+            record(stack, state)
 
 
 def planned(stack: TerraformStack) -> list[Planned]:

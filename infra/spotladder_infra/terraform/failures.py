@@ -17,6 +17,8 @@ class Kind(StrEnum):
     CREDENTIALS = "credentials"
     ACCOUNT = "account"
     DENIED = "denied"
+    API_DISABLED = "api-disabled"
+    NETWORK = "network"
     PROVIDER = "provider"
     PINNED = "pinned"
     BACKEND = "backend"
@@ -49,6 +51,12 @@ _RULES: tuple[tuple[Kind, str], ...] = (
             r"|Failed to instantiate provider|Failed to load plugin schemas|Invalid provider registry"
         ),
     ),
+    (
+        Kind.NETWORK,
+        r"request send failed|no such host|dial tcp|i/o timeout|[Cc]onnection refused|TLS handshake timeout",
+    ),
+    (Kind.CREDENTIALS, r"retrieving caller identity from STS|validating provider credentials"),
+    (Kind.API_DISABLED, r"SERVICE_DISABLED|has not been used in project \S+ before or it is disabled"),
     (
         Kind.QUOTA,
         (
@@ -137,7 +145,9 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], remedies: Remedies)
     return list(dict.fromkeys(lines))
 
 
-_ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND})
+_ONE_CAUSE = frozenset(
+    {Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.NETWORK, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND}
+)
 """Kinds that are reported once: Terraform repeats the cloud's message for the same cause as a second error."""
 
 
@@ -165,6 +175,8 @@ _TODO = {
     "gcloud auth application-default login) and run the command again",
     Kind.ACCOUNT: "use credentials of the account in the fleet file, or correct `account`",
     Kind.DENIED: "ask for the permission, or use another identity",
+    Kind.API_DISABLED: "enable it in the project; spotladder infra doctor prints one command for all APIs",
+    Kind.NETWORK: "check the network of this machine and its proxy (HTTPS_PROXY), and run the command again",
     Kind.PROVIDER: "let it reach its registry (registry.terraform.io, registry.opentofu.org) or a mirror with such a "
     "version (provider_installation in its CLI configuration)",
     Kind.BACKEND: "create the state bucket with spotladder infra state, or correct spec.state",

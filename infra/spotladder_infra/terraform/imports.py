@@ -20,6 +20,7 @@ IDS: Mapping[str, str] = {
     "aws_launch_template": "LAUNCH_TEMPLATE_ID",
     "aws_s3_bucket": "{bucket}",
     "google_artifact_registry_repository": "projects/{project}/locations/{location}/repositories/{repository_id}",
+    "google_compute_address": "projects/{project}/regions/{region}/addresses/{name}",
     "google_compute_network": "projects/{project}/global/networks/{name}",
     "google_compute_router": "projects/{project}/regions/{region}/routers/{name}",
     "google_compute_router_nat": "projects/{project}/regions/{region}/routers/{cluster}/{name}",

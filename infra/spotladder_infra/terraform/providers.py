@@ -15,7 +15,8 @@ AWS = ">= 5.95.0, < 7.0.0"
 PROTECTED_AWS = ">= 6.9.0, < 7.0.0"
 """Versions that support deletion protection of clusters."""
 
-GOOGLE = ">= 7.0.0, < 8.0.0"
+GOOGLE = ">= 7.9.0, < 8.0.0"
+"""From the version on that lets tokens of Kubernetes use the DNS endpoint of a cluster."""
 
 
 def required(cluster: Cluster) -> str:

@@ -5,23 +5,22 @@ Every rule is one function that yields findings. An error makes the fleet invali
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
-from itertools import combinations
 
 from spotladder import versions
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder_infra.facts import prices, regions
 from spotladder_infra.topology.addon_checks import addon_versions
-from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
+from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.compute_class_checks import COMPUTE_CLASS_CHECKS
-from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
+from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.identity_checks import IDENTITY_CHECKS
+from spotladder_infra.topology.network_checks import NETWORK_CHECKS
 from spotladder_infra.topology.pool_checks import POOL_CHECKS
 
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
@@ -29,10 +28,8 @@ LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
 
 RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system"})
 
-_PRIVATE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 _GCP_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
-_INTERNET = "0.0.0.0/0"
 
 
 def check(fleet: Fleet, today: date) -> list[FleetFinding]:
@@ -114,57 +111,6 @@ def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(path, f"{message}: rename it")
 
 
-# --- networks --------------------------------------------------------------------------------------------------------
-
-
-def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that no two ranges overlap, inside a cluster or between clusters, so that clusters can be peered."""
-    ranges = [
-        (
-            ("spec", "clusters", index, "network", field),
-            f"{cluster.name}'s {what}",
-            cluster,
-            ipaddress.IPv4Network(text),
-        )
-        for index, cluster in created(fleet)
-        for field, what, text in _ranges(cluster)
-    ]
-    for (__, name, owner, one), (path, other_name, other_owner, other) in combinations(ranges, 2):
-        services = "services" in (name.rpartition(" ")[2], other_name.rpartition(" ")[2])
-        if one.overlaps(other) and (owner is other_owner or not services):
-            yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
-    for index, cluster in created(fleet):
-        length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
-        if cluster.cloud is Cloud.AWS and not 16 <= length <= 22:
-            message = f"/{length} does not fit an EKS network (expected /16 to /22)"
-            yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
-
-
-def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that nodes without a NAT gateway reach the services of AWS through endpoints."""
-    for index, cluster in created(fleet):
-        network = cluster.network
-        if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
-            message = "leaves the nodes without a route to ECR, STS and EC2: set interfaceEndpoints to true"
-            yield FleetFinding(("spec", "clusters", index, "network", "nat"), message)
-
-
-def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Warn about an API server that the whole internet can reach; reject private ranges, which EKS does not accept."""
-    for index, cluster in created(fleet):
-        for place, allowed in enumerate(cluster.api.allowed):
-            if allowed == _INTERNET:
-                message = "opens the API server to the whole internet: name the ranges of your offices"
-                yield FleetFinding(("spec", "clusters", index, "api", "allowed", place), message, warning=True)
-            elif cluster.cloud is Cloud.AWS and any(
-                ipaddress.IPv4Network(allowed).subnet_of(part) for part in _PRIVATE
-            ):
-                message = (
-                    f"{allowed} is private: EKS accepts public ranges only; the cluster's network always has access"
-                )
-                yield FleetFinding(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
-
-
 # --- regions, zones, accelerators ------------------------------------------------------------------------------------
 
 
@@ -208,6 +154,8 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
             yield FleetFinding(("spec", "clusters", index, "kubernetes"), message)
+        for message in versions.untested(kubernetes=cluster.kubernetes):
+            yield FleetFinding(("spec", "clusters", index, "kubernetes"), message, warning=True)
 
 
 def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
@@ -311,9 +259,7 @@ CHECKS: tuple[Check, ...] = (
     accounts,
     name_lengths,
     tags,
-    network_ranges,
-    unreachable_endpoints,
-    api_access,
+    *NETWORK_CHECKS,
     zones,
     version_matrix,
     end_of_support,
@@ -343,13 +289,6 @@ def _unknown(name: str, what: str, known: list[str]) -> str:
     near = closest(name, known)
     hint = f"did you mean {near}?" if near else f"the file has {', '.join(known) or 'none'}"
     return f"there is no {what} {quoted(name)}; {hint}"
-
-
-def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    yield "cidr", "nodes", cluster.network.cidr
-    if cluster.cloud is Cloud.GCP:
-        yield "pods", "pods", pod_range_of(cluster)
-    yield "services", "services", service_range_of(cluster)
 
 
 def _zones_of(cloud: str, region: str) -> str:

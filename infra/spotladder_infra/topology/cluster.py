@@ -111,8 +111,10 @@ class Cluster(Record):
         "(existing).",
     )
     kubernetes: Minor = Field(default=KUBERNETES, description='The Kubernetes minor version, in quotes: "1.35".')
-    autoscaler: Annotated[Autoscaler, choice(Autoscaler)] = Field(
-        default=Autoscaler.KARPENTER, description="karpenter, or compute-class (gcp). Karpenter on gcp is alpha."
+    autoscaler: Annotated[Autoscaler, choice(Autoscaler)] | None = Field(
+        default=None,
+        description="karpenter, which is alpha on gcp, or compute-class (gcp only). Default: karpenter on aws, "
+        "compute-class on gcp.",
     )
     network: Network = Field(default_factory=Network, description="The cluster's network.")
     api: Api = Field(default_factory=Api, description="Access to the API server.")
@@ -126,6 +128,11 @@ class Cluster(Record):
     artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
     deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster while this is true.")
     pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
+
+    @property
+    def provisioner(self) -> Autoscaler:
+        """The controller that creates the nodes of a created cluster: `autoscaler`, or the default of the cloud."""
+        return self.autoscaler or (Autoscaler.COMPUTE_CLASS if self.cloud is Cloud.GCP else Autoscaler.KARPENTER)
 
     @model_validator(mode="after")
     def _fits_its_cloud(self) -> Cluster:
@@ -192,7 +199,7 @@ def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, .
         found.append((("nodeClass",), "belongs to existing and kind: here the node class is made from the pool"))
     if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
         found.append(((), "is reserved but names no capacity: specify reservation"))
-    gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.autoscaler is Autoscaler.KARPENTER
+    gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.KARPENTER
     if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
         found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))
     return found

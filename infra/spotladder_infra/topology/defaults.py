@@ -7,6 +7,7 @@ from spotladder.core.model import CapacityType, Seconds
 from spotladder.workloads.providers import NOTICE
 from spotladder_infra.facts import regions
 from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
 SYSTEM_INSTANCE = {Cloud.AWS: "m7i.large", Cloud.GCP: "e2-standard-4"}
@@ -29,6 +30,15 @@ def notice_of(cluster: Cluster, pool: Pool) -> Seconds:
     return NOTICE[provider_of(cluster)] if pool.capacity_type is CapacityType.SPOT else 0.0
 
 
+def accelerators_of(cluster: Cluster, pool: Pool) -> frozenset[str]:
+    """The accelerators of the pool's nodes: the one that it names, else those that its instances are known to have."""
+    if pool.accelerator is not None:
+        return frozenset({pool.accelerator.type})
+    known = regions.ACCELERATORS.get(cluster.cloud, {})
+    families = (regions.family_of(cluster.cloud, name) for name in (*pool.instance_types, *pool.families) if known)
+    return frozenset(known[family] for family in families if family in known)
+
+
 def zones_of(cluster: Cluster) -> tuple[str, ...]:
     """The cluster's zones: those of the file, else the first three of the region."""
     return tuple(cluster.zones) or regions.default_zones(cluster.cloud, cluster.region or "")
@@ -37,6 +47,11 @@ def zones_of(cluster: Cluster) -> tuple[str, ...]:
 def system_instance_of(cluster: Cluster) -> str:
     """The instance type of the system nodes."""
     return cluster.system.instance_type or SYSTEM_INSTANCE[cluster.cloud]
+
+
+def reached_over_the_internet(fleet: Fleet, cluster: Cluster) -> bool:
+    """Whether the controller in the home cluster connects to the public address of this cluster's API server (EKS)."""
+    return cluster.cloud is Cloud.AWS and cluster.name != fleet.spec.home and bool(cluster.api.allowed)
 
 
 def pod_range_of(cluster: Cluster) -> str:

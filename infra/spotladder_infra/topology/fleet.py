@@ -16,7 +16,7 @@ from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
-from spotladder_infra.topology.value_types import BucketName, KmsKey, StateUri
+from spotladder_infra.topology.value_types import BucketName, IamPrincipal, KmsKey, StateUri
 
 
 class Bucket(Record):
@@ -88,6 +88,11 @@ class Team(Record):
         default_factory=list, description="Groups of the cluster's users that may write the team's TieredJobs."
     )
     users: list[FilledText] = Field(default_factory=list, description="Users that may write the team's TieredJobs.")
+    iam_principals: list[IamPrincipal] = Field(
+        default_factory=list,
+        description="IAM roles and users (AWS) of the team, by ARN. In clusters on aws they are in the team's groups; "
+        "without groups, in a group with the team's name.",
+    )
     pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
         default=PodSecurity.BASELINE,
         description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged. With "
@@ -98,6 +103,11 @@ class Team(Record):
         description="USD in 30 days. The alert SpotladderBudgetExceeded names a team whose jobs have cost more.",
     )
     quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
+
+    @property
+    def kubernetes_groups(self) -> tuple[str, ...]:
+        """The groups of Kubernetes that may write the team's TieredJobs."""
+        return tuple(self.groups) or ((self.name,) if self.iam_principals else ())
 
 
 class StateLocation(Record):
@@ -161,6 +171,10 @@ class Fleet(Record):
     def teams_of(self, cluster: Cluster) -> tuple[Team, ...]:
         """The teams with a namespace in the cluster."""
         return tuple(team for team in self.spec.teams if not team.clusters or cluster.name in team.clusters)
+
+    def teams_with_namespace(self, cluster: Cluster) -> tuple[Team, ...]:
+        """The teams of the cluster; in the home cluster all, because they submit their jobs there."""
+        return tuple(self.spec.teams) if cluster.name == self.spec.home else self.teams_of(cluster)
 
     def teams_using(self, bucket: Bucket) -> tuple[Team, ...]:
         """The teams with a namespace in a cluster that uses the bucket."""

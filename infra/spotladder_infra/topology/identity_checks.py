@@ -81,7 +81,16 @@ def unused_buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(("spec", "clusters", index, "bucket"), message, warning=True)
 
 
-IDENTITY_CHECKS: tuple[Check, ...] = (role_sizes, conditions, controller_access, unused_buckets)
+def team_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Warn about groups of teams that no IAM identity is in: EKS has groups only in access entries."""
+    on_eks = [cluster for cluster in fleet.spec.clusters if cluster.cloud is Cloud.AWS]
+    for index, team in enumerate(fleet.spec.teams):
+        if team.groups and not team.iam_principals and any(team in fleet.teams_with_namespace(c) for c in on_eks):
+            message = "are empty on EKS: name the team's IAM roles in iamPrincipals, or create access entries yourself"
+            yield FleetFinding(("spec", "teams", index, "groups"), message, warning=True)
+
+
+IDENTITY_CHECKS: tuple[Check, ...] = (role_sizes, conditions, controller_access, unused_buckets, team_members)
 
 
 def _home(fleet: Fleet) -> Cluster | None:

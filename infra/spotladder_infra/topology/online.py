@@ -17,13 +17,6 @@ from spotladder_infra.topology.findings import FleetFinding
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
-GCE_NAMES = {
-    "nvidia-tesla-a100": "nvidia-a100-40gb",
-    "nvidia-tesla-t4": "nvidia-t4",
-    "nvidia-tesla-v100": "nvidia-v100",
-}
-"""Older accelerators by their name in Compute Engine; the fleet file may use either name."""
-
 
 def check_online(fleet: Fleet) -> list[FleetFinding]:
     """Findings for each field whose value a cloud does not offer this account or project. Raises EnvironmentFailure."""
@@ -174,8 +167,8 @@ def _machine_findings(
             entry["guestAcceleratorType"]: entry["guestAcceleratorCount"] for entry in machine.get("accelerators", [])
         }
         wanted = pool.accelerator
-        if wanted is not None and has and has.get(GCE_NAMES.get(wanted.type, wanted.type)) != wanted.count:
+        if wanted is not None and has and (wanted.type not in has or wanted.count not in (None, has[wanted.type])):
             listed = ", ".join(f"{count} {kind}" for kind, count in has.items())
-            message = f"{name} has {listed} in {zone}, not {wanted.count} {wanted.type}: correct the pool's accelerator"
-            yield FleetFinding(path, message)
+            named = wanted.type if wanted.count is None else f"{wanted.count} {wanted.type}"
+            yield FleetFinding(path, f"{name} has {listed} in {zone}, not {named}: correct the pool's accelerator")
             return

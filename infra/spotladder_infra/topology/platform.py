@@ -9,7 +9,16 @@ from pydantic import Field, model_validator
 from spotladder.api.fields import FilledText, Finding, Name, PositiveDuration, Switch, several
 from spotladder.api.record import Record
 
-COMPONENTS = ("karpenter", "jobset", "gpu-device-plugin", "pools", "kuberay", "controller")
+COMPONENTS = (
+    "karpenter",
+    "jobset",
+    "gpu-device-plugin",
+    "efa-device-plugin",
+    "neuron-device-plugin",
+    "pools",
+    "kuberay",
+    "controller",
+)
 """Releases whose values may be changed under `platform.values`, in the order of their installation."""
 
 
@@ -31,7 +40,11 @@ class Platform(Record):
         "relative path begins at the folder of the fleet file.",
     )
     jobset: Switch = Field(default=False, description="Install JobSet.")
-    gpu_device_plugin: Switch = Field(default=False, description="Install NVIDIA's device plugin.")
+    gpu_device_plugin: Switch | None = Field(
+        default=None,
+        description="Install NVIDIA's device plugin on the nodes of pools with NVIDIA accelerators (not on gcp, where "
+        "GKE does it). Default: true on aws, false in existing clusters.",
+    )
     values: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description=f"Helm values by component ({', '.join(COMPONENTS)}), merged over those of the fleet. No secrets: "

@@ -38,8 +38,12 @@ class PoolRole(StrEnum):
 class Accelerator(Record):
     """The accelerators of one node."""
 
-    type: FilledText = Field(description="The accelerator, as in nvidia-a10g or nvidia-h100-80gb.")
-    count: Annotated[int, Field(ge=1, le=16)] = Field(default=1, description="Accelerators of one node.")
+    type: FilledText = Field(
+        description="The accelerator, as in nvidia-a10g or nvidia-h100-80gb; on gcp by its name in Compute Engine."
+    )
+    count: Annotated[int, Field(ge=1, le=16)] | None = Field(
+        default=None, description="Accelerators of one node. Default: those of the instance type."
+    )
 
 
 class Taint(Record):

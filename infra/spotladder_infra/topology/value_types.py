@@ -21,6 +21,9 @@ _KMS_KEY = re.compile(r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/
 _DISK_IMAGE = re.compile(r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}")
 
 
+_IAM_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise refused(f'must be text: write it in quotes, "{value}"')
@@ -90,6 +93,13 @@ def _kms_key(value: Any) -> str:
     return text
 
 
+def _iam_principal(value: Any) -> str:
+    text = _text(value)
+    if not _IAM_PRINCIPAL.fullmatch(text):
+        raise refused(f"{quoted(text)} is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)")
+    return text
+
+
 def _schema(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
@@ -100,5 +110,6 @@ BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET.pattern)]
 Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY.pattern)]
 Email = Annotated[str, BeforeValidator(_email), _schema(_EMAIL.pattern)]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI.pattern + "/?")]
+IamPrincipal = Annotated[str, BeforeValidator(_iam_principal), _schema(_IAM_PRINCIPAL.pattern)]
 KmsKey = Annotated[str, BeforeValidator(_kms_key), _schema(_KMS_KEY.pattern)]
 SecondaryBootDisk = Annotated[str, BeforeValidator(_disk_image), _schema(_DISK_IMAGE.pattern)]

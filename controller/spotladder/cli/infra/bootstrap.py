@@ -50,13 +50,21 @@ def bootstrap(
       spotladder infra bootstrap
       spotladder infra bootstrap --cluster east --yes
     """
+    from spotladder_infra import account
+    from spotladder_infra.amazon import connect
     from spotladder_infra.kind import ensure
-    from spotladder_infra.terraform.applied import planned, record, stacks_of
+    from spotladder_infra.terraform.applied import planned, record, stacks_of, write_home
     from spotladder_infra.topology.cluster import Cloud
 
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
     stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
+    stacks.sort(key=lambda stack: stack.cluster != found.spec.home)  # others allow its addresses
+    for entry in clusters:
+        if entry.cloud is Cloud.AWS and entry.api.admins:
+            reason = account.locked_out(entry, account.caller(connect, entry.region or ""))
+            if reason:
+                typer.echo(f"warning: cluster {entry.name}: {reason}", err=True)
     kinds = [entry for entry in clusters if entry.cloud is Cloud.KIND]
     if not stacks and not kinds:
         typer.echo("nothing to create: these clusters exist")
@@ -69,6 +77,11 @@ def bootstrap(
         confirm("Create and change this?", yes=yes)
 
     def work(stack: TerraformStack, changes: list[Planned]) -> None:
+        created = found.cluster(stack.cluster)
+        if account.uses_spot([created]):
+            account.ensure_spot_role(connect, created.region or "")
+        if write_home(found, stack, state):  # this run has created the home cluster
+            changes = planned(stack)
         if changes:
             carry_out(stack)
         stack.drop_plan()

@@ -6,14 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from cdktn import TerraformVariable
 from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
 
 from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.iam import PolicyScope, cluster_key
-from spotladder_infra.names import discovery_tag
+from spotladder_infra.names import HOME_EGRESS, discovery_tag
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.defaults import service_range_of
+from spotladder_infra.topology.defaults import reached_over_the_internet, service_range_of
+from spotladder_infra.topology.fleet import Fleet
 
 LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LOG_RETENTION_DAYS = 365
@@ -36,7 +38,9 @@ class ControlPlane:
     resource: Any
 
 
-def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork) -> ControlPlane:
+def control_plane(
+    scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope, network: CreatedNetwork
+) -> ControlPlane:
     """The cluster itself."""
     name = cluster.name
     log_group = f"/aws/eks/{name}/cluster"
@@ -76,14 +80,24 @@ def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Cre
         kubernetes_network_config={"service_ipv4_cidr": service_range_of(cluster), "ip_family": "ipv4"},
         upgrade_policy={"support_type": "STANDARD"},
         lifecycle={"ignore_changes": list(ONLY_AT_CREATION)},
-        depends_on=[logs],
+        depends_on=[logs, *owner.policies],
         **protected,
     )
+    if reached_over_the_internet(fleet, cluster):
+        TerraformVariable(
+            scope,
+            HOME_EGRESS,
+            type="list(string)",
+            default=[],
+            description="Addresses from which the controller in the home cluster reaches the API server",
+        )
+        allowed = f"${{distinct(concat({json.dumps(cluster.api.allowed)}, var.{HOME_EGRESS}))}}"
+        made.add_override("vpc_config.public_access_cidrs", allowed)
     group = f"${{{made.fqn}.vpc_config[0].cluster_security_group_id}}"
     for tag, value in discovery_tag(cluster).items():
         ec2.AwsTag(scope, "cluster-group-discovery", resource_id=group, key=tag, value=value)
     _node_group(scope, cluster, network)
-    _admins(scope, cluster, made.name, place)
+    _access(scope, fleet, cluster, made.name, place)
     return ControlPlane(made.name, made.endpoint, group, made)
 
 
@@ -115,15 +129,28 @@ def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:
         )
 
 
-def _admins(scope: Any, cluster: Cluster, name: str, place: PolicyScope) -> None:
-    for index, arn in enumerate(cluster.api.admins):
-        entry = eks.AwsAccessEntry(scope, f"admin-{index}", cluster_name=name, principal_arn=arn)
-        eks.AwsAccessPolicyAssociation(
-            scope,
-            f"admin-policy-{index}",
-            cluster_name=name,
-            principal_arn=arn,
-            policy_arn=f"arn:{place.partition}:eks::aws:cluster-access-policy/{ADMIN_POLICY}",
-            access_scope={"type": "cluster"},
-            depends_on=[entry],
-        )
+def _access(scope: Any, fleet: Fleet, cluster: Cluster, name: str, place: PolicyScope) -> None:
+    """The administrators, and the members of teams, whose Kubernetes groups may write the team's jobs.
+
+    EKS allows one access entry for each role or user.
+    """
+    admins = dict.fromkeys(cluster.api.admins)
+    groups: dict[str, dict[str, None]] = {arn: {} for arn in admins}
+    for team in fleet.teams_with_namespace(cluster):
+        for arn in team.iam_principals:
+            groups.setdefault(arn, {}).update(dict.fromkeys(team.kubernetes_groups))
+    for index, (arn, named) in enumerate(groups.items()):
+        admin = arn in admins
+        key = f"admin-{index}" if admin else f"member-{index - len(admins)}"
+        granted = {"kubernetes_groups": list(named)} if named else {}
+        entry = eks.AwsAccessEntry(scope, key, cluster_name=name, principal_arn=arn, **granted)
+        if admin:
+            eks.AwsAccessPolicyAssociation(
+                scope,
+                f"admin-policy-{index}",
+                cluster_name=name,
+                principal_arn=arn,
+                policy_arn=f"arn:{place.partition}:eks::aws:cluster-access-policy/{ADMIN_POLICY}",
+                access_scope={"type": "cluster"},
+                depends_on=[entry],
+            )

@@ -20,10 +20,11 @@ _FEW_ZONES = 3
 
 @dataclass(frozen=True, slots=True)
 class CreatedNetwork:
-    """`subnets` are the ids of the private subnets, in the order of the zones."""
+    """`subnets` are the ids of the private subnets, in the order of the zones; `egress` the public addresses of NAT."""
 
     vpc_id: str
     subnets: tuple[str, ...]
+    egress: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
         )
         for zone, cidr in zip(zones, plan.private, strict=True)
     ]
-    gateways = _gateways(scope, cluster, made.id, plan) if cluster.network.nat is not Nat.NONE else []
+    gateways, egress = _gateways(scope, cluster, made.id, plan) if cluster.network.nat is not Nat.NONE else ([], [])
     tables = []
     for index, (zone, subnet) in enumerate(zip(zones, private, strict=True)):
         table = vpc.AwsRouteTable(
@@ -84,11 +85,11 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
             )
         tables.append(table)
     _endpoints(scope, cluster, made.id, [subnet.id for subnet in private], [table.id for table in tables])
-    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private))
+    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), tuple(egress))
 
 
-def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[Any]:
-    """The NAT gateways: one, or one in every zone."""
+def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> tuple[list[Any], list[str]]:
+    """The NAT gateways, one or one in every zone, and their addresses."""
     zones, name = zones_of(cluster), cluster.name
     internet = vpc.AwsInternetGateway(scope, "internet", vpc_id=vpc_id, tags={"Name": name})
     table = vpc.AwsRouteTable(scope, "public-routes", vpc_id=vpc_id, tags={"Name": f"{name}-public"})
@@ -96,7 +97,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
         scope, "public-out", route_table_id=table.id, destination_cidr_block="0.0.0.0/0", gateway_id=internet.id
     )
     wanted = 1 if cluster.network.nat is Nat.SINGLE else len(zones)
-    gateways = []
+    gateways, egress = [], []
     for zone, cidr in list(zip(zones, plan.public, strict=True))[:wanted]:
         tags = {"Name": f"{name}-public-{zone}"}
         subnet = vpc.AwsSubnet(
@@ -104,6 +105,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
         )
         vpc.AwsRouteTableAssociation(scope, f"public-table-{zone}", subnet_id=subnet.id, route_table_id=table.id)
         address = ec2.AwsEip(scope, f"nat-address-{zone}", domain="vpc", tags={"Name": f"{name}-nat-{zone}"})
+        egress.append(address.public_ip)
         gateways.append(
             vpc.AwsNatGateway(
                 scope,
@@ -114,7 +116,7 @@ def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[A
                 depends_on=[internet],
             )
         )
-    return gateways
+    return gateways, egress
 
 
 def _endpoints(scope: Any, cluster: Cluster, vpc_id: str, subnets: list[str], tables: list[str]) -> None:

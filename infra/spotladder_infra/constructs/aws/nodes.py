@@ -6,6 +6,7 @@ being drained still need them, and a remaining network interface prevents the de
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,19 @@ from cdktn_aws import ec2, eks, iam
 
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
-from spotladder_infra.constructs.aws.roles import role
-from spotladder_infra.facts.addons import BEFORE_NODES, ON_NODES
+from spotladder_infra.constructs.aws.roles import PODS, pod_identity, role
+from spotladder_infra.facts.addons import BEFORE_NODES, EBS, ON_NODES
 from spotladder_infra.iam import PolicyScope
-from spotladder_infra.names import node_role
+from spotladder_infra.names import SYSTEM_NAMESPACE, node_role
 from spotladder_infra.topology.addon_checks import version_of
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of
+
+EBS_ACCOUNT = "ebs-csi-controller-sa"
+"""The service account of the EBS driver's controller."""
+
+_CONFIGURATION = {EBS: {"configuration_values": json.dumps({"defaultStorageClass": {"enabled": True}})}}
+"""Without a default class, claims that name none stay pending: EKS marks no class since Kubernetes 1.30."""
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 
@@ -37,7 +44,9 @@ def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetw
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
     for name in ON_NODES:
-        _addon(scope, cluster, plane, name, (group,))
+        _addon(
+            scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ()))
+        )
     own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
     eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
@@ -91,8 +100,17 @@ def _system_nodes(
         labels={"spotladder.io/pool": "system"},
         taint=[eks.AwsNodeGroup.TaintProperty(key="CriticalAddonsOnly", value="true", effect="NO_SCHEDULE")],
         lifecycle={"ignore_changes": ["scaling_config[0].desired_size"]},
-        depends_on=first,
+        depends_on=[*first, *own.policies],  # draining nodes need the policies as well
     )
+
+
+def _ebs_identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane) -> tuple[Any, ...]:
+    """The role of the EBS driver, which its pods get only if it exists before them."""
+    own = role(
+        scope, "ebs", f"{cluster.name}-ebs", PODS, managed=("service-role/AmazonEBSCSIDriverPolicy",), place=place
+    )
+    bound = pod_identity(scope, "ebs", own, plane.name, namespace=SYSTEM_NAMESPACE, service_account=EBS_ACCOUNT)
+    return (*own.policies, bound)
 
 
 def _addon(scope: Any, cluster: Cluster, plane: ControlPlane, name: str, after: tuple[Any, ...]) -> Any:
@@ -112,4 +130,5 @@ def _addon(scope: Any, cluster: Cluster, plane: ControlPlane, name: str, after: 
         resolve_conflicts_on_create="OVERWRITE",
         resolve_conflicts_on_update="PRESERVE",
         depends_on=list(after) or None,
+        **_CONFIGURATION.get(name, {}),
     )

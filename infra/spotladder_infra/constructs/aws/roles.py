@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cdktn_aws import eks, iam
@@ -13,24 +14,45 @@ from spotladder_infra.iam import Policy, PolicyScope, trust
 PODS = "pods.eks.amazonaws.com"
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedRole:
+    """What uses the role depends on `policies` as well: Terraform creates them before it, and deletes them after it."""
+
+    name: str
+    arn: str
+    policies: tuple[Any, ...]
+
+
 def role(
     scope: Any, key: str, name: str, service: str, *, managed: Sequence[str] = (), place: PolicyScope | None = None
-) -> Any:
+) -> CreatedRole:
     """A role for a service of AWS. `managed` are names of AWS' own policies, which need `place`."""
     made = iam.AwsRole(scope, f"{key}-role", name=name, assume_role_policy=json.dumps(trust(service)))
-    for policy in managed:
-        arn = f"arn:{place.partition if place else 'aws'}:iam::aws:policy/{policy}"
-        iam.AwsRolePolicyAttachment(scope, f"{key}-{policy}", role=made.name, policy_arn=arn)
-    return made
+    attached = tuple(
+        iam.AwsRolePolicyAttachment(
+            scope,
+            f"{key}-{policy.rpartition('/')[2]}",
+            role=made.name,
+            policy_arn=f"arn:{place.partition if place else 'aws'}:iam::aws:policy/{policy}",
+        )
+        for policy in managed
+    )
+    return CreatedRole(made.name, made.arn, attached)
 
 
 def pod_role(
     scope: Any, key: str, name: str, cluster: str, policy: Policy, *, namespace: str, service_account: str
-) -> Any:
-    """A role that the pods of one service account have, by EKS Pod Identity."""
+) -> CreatedRole:
+    """A role with this policy that the pods of one service account have."""
     made = role(scope, key, name, PODS)
     iam.AwsRolePolicy(scope, f"{key}-policy", name=key, role=made.name, policy=json.dumps(policy))
-    eks.AwsPodIdentityAssociation(
+    pod_identity(scope, key, made, cluster, namespace=namespace, service_account=service_account)
+    return made
+
+
+def pod_identity(scope: Any, key: str, made: CreatedRole, cluster: str, *, namespace: str, service_account: str) -> Any:
+    """Gives the pods of one service account a role, by EKS Pod Identity."""
+    return eks.AwsPodIdentityAssociation(
         scope,
         f"{key}-identity",
         cluster_name=cluster,
@@ -38,4 +60,3 @@ def pod_role(
         service_account=service_account,
         role_arn=made.arn,
     )
-    return made

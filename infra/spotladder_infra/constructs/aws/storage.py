@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from cdktn_aws import iam, kms, s3
@@ -27,15 +28,21 @@ def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provid
         provider: The provider of the bucket's region; None for that of the cluster.
         replica_provider: The provider of the replica's region.
     """
-    made, key = _bucket(scope, "checkpoints", bucket.name, provider, protect=bucket.deletion_protection)
+    source = _bucket(scope, "checkpoints", bucket.name, provider, protect=bucket.deletion_protection)
     if bucket.replicate_to is not None:
-        replica, replica_key = _bucket(
-            scope, "replica", f"{bucket.name}-replica", replica_provider, protect=bucket.deletion_protection
-        )
-        _replication(scope, bucket, provider, source=(made, key), target=(replica, replica_key))
+        name = f"{bucket.name}-replica"
+        target = _bucket(scope, "replica", name, replica_provider, protect=bucket.deletion_protection)
+        _replication(scope, bucket, provider, source=source, target=target)
 
 
-def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> tuple[Any, Any]:
+@dataclass(frozen=True, slots=True)
+class _EncryptedBucket:
+    bucket: Any
+    key: Any
+    versioning: Any
+
+
+def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> _EncryptedBucket:
     """The bucket and its key. Without the key no checkpoint can be read, so both have the same protection."""
     from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     lifecycle: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if protect else {}
@@ -107,14 +114,15 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
     )
     policy = document(deny_http([made.arn, f"{made.arn}/*"], "s3:*"))
     s3.AwsBucketPolicy(scope, f"{key}-policy", bucket=made.id, policy=json.dumps(policy), **from_provider)
-    return made, encryption
+    return _EncryptedBucket(made, encryption, versioning)
 
 
 def _replication(
-    scope: Any, bucket: Bucket, provider: Any | None, *, source: tuple[Any, Any], target: tuple[Any, Any]
+    scope: Any, bucket: Bucket, provider: Any | None, *, source: _EncryptedBucket, target: _EncryptedBucket
 ) -> None:
+    """Copies new objects. S3 refuses it until both buckets have versions."""
     from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
-    (made, key), (replica, replica_key) = source, target
+    made, replica = source.bucket, target.bucket
     name = f"{bucket.name}-replication"[:64]
     own = role(scope, "replication", name, "s3.amazonaws.com")
     policy = document(
@@ -125,8 +133,8 @@ def _replication(
             [f"{made.arn}/*"],
         ),
         allow("WriteReplica", ["s3:ReplicateObject", "s3:ReplicateTags"], [f"{replica.arn}/*"]),
-        allow("ReadKey", ["kms:Decrypt"], [key.arn]),
-        allow("WriteKey", ["kms:Encrypt"], [replica_key.arn]),
+        allow("ReadKey", ["kms:Decrypt"], [source.key.arn]),
+        allow("WriteKey", ["kms:Encrypt"], [target.key.arn]),
     )
     iam.AwsRolePolicy(scope, "replication-policy", name="replication", role=own.name, policy=json.dumps(policy))
     s3.AwsBucketReplicationConfiguration(
@@ -145,9 +153,10 @@ def _replication(
                 destination={
                     "bucket": replica.arn,
                     "storage_class": "STANDARD_IA",
-                    "encryption_configuration": {"replica_kms_key_id": replica_key.arn},
+                    "encryption_configuration": {"replica_kms_key_id": target.key.arn},
                 },
             )
         ],
+        depends_on=[source.versioning, target.versioning],
         **from_provider,
     )

@@ -13,11 +13,12 @@ from cdktn_provider_google.container_cluster import (
 
 from spotladder_infra.constructs.gcp.network import PODS, SERVICES, CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import zones_of
+from spotladder_infra.topology.defaults import accelerators_of, zones_of
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
-LARGEST = {"cpu": 10_000, "memory": 100_000}
-"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply: the limits of pools and teams apply."""
+LARGEST, MOST_ACCELERATORS = {"cpu": 10_000, "memory": 100_000}, 1_000
+"""Bounds of node auto-provisioning in CPUs, GiB and accelerators of each kind, too high to apply: the limits of pools
+and teams apply. Without a bound for a kind, GKE creates no nodes with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,10 @@ class ControlPlane:
     endpoint: str
 
 
-def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any) -> ControlPlane:
-    """The cluster itself, without nodes."""
+def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any, *, member: bool) -> ControlPlane:
+    """The cluster itself, without nodes. The controller in the home cluster connects to a `member` with a token of a
+    service account of Kubernetes, which the DNS endpoint refuses by default.
+    """
     made = ContainerCluster(
         scope,
         "cluster",
@@ -44,9 +47,10 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         networking_mode="VPC_NATIVE",
         ip_allocation_policy={"cluster_secondary_range_name": PODS, "services_secondary_range_name": SERVICES},
         datapath_provider="ADVANCED_DATAPATH",
+        # Without IP endpoints GKE itself sets enable_private_endpoint, and the provider does not send it.
         private_cluster_config={"enable_private_nodes": True, "enable_private_endpoint": not cluster.api.allowed},
         control_plane_endpoints_config={
-            "dns_endpoint_config": {"allow_external_traffic": True},
+            "dns_endpoint_config": {"allow_external_traffic": True, "enable_k8_s_tokens_via_dns": member},
             "ip_endpoints_config": {"enabled": bool(cluster.api.allowed)},
         },
         master_authorized_networks_config=_authorized_networks(cluster),
@@ -64,7 +68,7 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         logging_config={"enable_components": LOGS},
         monitoring_config={"enable_components": ["SYSTEM_COMPONENTS"], "managed_prometheus": {"enabled": True}},
         master_auth={"client_certificate_config": {"issue_client_certificate": False}},
-        security_posture_config={"mode": "BASIC", "vulnerability_mode": "VULNERABILITY_BASIC"},
+        security_posture_config={"mode": "BASIC"},  # Google has removed the scan for vulnerabilities
         deletion_protection=cluster.deletion_protection,
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
@@ -99,15 +103,12 @@ def _node_config(node: Any) -> dict[str, Any]:
 
 def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
     """Node auto-provisioning, which ComputeClasses need; disabled if Karpenter creates the nodes."""
-    if cluster.autoscaler is Autoscaler.KARPENTER:
+    if cluster.provisioner is Autoscaler.KARPENTER:
         return {"enabled": False}
-    accelerators: dict[str, int] = {}
-    for pool in cluster.pools:
-        if pool.accelerator is not None:
-            accelerators[pool.accelerator.type] = max(accelerators.get(pool.accelerator.type, 0), 1_000)
+    kinds = {kind: MOST_ACCELERATORS for pool in cluster.pools for kind in sorted(accelerators_of(cluster, pool))}
     limits = [
         ContainerClusterClusterAutoscalingResourceLimits(resource_type=kind, maximum=most)
-        for kind, most in {**LARGEST, **accelerators}.items()
+        for kind, most in {**LARGEST, **kinds}.items()
     ]
     return {
         "enabled": True,

@@ -49,9 +49,11 @@ KARPENTER_PERMISSIONS = (
     "compute.zoneOperations.get",
     "compute.zones.list",
     "container.clusters.get",
+    "container.clusters.list",
     "container.clusters.update",
 )
-"""The minimum that karpenter-provider-gcp 0.5 publishes, without external addresses: the nodes are private."""
+"""The role that karpenter-provider-gcp 0.5 publishes (deploy/iam/karpenter-controller-role.yaml), without external
+addresses: the nodes are private."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str, after: Any) -
 
     Its pods may use it `after` the cluster exists, as in `controller_access`.
     """
-    if cluster.autoscaler is not Autoscaler.KARPENTER:
+    if cluster.provisioner is not Autoscaler.KARPENTER:
         return None
     made = ServiceAccount(
         scope,
