@@ -28,8 +28,8 @@ class FrameworkLoop:
         self._at = 0
 
     def resume(self) -> Found | None:
-        """The newest commit; its files stay until the first step has ended. The same on every rank; later calls return the
-        same commit. Raises what `Job.resume` raises."""
+        """The newest commit; its files stay until the first step has ended. The same on every rank. Later calls return
+        the same commit. Raises what `Job.resume` raises."""
         if not self._asked:
             self.found = self._resumed.enter_context(self.job.resume())
             self._asked = True
@@ -49,7 +49,8 @@ class FrameworkLoop:
         next(self._steps, None)
 
     def ended(self, step: int) -> None:
-        """Step `step` has ended, with its commit if it has one. Raises Interrupted if the attempt is being drained and everything is committed."""
+        """Step `step` has ended, with its commit if it has one. Raises Interrupted if the attempt is being drained and
+        everything is committed."""
         self.close()
         while self._at < step:
             self._at += 1

@@ -69,8 +69,8 @@ class _Hooks:
         self._due, step, job = False, state.global_step, self._loop.job
         saved = Path(args.output_dir, f"checkpoint-{step}")
         job.meet(f"saved {step}")
-        logged = next((entry for entry in reversed(state.log_history) if "loss" in entry), {})
-        with job.commit(step, numbers(logged)) as folder:
+        logged = [entry for entry in state.log_history if "loss" in entry][-1:]
+        with job.commit(step, numbers(logged[0]) if logged else None) as folder:
             _link(saved, folder, job.rank)
         if self._own:
             job.meet(f"committed {step}")

@@ -72,15 +72,15 @@ class _Hooks:
             return
         self._loop: FrameworkLoop = loop_of_current()
         self._order = _Order()
+        self._at = 0
         self._state = torch_state.State(order=self._order)
         if (found := self._loop.resume()) is None:
             return
         path, connector = found.merged() / FILE, trainer._checkpoint_connector  # noqa: SLF001 – no public name
         load = connector.resume_start
 
-        def resume_start(ckpt_path: Any = None, **options: Any) -> None:
-            """Lightning 2.6 has an option for files with types of the program, such as hyperparameters: they are the
-            job's own."""
+        def resume_start(_: Any = None, **options: Any) -> None:
+            """Hyperparameters may have types of the program: allow them (Lightning 2.6 asks), the file is our own."""
             load(path, **{name: False if value is None else value for name, value in options.items()})
 
         connector.resume_start = resume_start

@@ -93,7 +93,7 @@ def _samples(folder: Path | None) -> dict[str, str]:
 
 def _owner(name: str, ranks: Collection[int]) -> int:
     named = rank_in(name)
-    return named if named in ranks else min(ranks)
+    return named if named is not None and named in ranks else min(ranks)
 
 
 def rank_in(name: str) -> int | None:

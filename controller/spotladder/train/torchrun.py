@@ -26,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run(parse_args(sys.argv[1:] if arguments is None else list(arguments)))
     except ChildFailedError as error:
-        codes = [failure.exitcode for failure in sorted(error.failures.values(), key=lambda each: each.timestamp)]
+        codes = [int(failure.exitcode) for failure in sorted(error.failures.values(), key=lambda each: each.timestamp)]
         if code := next((code for code in codes if code in _CODES), None):
             return code
         raise
     except SignalException as error:
-        return 128 + error.sigval
+        return 128 + int(error.sigval)
     return 0
 
 
