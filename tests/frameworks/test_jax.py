@@ -152,5 +152,6 @@ def test_a_folder_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:
         restore(tmp_path, like=tree(0))
 
 
-def test_keras() -> None:
-    run_with("jax")
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_keras(backend: str) -> None:
+    run_with(backend)

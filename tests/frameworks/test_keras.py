@@ -39,7 +39,9 @@ def changed(shown: str, tested: str) -> None:
 
 def test_what_cannot_be_resumed_is_rejected() -> None:
     with pytest.raises(InvalidSpec, match="fit: the number of steps of an epoch is unknown: pass steps_per_epoch"):
-        changed("model.fit(inputs, inputs.sum(1), batch_size=16", "model.fit(iter([(inputs, inputs.sum(1))])")
+        changed(
+            "model.fit(inputs, inputs.sum(1), batch_size=16", "model.fit(((inputs, inputs.sum(1)) for _ in range(9))"
+        )
     with pytest.raises(InvalidSpec, match=r"model: is not built yet, so nothing could be restored: call its build\(\)"):
         changed("keras.Input((8,)), ", "")
 

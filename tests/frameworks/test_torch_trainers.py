@@ -15,7 +15,6 @@ import pytest
 from spotladder.errors import InvalidSpec
 from spotladder.train.testing import interrupt_at
 from tests.frameworks.scripts import program, run_two_ranks, script
-from tests.frameworks.test_keras import run_with
 from tests.train.builders import log_of
 
 torch = pytest.importorskip("torch")
@@ -154,10 +153,6 @@ class TestTorchrun:
         command = [sys.executable, "-m", "spotladder.train.torchrun", "broken.py"]
         done = subprocess.run(command, cwd=tmp_path, timeout=300, capture_output=True, text=True, check=False)
         assert (done.returncode, "ChildFailedError" in done.stderr) == (1, True)
-
-
-def test_keras() -> None:
-    run_with("torch")
 
 
 def steps(folder: Path) -> list[int]:

@@ -71,8 +71,7 @@ class _Hooks:
         if stage != "fit":
             return
         self._loop: FrameworkLoop = loop_of_current()
-        self._order = _Order()
-        self._at = 0
+        self._order, self._at = _Order(), 0
         self._state = torch_state.State(order=self._order)
         if (found := self._loop.resume()) is None:
             return
@@ -125,17 +124,17 @@ class _Hooks:
 
     def _to_position(self, trainer: Any) -> None:
         """Read the batches of the epoch that were trained before the commit."""
-        self._at = trainer.global_step
-        loop = trainer.fit_loop
-        if not (loaders := _loaders(trainer)) or all(map(_continues, loaders)):
-            return
-        self._order.set_epoch(loaders, trainer.current_epoch)
-        fetcher, progress = loop._data_fetcher, loop.epoch_loop.batch_progress  # noqa: SLF001 – no public name
+        self._at, loop, loaders = trainer.global_step, trainer.fit_loop, _loaders(trainer)
+        progress = loop.epoch_loop.batch_progress
         read = progress.current.ready
-        iter(fetcher)  # Loader processes may have read in another order already.
         if read and (progress.is_last_batch or read >= trainer.num_training_batches):
             loop.reset_restart_stage()  # The next epoch begins, with its hooks.
+            read = 0
+        if all(map(_continues, loaders)):
             return
+        self._order.set_epoch(loaders, trainer.current_epoch)
+        fetcher = loop._data_fetcher  # noqa: SLF001 – no public name
+        iter(fetcher)  # Loader processes may have read in another order already.
         for _ in range(read):
             next(fetcher)
         fetcher.fetched -= read  # Lightning adds them.
