@@ -102,7 +102,7 @@ def test_digits_lightning_torch(tmp_path: Path) -> None:
     demo = Demo.copied("digits-lightning", tmp_path / "demo")
     demo.run()
     assert [(attempt.tier, attempt.reason) for attempt in demo.state().history] == [
-        ("spot", Reason.INTERRUPTED),
+        ("spot", Reason.EVICTION_NOTICE),
         ("spot", Reason.EVICTION_NOTICE),
         ("on-demand", Reason.COMPLETED),
     ]

@@ -34,21 +34,19 @@ def program(text: str, result: Callable[[dict[str, Any]], Any]) -> Callable[[], 
 
 def run_two_ranks(text: str, folder: Path, attempt: int = 1) -> int:
     """Run the script with `spotladder.train.torchrun` on two ranks of the job `digits` in `folder`. Returns the exit
-    code. The script may write a notice to the file `notice-ATTEMPT` in `folder`."""
+    code."""
     folder.mkdir(exist_ok=True)
     file = folder / "script.py"
     file.write_text(text)
-    settings = {
-        "JOB": "digits",
-        "URI": folder,
-        "ATTEMPT": attempt,
-        "INTERVAL": "1000steps",
-        "NOTICE": folder / f"notice-{attempt}",
-    }
+    settings = {"JOB": "digits", "URI": folder, "ATTEMPT": attempt, "INTERVAL": "1000steps"}
     done = subprocess.run(
         [sys.executable, "-m", "spotladder.train.torchrun", "--nproc-per-node", "2", str(file)],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **{f"SPOTLADDER_{key}": str(is_) for key, is_ in settings.items()}},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()},
+        },
         timeout=900,
         capture_output=True,
         text=True,

@@ -114,7 +114,7 @@ class _Hooks:
             self._loop.close()
 
     def _save(self, trainer: Any, folder: Path) -> None:
-        trainer.save_checkpoint(folder / FILE)
+        trainer.save_checkpoint(folder / FILE, weights_only=False)
         if (folder / FILE).is_dir():
             raise InvalidSpec(
                 "writes a checkpoint in parts, which the callback does not support: use state_dict_type='full'",
