@@ -97,6 +97,20 @@ def states(commit: Path) -> Path:
 
 
 @pytest.mark.frameworks
+def test_digits_lightning_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    demo = Demo.copied("digits-lightning", tmp_path / "demo")
+    demo.run()
+    assert [(attempt.tier, attempt.reason) for attempt in demo.state().history] == [
+        ("spot", Reason.EVICTION_NOTICE),
+        ("spot", Reason.EVICTION_NOTICE),
+        ("on-demand", Reason.COMPLETED),
+    ]
+    assert not demo.facts().recomputed
+    assert accuracy(demo.driver_logs()) >= 0.95
+
+
+@pytest.mark.frameworks
 def test_tune_sweep(tmp_path: Path) -> None:
     demo = Demo.copied("tune-sweep", tmp_path)
     demo.ray["runtimeEnvYAML"] = 'env_vars: {PACE: "0.3", EPOCHS: "15"}'

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder.train import jax, tensorflow, torch
+from spotladder.train import huggingface, jax, keras, lightning, tensorflow, torch, torchrun
 
 USES: dict[str, Callable[[], Any]] = {
     "tensorflow": tensorflow.State,
     "tensorflow in Ray": lambda: tensorflow.trainer(print),
     "torch": torch.State,
+    "torch in torchrun": torchrun.main,
+    "transformers": huggingface.callback,
+    "lightning": lightning.callback,
+    "keras": keras.callback,
     "jax in Ray": lambda: jax.trainer(print),
 }
 

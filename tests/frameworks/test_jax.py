@@ -10,6 +10,7 @@ import pytest
 
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.jax import _as_numpy, _pinned, restore, save
+from tests.frameworks.test_keras import run_with
 from tests.train import builders
 
 jax = pytest.importorskip("jax")
@@ -149,3 +150,8 @@ def test_a_checkpoint_of_another_program_is_rejected(case: str, tmp_path: Path) 
 def test_a_folder_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CheckpointCorrupt):
         restore(tmp_path, like=tree(0))
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_keras(backend: str) -> None:
+    run_with(backend)

@@ -36,6 +36,12 @@ def jax(initialized: bool) -> dict[str, Any]:
     return {"jax": SimpleNamespace(distributed=distributed, process_index=lambda: 2, process_count=lambda: 4)}
 
 
+def torch(initialized: bool) -> dict[str, Any]:
+    state = {"is_available": lambda: True, "is_initialized": lambda: initialized}
+    distributed = SimpleNamespace(**state, get_rank=lambda: 1, get_world_size=lambda: 2)
+    return {"torch": SimpleNamespace(distributed=distributed)}
+
+
 @pytest.mark.parametrize(
     ("name", "variables", "modules", "launcher", "rank", "size"),
     [
@@ -62,6 +68,9 @@ def jax(initialized: bool) -> dict[str, Any]:
         ("driver of ray", {}, no_worker(), "alone", 0, 1),
         ("trial of ray tune", {}, no_worker(DeprecationWarning), "alone", 0, 1),
         ("ray train v1", {}, {"ray.train": SimpleNamespace()}, "alone", 0, 1),
+        ("a process of Lightning's launcher", {"WORLD_SIZE": "2", "LOCAL_RANK": "1"}, torch(True), "torch", 1, 2),
+        ("torch without a process group", {}, torch(False), "alone", 0, 1),
+        ("torch that is being imported", {}, {"torch": SimpleNamespace()}, "alone", 0, 1),
         ("jax", {}, jax(True), "jax", 2, 4),
         ("jax without its cluster", {}, jax(False), "alone", 0, 1),
         ("an old jax", {}, {"jax": SimpleNamespace()}, "alone", 0, 1),

@@ -15,7 +15,7 @@ import pytest
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
 from spotladder.train import notice, rendezvous
-from spotladder.train.huggingface import after_import, save_at_notices
+from spotladder.train.rayhuggingface import after_import, save_at_notices
 from spotladder.train.session import Job
 from tests.train.builders import Ranks
 

@@ -1,108 +1,92 @@
-"""transformers' Trainer in a worker of Ray Train, with an unmodified script and Ray's own `RayTrainReportCallback`.
+"""The Trainer of transformers, and those of TRL, which are subclasses of it.
 
-A default callback of transformers, which precedes the callbacks of the program:
-1. At a notice to any rank all ranks save after the same step, and not only at the next `save_steps`.
-2. After a save all ranks wait until each has written its files: Ray's callback copies the folder that they share, on
-   every rank.
-3. The report after a save has the trainer's own step. The metrics are of its last log, which may be older.
-4. The report after a save has the checkpoint of this save. Ray's callback takes the highest step in the folder, which
-   may be of an attempt that was lost, and unfinished.
+    trainer = Trainer(…, callbacks=[train.huggingface.callback()])
+    trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())
+
+The Trainer saves after a step and the callback commits the checkpoint: at the job's interval, at an eviction notice on
+any rank, and after the last step. At a notice `train` then ends with `Interrupted` (exit code 75). The Trainer itself
+restores the random state and the position in the data. Each rank commits the files that only it has written, so the
+ranks may share `output_dir` or have disks of their own. Checkpoints that the Trainer would not have saved by itself are
+removed from `output_dir`. Its own `save_steps` stay as they are.
+
+With Ray's `RayTrainReportCallback` this callback is not needed.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+import os
+import shutil
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from spotladder.train.rayreports import Routed
-    from spotladder.train.session import Job
-
-_log = logging.getLogger("spotladder.train")
-
-TRAINER = "transformers.trainer"
+from spotladder.checkpoints.upload import files_below
+from spotladder.errors import InvalidSpec
+from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
+from spotladder.train.frameworks import require
+from spotladder.train.shared_files import rank_in
 
 
-def save_at_notices(job: Job, routed: Routed) -> None:
-    """Add the callback to every Trainer that this process creates, once it imports transformers."""
-    after_import(TRAINER, lambda trainer: _add(trainer, job, routed))
+def checkpoint() -> str | None:
+    """The folder of the newest commit, for `resume_from_checkpoint`; None at the first start. Every rank must call it.
+
+    The files stay until the first step has ended.
+    """
+    found = loop_of_current().resume()
+    return str(found.merged()) if found else None
 
 
-def _add(trainer: Any, job: Job, routed: Routed) -> None:
-    saves, saved, last = 0, "", trainer.get_last_checkpoint
+def callback() -> Any:
+    """The callback for one Trainer. Raises EnvironmentFailure if transformers is not installed."""
+    require("transformers", "torch")
+    from transformers import TrainerCallback
 
-    class SaveAtNotice(trainer.TrainerCallback):  # type: ignore[misc]
-        """Saves at notices, and lets no rank read what another one still writes."""
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-            if args.save_strategy != "no" and job.saves_now(state.global_step):
-                control.should_save = True
-            return control
-
-        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-            nonlocal saves, saved
-            routed.trained_to = int(state.global_step)
-            saved = f"checkpoint-{state.global_step}"
-            if args.world_size == job.world_size > 1:  # Else each rank trains a model of its own.
-                saves += 1
-                job.meet(f"saved {saves}")
-            return control
-
-    def newest(folder: str) -> Any:
-        """The checkpoint that this process has saved last, or what the folder has."""
-        path = Path(folder, saved)
-        return str(path) if saved and path.is_dir() else last(folder)
-
-    trainer.get_last_checkpoint = newest
-    trainer.DEFAULT_CALLBACKS.append(SaveAtNotice)
+    return type("SpotladderCallback", (_Hooks, TrainerCallback), {})()
 
 
-def after_import(name: str, do: Callable[[ModuleType], None]) -> None:
-    """Call `do` with this module, now or when it has been imported. An error of `do` is logged."""
+class _Hooks:
+    """The hooks of the callback, without the base class of transformers."""
 
-    def guarded(module: ModuleType) -> None:
-        try:
-            do(module)
-        except Exception as error:  # noqa: BLE001 – another version of the library: the program works without it
-            _log.warning("%s: this version is not known, so it saves only at its own interval: %r", name, error)
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if args.save_only_model:
+            raise InvalidSpec("save_only_model: no training continues from such a checkpoint: remove it")
+        self._loop: FrameworkLoop = loop_of_current()
+        self._loop.resume()
+        remedy = "call trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())"
+        self._loop.begin(state.global_step, state.max_steps, remedy)
+        self._due = self._own = False
 
-    if name in sys.modules:
-        guarded(sys.modules[name])
-    else:
-        sys.meta_path.insert(0, _AfterImport(name, guarded))
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        asked = self._loop.job.should_commit(state.global_step)
+        if asked or self._due:  # A Trainer that keeps only the best checkpoints may have refused the last request.
+            self._due, self._own = True, not control.should_save
+            control.should_save = True
+        else:
+            self._loop.ended(state.global_step)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if not self._due:
+            return
+        self._due, step, job = False, state.global_step, self._loop.job
+        saved = Path(args.output_dir, f"checkpoint-{step}")
+        job.meet(f"saved {step}")
+        logged = [entry for entry in state.log_history if "loss" in entry][-1:]
+        with job.commit(step, numbers(logged[0]) if logged else None) as folder:
+            _link(saved, folder, job.rank)
+        if self._own:
+            job.meet(f"committed {step}")
+            if args.local_process_index == 0:
+                shutil.rmtree(saved, ignore_errors=True)
+        self._loop.ended(step)
 
 
-class _AfterImport(MetaPathFinder):
-    """Finds one module as Python does, and calls `do` when it has been executed."""
-
-    def __init__(self, name: str, do: Callable[[ModuleType], None]) -> None:
-        self._name = name
-        self._do = do
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def executed(module: ModuleType) -> None:
-            execute(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                self._do(module)
-
-        try:
-            spec.loader.exec_module = executed  # type: ignore[method-assign]
-        except AttributeError:
-            return None  # Not a loader of files: the program imports the module without the callback.
-        return spec
+def _link(saved: Path, folder: Path, rank: int) -> None:
+    """Add to `folder` the files of the Trainer's checkpoint that are this rank's: those with its number in their name,
+    and on rank 0 those without a number."""
+    for name, file in files_below(saved):
+        if (rank_in(name) or 0) == rank:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(file, target)
+            except OSError:  # `output_dir` is on another disk.
+                shutil.copy2(file, target)

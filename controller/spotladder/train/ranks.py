@@ -47,7 +47,7 @@ def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, A
         return _checked(variables, "SLURM_PROCID", "SLURM_NTASKS", "slurm", step)
     if variables.get("TF_CONFIG"):
         return _tensorflow(variables["TF_CONFIG"])
-    return _jax(modules) or ProcessRank()
+    return _torch(modules, group) or _jax(modules) or ProcessRank()
 
 
 def _ray_train(modules: Mapping[str, Any]) -> ProcessRank | None:
@@ -75,6 +75,15 @@ def _tensorflow(text: str) -> ProcessRank:
     if me not in members:
         raise InvalidSpec(f"task {me[0]} {me[1]} is not a chief or worker of the cluster", where="TF_CONFIG")
     return ProcessRank(members.index(me), len(members), "tensorflow", json.dumps(cluster, sort_keys=True))
+
+
+def _torch(modules: Mapping[str, Any], group: str) -> ProcessRank | None:
+    """PyTorch's rank in a process without the usual variables, such as one that Lightning has started: only after the
+    program has initialized `torch.distributed`."""
+    distributed = getattr(modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return ProcessRank(int(distributed.get_rank()), int(distributed.get_world_size()), "torch", group)
 
 
 def _jax(modules: Mapping[str, Any]) -> ProcessRank | None:

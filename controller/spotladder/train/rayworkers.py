@@ -19,9 +19,9 @@ from ray.train import FailureConfig
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train import environment, ranks, session
-from spotladder.train.huggingface import save_at_notices
 from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost
 from spotladder.train.membership import Member, join
+from spotladder.train.rayhuggingface import save_at_notices
 from spotladder.train.rayinternals import (
     FAILURES_LOG,
     WORKER_LOG,

@@ -258,7 +258,8 @@ class Job:
 
     def saves_now(self, step: int) -> bool:
         """Whether to save after this step because a rank has a new notice, for a trainer that saves at its own interval
-        and ends at its own report (see `huggingface`). The same on every rank. Call it after every step, on every rank.
+        and ends at its own report (see `rayhuggingface`). The same on every rank. Call it after every step, on every
+        rank.
 
         False in a program that calls `should_commit`, which answers for notices, too.
         """

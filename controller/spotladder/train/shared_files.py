@@ -23,8 +23,8 @@ SAMPLE = 1 << 20
 """Bytes at the beginning and at the end of a file by which the files of two ranks are compared. To read all of a large
 checkpoint on every rank would take longer than its upload."""
 
-_RANK = re.compile(r"(?:rank|states?)[_-]?(\d+)(?!\d)", re.IGNORECASE)
-"""The rank in a file name, as PyTorch, DeepSpeed, Accelerate and transformers write it."""
+_RANK = re.compile(r"(?:rank|states?|^_)[_-]?(\d+)(?!\d)", re.IGNORECASE)
+"""The rank in a file name, as PyTorch (`__1_0.distcp`, too), DeepSpeed, Accelerate and transformers write it."""
 
 
 class SharedFiles:
@@ -92,5 +92,11 @@ def _samples(folder: Path | None) -> dict[str, str]:
 
 
 def _owner(name: str, ranks: Collection[int]) -> int:
+    named = rank_in(name)
+    return named if named is not None and named in ranks else min(ranks)
+
+
+def rank_in(name: str) -> int | None:
+    """The rank that this file name contains."""
     named = _RANK.search(name.rpartition("/")[2])
-    return int(named[1]) if named and int(named[1]) in ranks else min(ranks)
+    return int(named[1]) if named else None

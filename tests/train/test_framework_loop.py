@@ -1,0 +1,102 @@
+"""The steps of a loop that a framework owns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.core.contract import Notice
+from spotladder.errors import InvalidSpec
+from spotladder.train import Interrupted, session
+from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
+from spotladder.train.shared_files import rank_in
+from tests.train import builders
+
+REMEDY = "pass the checkpoint"
+
+
+def train(loop: FrameworkLoop, start: int, total: int, each: int = 1) -> int:
+    """What the callback of a framework does, with `each` steps at a time. Returns the last step."""
+    loop.resume()
+    loop.begin(start, total, REMEDY)
+    for step in range(start + each, total + 1, each):
+        if loop.job.should_commit(step):
+            with loop.job.commit(step) as folder:
+                (folder / "step").write_text(str(step))
+        loop.ended(step)
+    return total
+
+
+def test_a_notice_ends_the_loop_after_its_commit(tmp_path: Path) -> None:
+    job = builders.job(tmp_path, interval="100steps")
+    job._member.listener.hear(Notice())
+    with pytest.raises(Interrupted) as ended:
+        train(FrameworkLoop(job), 0, 9)
+    assert (ended.value.code, ended.value.step) == (75, 1)
+    job.close()
+    again = FrameworkLoop(builders.job(tmp_path, attempt=2))
+    found = again.resume()
+    assert found is not None
+    assert (found.path / "step").read_text() == "1"
+    assert again.resume() is found
+    assert train(again, 1, 9) == 9
+    assert not found.path.exists(), "the files stay only until the first step has ended"
+
+
+def test_a_framework_may_make_several_steps_at_a_time(tmp_path: Path) -> None:
+    job = builders.job(tmp_path, interval="4steps")
+    train(FrameworkLoop(job), 0, 9, each=3)
+    assert [commit.step for commit in builders.log_of(tmp_path).commits()] == [6, 9]
+
+
+def test_without_a_commit_the_framework_may_start_anywhere(tmp_path: Path) -> None:
+    assert train(FrameworkLoop(builders.job(tmp_path)), 5, 9) == 9
+
+
+def test_a_start_that_is_not_the_commit_is_rejected(tmp_path: Path) -> None:
+    first = builders.job(tmp_path)
+    train(FrameworkLoop(first), 0, 5)
+    first.close()
+    with pytest.raises(
+        InvalidSpec, match="starts after step 0, but the newest commit is of step 5: pass the checkpoint"
+    ):
+        train(FrameworkLoop(builders.job(tmp_path, attempt=2)), 0, 9)
+
+
+def test_each_part_of_a_program_gets_the_same_loop(tmp_path: Path) -> None:
+    try:
+        session.adopt(builders.job(tmp_path / "one"))
+        first = loop_of_current()
+        assert loop_of_current() is first
+        session.adopt(builders.job(tmp_path / "other"))
+        assert loop_of_current() is not first
+    finally:
+        session.forget()
+
+
+def test_metrics_that_are_no_numbers_are_left_out() -> None:
+    class Tensor:
+        def __float__(self) -> float:
+            raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+
+    logged: dict[str, Any] = {"loss": 0.5, "epoch": 2, "name": "x", "both": [1, 2], "tensor": Tensor(), "none": None}
+    assert numbers(logged) == {"loss": 0.5, "epoch": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("rng_state_1.pth", 1),
+        ("zero_pp_rank_3_mp_rank_00_optim_states.pt", 3),
+        ("__2_0.distcp", 2),
+        ("checkpoint/rng_state_10.pth", 10),
+        ("model.safetensors", None),
+        ("rng_state.pth", None),
+        ("model-00001-of-00002.safetensors", None),
+        ("model__2_0.txt", None),
+    ],
+)
+def test_the_rank_in_a_file_name(name: str, rank: int | None) -> None:
+    assert rank_in(name) == rank
