@@ -62,9 +62,9 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def _unattended(job: Mapping[str, Any], now: float) -> str:
-    from spotladder.cli.cluster.unattended import unattended
     from spotladder.core import codec
     from spotladder.core.model import JobState
+    from spotladder.display.unattended import unattended
     from spotladder.errors import InvalidSpec
 
     status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
