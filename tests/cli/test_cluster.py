@@ -205,7 +205,9 @@ def test_the_waits_for_column_appears_when_a_job_waits() -> None:
     assert job_text.waits(waiting(**limit)["status"]["waiting"], now) == (
         "0/5 nodes are available (for 5m 50s; provisionTimeout in 4m 10s: the job leaves the tier)"
     )
-    assert job_text.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
+    assert (
+        job_text.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
+    )
     assert job_text.waits(None, now) == ""
     runs = {"metadata": {"name": "b", "namespace": "team-a"}, "status": {"phase": "Running"}}
     columns, rows = job_text.rows([waiting(), runs], namespaces=True)

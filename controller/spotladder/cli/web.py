@@ -78,7 +78,8 @@ async def _places(target: ClusterTarget, state_dir: Path | None, *, everywhere: 
     from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.connection import connect
-    from spotladder.web.places import ACluster, ThisMachine
+    from spotladder.web.cluster_jobs import JobsOfCluster
+    from spotladder.web.this_machine import ThisMachine
 
     here: list[Place] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
     if is_local(target, state_dir):
@@ -86,4 +87,4 @@ async def _places(target: ClusterTarget, state_dir: Path | None, *, everywhere: 
         return
     async with Client(connect(target.kubeconfig, target.context), manager=MANAGER) as client:
         cluster = ConnectedCluster(client, target)
-        yield [*here, ACluster(client, cluster.context, "" if everywhere else cluster.namespace)]
+        yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]

@@ -54,7 +54,9 @@ def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: flo
 def missing_page(title: str, message: str) -> str:
     """A page that says what is wrong, and where to go on."""
     back = element("p", element("a", "All jobs", href="/"))
-    return _document(f"{title} – spotladder", _bar(), element("main", element("h1", title), element("p", message), back))
+    return _document(
+        f"{title} – spotladder", _bar(), element("main", element("h1", title), element("p", message), back)
+    )
 
 
 def _document(title: str, *body: Markup) -> str:
@@ -92,7 +94,9 @@ def _summary(rows: Sequence[JobRow]) -> Markup:
 def _filter(rows: Sequence[JobRow], chosen: Selection) -> Markup:
     phases = sorted({row.phase for row in rows} | {chosen.phase} - {""})
     options = [element("option", "all phases", value="")]
-    options += [element("option", each, value=each, selected="selected" if each == chosen.phase else None) for each in phases]
+    options += [
+        element("option", each, value=each, selected="selected" if each == chosen.phase else None) for each in phases
+    ]
     return element(
         "form",
         element("label", "Filter", for_="text"),
@@ -162,6 +166,8 @@ def _status(row: JobRow, job: Mapping[str, Any], now: float) -> Markup:
     lines = [("where", f"{row.where}, namespace {row.namespace}"), *job_text.details(job, now)]
     found = [(label, text) for label, text in lines if text]
     return join(
-        element("p", _badge(row.phase), f" on {row.tier}" if row.tier else "", f", {row.progress}" if row.progress else ""),
+        element(
+            "p", _badge(row.phase), f" on {row.tier}" if row.tier else "", f", {row.progress}" if row.progress else ""
+        ),
         element("dl", *(element("div", element("dt", label), element("dd", text)) for label, text in found)),
     )

@@ -118,7 +118,8 @@ class Pages:
                 async with self._changed:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
-                            await self._changed.wait_for(lambda seen=seen: self._changes != seen)
+                            while self._changes == seen:
+                                await self._changed.wait()
                 told, seen = self._changes != seen, self._changes
                 await answer.write(b"event: changed\ndata:\n\n" if told else b":\n\n")
                 await asyncio.sleep(CHANGE_INTERVAL)
