@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from spotladder.api.stored import FINALIZER
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.delete import waits_for
-from spotladder.cli.cluster.unattended import unattended
 from spotladder.core import codec
 from spotladder.core.model import Attempt, JobState, Stage
+from spotladder.display import job_text
+from spotladder.display.unattended import unattended
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]
@@ -194,7 +194,7 @@ def test_get_shows_that_no_controller_answers() -> None:
         "status": {"phase": "Running", "state": codec.pack(RUNNING)},
     }
     new = {"metadata": job["metadata"]}
-    columns, rows = display.rows([job, new], namespaces=False)
+    columns, rows = job_text.rows([job, new], namespaces=False)
     assert columns[-1] == "Message"
     assert [row[-1].partition(":")[0] for row in rows] == ["no controller answers"] * 2
 
@@ -202,18 +202,20 @@ def test_get_shows_that_no_controller_answers() -> None:
 def test_the_waits_for_column_appears_when_a_job_waits() -> None:
     limit = {"timer": "provisionTimeout", "until": "2026-11-22T12:10:00Z", "then": "the job leaves the tier"}
     now = datetime(2026, 11, 22, 12, 5, 50, tzinfo=UTC).timestamp()
-    assert display.waits(waiting(**limit)["status"]["waiting"], now) == (
+    assert job_text.waits(waiting(**limit)["status"]["waiting"], now) == (
         "0/5 nodes are available (for 5m 50s; provisionTimeout in 4m 10s: the job leaves the tier)"
     )
-    assert display.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
-    assert display.waits(None, now) == ""
+    assert (
+        job_text.waits(waiting(timer="", then="")["status"]["waiting"], now) == "0/5 nodes are available (for 5m 50s)"
+    )
+    assert job_text.waits(None, now) == ""
     runs = {"metadata": {"name": "b", "namespace": "team-a"}, "status": {"phase": "Running"}}
-    columns, rows = display.rows([waiting(), runs], namespaces=True)
+    columns, rows = job_text.rows([waiting(), runs], namespaces=True)
     assert (columns[0], columns[-1]) == ("Namespace", "Message")
     assert [(row[0], row[1], row[-1].startswith("0/5")) for row in rows] == [
         ("team-a", "digits", True), ("team-a", "b", False),
     ]  # fmt: skip
-    assert display.rows([runs], namespaces=False)[0] == display.COLUMNS
+    assert job_text.rows([runs], namespaces=False)[0] == job_text.COLUMNS
 
 
 def ended(phase: str, **checkpointing: str) -> dict[str, Any]:
@@ -238,6 +240,6 @@ def ended(phase: str, **checkpointing: str) -> dict[str, Any]:
     ids=["failed", "succeeded", "its end was not read", "without the library"],
 )
 def test_the_message_says_why_a_job_has_failed_and_what_is_not_known_of_it(status: dict[str, Any], says: str) -> None:
-    found = display.message(status, 0.0)
+    found = job_text.message(status, 0.0)
     assert found.startswith(says)
     assert bool(found) is bool(says)

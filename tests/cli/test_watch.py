@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.watch import size_of, snapshot_of
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.display import job_text
 from spotladder.display.picture import draw
 from spotladder.display.records import Resized
 from spotladder.display.view_state import RunSummary
@@ -83,7 +83,7 @@ def test_an_event_of_type_normal_is_not_a_warning(kind: str | None, normal: bool
 )
 def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, displayed: str) -> None:
     metadata = {"name": "digits", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {})}
-    assert display.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == displayed
+    assert job_text.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == displayed
 
 
 SINCE = {"lastTransitionTime": "2027-01-15T08:00:00Z"}  # NOW
@@ -116,4 +116,4 @@ GOING = "attempt 3 on spot-a is being removed (1m 30s, 2 nodes)"
     ],
 )
 def test_a_job_shows_why_it_waits_and_what_is_being_removed(status: dict[str, object], message: str) -> None:
-    assert display.message(status, NOW + 90) == message
+    assert job_text.message(status, NOW + 90) == message

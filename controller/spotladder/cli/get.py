@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names as kubernetes
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.selection import StateDirOption, is_local, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.display import job_text
 from spotladder.errors import SpotladderError
 
 THIS_MACHINE = "this machine"
@@ -53,7 +53,7 @@ def get(
     found = _named(names, target, state_dir) if names else _all(target, state_dir, everywhere=everywhere)
     jobs = [job for _, job in found]
     if output is not Format.TABLE:
-        print_data(display.cleaned(jobs[0]) if names and len(names) == 1 else display.listed(jobs), output)
+        print_data(job_text.cleaned(jobs[0]) if names and len(names) == 1 else job_text.listed(jobs), output)
     elif names and len(names) == 1:
         _print_details(jobs[0])
     elif found:
@@ -62,7 +62,7 @@ def get(
 
 def _named(names: Sequence[str], target: ClusterTarget, state_dir: Path | None) -> list[Located]:
     """The jobs of these names, in their order. Raises Refused if one does not exist."""
-    from spotladder.cli.local.job_object import object_of
+    from spotladder.local.job_object import object_of
 
     runs = {name: run for name in names if (run := run_of(name, target, state_dir)) is not None}
     found = {name: (THIS_MACHINE, object_of(run)) for name, run in runs.items()}
@@ -97,7 +97,7 @@ def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> 
 
 
 def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
-    from spotladder.cli.local.job_object import object_of
+    from spotladder.local.job_object import object_of
     from spotladder.local.local_run import local_runs
 
     found = [run for run in local_runs(state_folder(state_dir)) if namespace in (None, run.namespace)]
@@ -116,7 +116,7 @@ async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, li
 def _print_rows(found: Sequence[Located], *, namespaces: bool) -> None:
     places = [place for place, _ in found]
     jobs = [job for _, job in found]
-    columns, rows = display.rows(jobs, namespaces=namespaces or THIS_MACHINE in places)
+    columns, rows = job_text.rows(jobs, namespaces=namespaces or THIS_MACHINE in places)
     if len(set(places)) > 1:
         columns = ("Cluster", *columns)
         rows = [(place, *row) for place, row in zip(places, rows, strict=True)]
@@ -125,8 +125,8 @@ def _print_rows(found: Sequence[Located], *, namespaces: bool) -> None:
 
 def _print_details(job: Object) -> None:
     now = time.time()
-    print_table(("Namespace", *display.COLUMNS), [(job["metadata"]["namespace"], *display.row(job, now))])
-    lines = display.details(job, now)
+    print_table(("Namespace", *job_text.COLUMNS), [(job["metadata"]["namespace"], *job_text.row(job, now))])
+    lines = job_text.details(job, now)
     if lines:
         typer.echo()
     for label, text in lines:

@@ -51,6 +51,7 @@ GROUPS = {
         "report": _Entry(
             "spotladder.cli.cluster.report", "report", "Show the attempts, tiers, time and cost of a job."
         ),
+        "web": _Entry("spotladder.cli.web", "web", "Serve a page with the jobs of this machine and of a cluster."),
         "suspend": _Entry("spotladder.cli.cluster.suspension", "suspend", "Commit a job and release its nodes."),
         "resume": _Entry("spotladder.cli.cluster.suspension", "resume", "Continue a suspended job."),
         "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),

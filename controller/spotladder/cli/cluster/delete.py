@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names as kubernetes
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget
+from spotladder.display import job_text
 
 POLL_INTERVAL = 0.5
 
@@ -108,7 +108,7 @@ def waits_for(job: Object) -> str:
             "no controller has seen the deletion: check that a controller runs and reconciles this namespace "
             "(kubectl get pods -A -l app.kubernetes.io/name=spotladder)"
         )
-    degraded = display.condition(job, "Degraded")
+    degraded = job_text.condition(job, "Degraded")
     if degraded.get("status") == "True":
         return str(degraded.get("message", ""))
     where = f"attempt {status.get('attempt')} on {status.get('tier')}"

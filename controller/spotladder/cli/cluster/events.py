@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
+from spotladder.display import job_text
 from spotladder.errors import SpotladderError
 
 _Located = tuple[str, Object]
@@ -55,7 +55,7 @@ def events(
     found = on_cluster(target, find)
     if output is not Format.TABLE:
         about = {"apiVersion": "v1", "kind": "Event"}
-        print_data(display.listed([{**about, **event} for _where, event in found]), output)
+        print_data(job_text.listed([{**about, **event} for _where, event in found]), output)
     elif found:
         now, rows = time.time(), []
         several = any(where != HERE for where, _event in found)

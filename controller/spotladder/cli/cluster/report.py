@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.folders import folder
@@ -18,6 +17,7 @@ from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.options import JobArgument
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
+from spotladder.display import job_text
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobState
@@ -153,7 +153,7 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     cost = status.get("cost") or {}
     if cost.get("spent"):
         unpriced = ", ".join(cost.get("unpriced") or ())
-        rows.append(("paid", display.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
+        rows.append(("paid", job_text.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
     if parts := [f"{name} ${cost[name]}" for name in ("heads", "storage", "requests", "egress") if cost.get(name)]:
         rows.append(("", f"with {', '.join(parts)}"))
     if cost.get("savingsPercent"):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.display import job_text
 
 if TYPE_CHECKING:
     from spotladder.cli.cluster.sending import Sent
@@ -100,4 +100,4 @@ def _report(made: list[Sent], output: Format) -> None:
             if sent.effect:
                 typer.echo(f"  {sent.effect}")
     elif things:
-        print_data(display.cleaned(things[0]) if len(things) == 1 else display.listed(things), output)
+        print_data(job_text.cleaned(things[0]) if len(things) == 1 else job_text.listed(things), output)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.display import job_text
 from spotladder.errors import EnvironmentFailure
 
 POLL_INTERVAL = 0.5
@@ -54,7 +54,7 @@ def suspend(
         step = (status.get("progress") or {}).get("text")
         typer.echo(f"tieredjob {name} is {status.get('phase')}, " + (f"step {step}" if step else "nothing committed"))
     if status.get("phase") == "Failed":
-        raise typer.Exit(display.exit_code(job))
+        raise typer.Exit(job_text.exit_code(job))
 
 
 def resume(name: JobArgument, *, target: ClusterTarget) -> None:

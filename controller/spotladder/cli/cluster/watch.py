@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.unattended import AGE, unattended
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.display import job_text
+from spotladder.display.unattended import AGE, unattended
 
 if TYPE_CHECKING:
     from spotladder.api.status import TieredJobStatus
@@ -65,9 +65,9 @@ def follow_to_the_end(target: ClusterTarget, name: str) -> int:
 
     job = on_cluster(target, follow)
     status = job.get("status") or {}
-    why = status.get("message") or display.condition(job, "Completed").get("reason", "")
+    why = status.get("message") or job_text.condition(job, "Completed").get("reason", "")
     typer.echo(": ".join(part for part in (f"tieredjob {name} is {status.get('phase')}", why) if part))
-    return display.exit_code(job)
+    return job_text.exit_code(job)
 
 
 class _JobObserver:
@@ -162,7 +162,7 @@ class _JobObserver:
         if self._spec is not None:
             hint = warning_text or "Ctrl-C ends the view, not the job"
             status = held.model_dump(mode="json", by_alias=True, include={"phase", "waiting", "conditions"})
-            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=display.message(status, now)))
+            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=job_text.message(status, now)))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""

@@ -13,7 +13,7 @@ import re
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, unpaired surrogates, and marks that change the direction of text."""
 
-VOID = frozenset({"br", "hr", "meta"})
+VOID = frozenset({"br", "hr", "input", "link", "meta"})
 
 
 class Markup(str):

@@ -36,10 +36,18 @@ TIER_COLUMNS = (
 
 def page(facts: Facts) -> str:
     """The whole page."""
-    title = f"{facts.namespace}/{facts.job}"
-    body = element(
-        "main",
-        _header(facts, title),
+    return document(f"{title_of(facts)} – spotladder report", element("main", sections(facts)))
+
+
+def title_of(facts: Facts) -> str:
+    """The name of the job, with its namespace."""
+    return f"{facts.namespace}/{facts.job}"
+
+
+def sections(facts: Facts) -> Markup:
+    """What the page shows of the job, without the frame of the document."""
+    return join(
+        _header(facts, title_of(facts)),
         _timeline(facts),
         _time(facts),
         _loss(facts),
@@ -51,15 +59,20 @@ def page(facts: Facts) -> str:
         _events(facts),
         _footer(facts),
     )
+
+
+def document(title: str, *body: Markup, head: Markup | None = None) -> str:
+    """An HTML document with the style sheet of the report, and `head` after it."""
     style = trusted(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))
-    head = element(
+    inside = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"{title} – spotladder report"),
+        element("title", title),
         element("style", style),
+        head,
     )
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+    return f"<!doctype html>\n{element('html', inside, element('body', *body), lang='en')}\n"
 
 
 def _header(facts: Facts, title: str) -> Markup:

@@ -52,7 +52,7 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
     now = time.time()
     columns: tuple[str, ...] = COLUMNS
     found = [row(job, now) for job in jobs]
-    messages = [_unattended(job, now) or message(job.get("status") or {}, now) for job in jobs]
+    messages = [problem(job, now) for job in jobs]
     if any(messages):
         columns, found = (*columns, "Message"), [(*cells, why) for cells, why in zip(found, messages, strict=True)]
     if namespaces:
@@ -61,10 +61,15 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
     return columns, found
 
 
+def problem(job: Mapping[str, Any], now: float) -> str:
+    """That no controller answers, else why the job does not train or what is wrong with it; "" if nothing is."""
+    return _unattended(job, now) or message(job.get("status") or {}, now)
+
+
 def _unattended(job: Mapping[str, Any], now: float) -> str:
-    from spotladder.cli.cluster.unattended import unattended
     from spotladder.core import codec
     from spotladder.core.model import JobState
+    from spotladder.display.unattended import unattended
     from spotladder.errors import InvalidSpec
 
     status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
@@ -117,13 +122,13 @@ def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
     """What `get` prints below the row of one job, as labels and texts."""
     status, run = job.get("status") or {}, job.get("run")
     ended = status.get("phase") in ("Succeeded", "Failed")
-    problem = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
+    wrong = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
     last = ": ".join(part for part in (status.get("reason"), status.get("message")) if part)
     progress = status.get("progress") or {}
     committed = f"step {progress.get('text')}, {progress.get('committedAt')}, {progress.get('uri')}"
     lines = [
-        ("why", last if status.get("message") and last != problem else ""),
-        ("problem", problem),
+        ("why", last if status.get("message") and last != wrong else ""),
+        ("problem", wrong),
         ("waits", waits(status.get("waiting"), now)),
         ("workers", _smaller(status.get("elastic"))),
         ("standby", _standby(status.get("standby"), now)),

@@ -1,0 +1,30 @@
+"""Where the jobs of the page are: this machine, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from spotladder.display.report.facts import Facts
+
+Object = dict[str, Any]
+
+
+class Place(Protocol):
+    """Jobs, each as a TieredJob object, kept current by `follow`."""
+
+    name: str
+    title: str
+
+    @property
+    def problem(self) -> str:
+        """Why the jobs may be old or missing; "" if they are current."""
+
+    def jobs(self) -> Sequence[Object]:
+        """All jobs, as they were last seen."""
+
+    def facts(self, namespace: str, name: str) -> Facts | None:
+        """The report of the job; None if the place has no records of it. Blocks on files. Raises SpotladderError."""
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Keep the jobs current until the task is cancelled. Calls `changed` after each change."""

@@ -1,0 +1,119 @@
+"""One row of the list for each job, filtered and sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from spotladder.display import job_text
+from spotladder.timestamps import seconds_of
+from spotladder.web.places import Place
+
+ENDED = frozenset({"Succeeded", "Failed"})
+
+SORTED_BY = ("age", "name", "phase", "tier", "progress", "failures", "cost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A job as the list shows it. `share` is the part of the steps that is committed, None if the total is unknown.
+    `created` is in seconds since the epoch. `why` is why the job does not train, or what is wrong with it."""
+
+    place: str
+    where: str
+    namespace: str
+    name: str
+    phase: str
+    tier: str
+    failures: int
+    progress: str
+    share: float | None
+    spent: float
+    cost: str
+    saved: str
+    created: float
+    age: str
+    why: str
+
+    @classmethod
+    def of(cls, place: Place, job: Mapping[str, Any], now: float) -> Self:
+        """The row of a TieredJob object of this place."""
+        status, metadata = job.get("status") or {}, job["metadata"]
+        cells = dict(zip(job_text.COLUMNS, job_text.row(job, now), strict=True))
+        progress = status.get("progress") or {}
+        step, total = progress.get("step") or 0, progress.get("total") or 0
+        spent = str((status.get("cost") or {}).get("spent") or "0").strip(">")
+        return cls(
+            place=place.name,
+            where=place.title,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            phase=cells["Phase"] or "New",
+            tier=cells["Tier"],
+            failures=status.get("failures") or 0,
+            progress=cells["Progress"],
+            share=min(1.0, step / total) if total else None,
+            spent=float(spent) if spent.replace(".", "", 1).isdigit() else 0.0,
+            cost=cells["Cost"],
+            saved=cells["Saved"],
+            created=seconds_of(metadata["creationTimestamp"]) if "creationTimestamp" in metadata else 0.0,
+            age=cells["Age"],
+            why=job_text.problem(job, now),
+        )
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.namespace, self.name, self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the list shows: jobs with all words of `text` in their name, namespace, tier or message, of one phase or of
+    all (""), sorted by a column."""
+
+    text: str = ""
+    phase: str = ""
+    sort: str = "age"
+    falling: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Self:
+        """The selection that the query of an address names. What it does not know, it ignores."""
+        sort = query.get("sort", "age")
+        known = sort.removeprefix("-") in SORTED_BY
+        return cls(
+            text=query.get("text", "")[:200],
+            phase=query.get("phase", "")[:40],
+            sort=sort.removeprefix("-") if known else "age",
+            falling=known and sort.startswith("-"),
+        )
+
+    def by(self, column: str) -> str:
+        """The address of the list sorted by that column; in the other direction if it is sorted by it."""
+        falling = column == self.sort and not self.falling
+        chosen = {"text": self.text, "phase": self.phase, "sort": f"-{column}" if falling else column}
+        return "?" + urlencode({key: value for key, value in chosen.items() if value})
+
+    def applied(self, rows: Iterable[JobRow]) -> list[JobRow]:
+        """The rows that are shown, in their order."""
+        words = self.text.lower().split()
+        found = [row for row in rows if self.phase in ("", row.phase) and _has(row, words)]
+        return sorted(found, key=lambda row: (_ORDER[self.sort](row), row.key), reverse=self.falling)
+
+
+def _has(row: JobRow, words: Sequence[str]) -> bool:
+    text = " ".join((row.namespace, row.name, row.phase, row.tier, row.where, row.why)).lower()
+    return all(word in text for word in words)
+
+
+_ORDER: Mapping[str, Any] = {
+    "age": lambda row: -row.created,
+    "name": lambda row: (row.namespace, row.name),
+    "phase": lambda row: row.phase,
+    "tier": lambda row: row.tier,
+    "progress": lambda row: -1.0 if row.share is None else row.share,
+    "failures": lambda row: row.failures,
+    "cost": lambda row: row.spent,
+}

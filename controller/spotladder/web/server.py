@@ -1,0 +1,171 @@
+"""The server of the page: it answers requests of this machine only and tells open pages about each change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+
+from aiohttp import web
+
+from spotladder.errors import SpotladderError
+from spotladder.web.pages import job_page, jobs_page, missing_page
+from spotladder.web.places import Object, Place
+from spotladder.web.rows import JobRow, Selection
+
+MAX_PAGES = 250
+"""Number of open pages that are told about changes."""
+
+CHANGE_INTERVAL = 0.5
+"""Seconds between two messages to one page, at least."""
+
+KEEP_ALIVE_INTERVAL = 15.0
+"""Seconds after which a page without a message gets an empty one, so that a lost connection is noticed."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Of every answer. The charts have their sizes in style attributes; no script but the page's own runs."""
+
+STATIC = {"live.js": "text/javascript", "web.css": "text/css", "icon.svg": "image/svg+xml"}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Pages:
+    """The pages over these places."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._changed = asyncio.Condition()
+        self._changes = 0
+        self._open = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def app(self) -> web.Application:
+        """The application. It follows the places while it runs."""
+        app = web.Application(middlewares=[_guarded])
+        app.add_routes(
+            [
+                web.get("/", self._jobs),
+                web.get("/jobs/{place}/{namespace}/{name}", self._job),
+                web.get("/changes", self._stream),
+                web.get("/static/{name}", _static),
+            ]
+        )
+        app.cleanup_ctx.append(self._following)
+        return app
+
+    async def _following(self, _app: web.Application) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(place.follow(self._note)) for place in self._places]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _note(self) -> None:
+        task = asyncio.ensure_future(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    async def _jobs(self, request: web.Request) -> web.StreamResponse:
+        now = time.time()
+        rows = [JobRow.of(place, job, now) for place in self._places for job in place.jobs()]
+        return _html(jobs_page(self._places, rows, Selection.of(request.query)))
+
+    async def _job(self, request: web.Request) -> web.StreamResponse:
+        place, job = self._found(**request.match_info)
+        if place is None or job is None:
+            name = "{namespace}/{name}".format(**request.match_info)
+            return _html(missing_page("No such job", f"There is no job {name} here, or no longer."), status=404)
+        facts = None
+        with suppress(SpotladderError):  # The page has the status alone while the records have no beginning.
+            metadata = job["metadata"]
+            facts = await asyncio.to_thread(place.facts, metadata["namespace"], metadata["name"])
+        return _html(job_page(place, job, facts, time.time()))
+
+    def _found(self, place: str, namespace: str, name: str) -> tuple[Place | None, Object | None]:
+        here = next((each for each in self._places if each.name == place), None)
+        jobs = [] if here is None else here.jobs()
+        key = (namespace, name)
+        return here, next((job for job in jobs if (job["metadata"]["namespace"], job["metadata"]["name"]) == key), None)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: `changed` after each change."""
+        if self._open >= MAX_PAGES:
+            raise web.HTTPServiceUnavailable(text=f"more than {MAX_PAGES} pages are open: close one")
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        self._open += 1
+        try:
+            await answer.prepare(request)
+            seen = self._changes
+            while True:
+                async with self._changed:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
+                            while self._changes == seen:
+                                await self._changed.wait()
+                told, seen = self._changes != seen, self._changes
+                await answer.write(b"event: changed\ndata:\n\n" if told else b":\n\n")
+                await asyncio.sleep(CHANGE_INTERVAL)
+        except ConnectionResetError:
+            return answer
+        finally:
+            self._open -= 1
+
+
+@asynccontextmanager
+async def serving(places: Sequence[Place], host: str, port: int) -> AsyncIterator[int]:
+    """Serve the pages at this address; yields the port. Raises OSError if the port is in use."""
+    runner = web.AppRunner(Pages(places).app(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@web.middleware
+async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests that name another host, as those of a foreign page whose name resolves to this machine, and give
+    every answer the headers."""
+    host = request.host.rsplit(":", 1)[0].strip("[]")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        return web.Response(status=421, text="this page is only for this machine: open http://localhost\n")
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
+    if not answer.prepared:
+        answer.headers.update(HEADERS)
+    return answer
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    if name not in STATIC:
+        raise web.HTTPNotFound
+    body = files("spotladder.web").joinpath("static", name).read_bytes()
+    return web.Response(body=body, content_type=STATIC[name], charset="utf-8")
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html")

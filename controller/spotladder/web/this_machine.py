@@ -1,0 +1,75 @@
+"""The runs of this machine, for the page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spotladder.display.report import gather
+from spotladder.display.report.facts import Facts
+from spotladder.errors import EnvironmentFailure
+from spotladder.local.job_object import object_of
+from spotladder.local.local_run import LocalRun, local_runs
+from spotladder.web.places import Object
+
+THIS_MACHINE = "this-machine"
+"""The name of this machine in addresses."""
+
+POLL_INTERVAL = 1.0
+"""Seconds between two looks at the files of the runs on this machine."""
+
+
+class ThisMachine:
+    """The runs of `spotladder run` below a state folder."""
+
+    name = THIS_MACHINE
+    title = "this machine"
+
+    def __init__(self, root: Path) -> None:
+        self.problem = ""
+        self._root = root
+        self._seen: dict[Path, tuple[tuple[object, ...], Object]] = {}
+
+    def jobs(self) -> Sequence[Object]:
+        return [thing for _, thing in self._seen.values()]
+
+    def facts(self, namespace: str, name: str) -> Facts | None:
+        run = next((run for run in local_runs(self._root) if (run.namespace, run.name) == (namespace, name)), None)
+        return None if run is None else gather(run.recorded(), run.state())
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        while True:
+            if await asyncio.to_thread(self.look):
+                changed()
+            await asyncio.sleep(POLL_INTERVAL)
+
+    def look(self) -> bool:
+        """Read the runs whose files have changed. Returns whether any has. A run that cannot be read is left out, and
+        `problem` says why."""
+        problem, seen = "", {}
+        for run in local_runs(self._root):
+            stamp = _stamp(run)
+            known = self._seen.get(run.folder.path)
+            if known is not None and known[0] == stamp:
+                seen[run.folder.path] = known
+                continue
+            try:
+                seen[run.folder.path] = (stamp, object_of(run))
+            except EnvironmentFailure as error:
+                problem = str(error)
+        stamps = {path: stamp for path, (stamp, _) in self._seen.items()}
+        before = (self.problem, stamps)
+        self._seen, self.problem = seen, problem
+        return before != (problem, {path: stamp for path, (stamp, _) in seen.items()})
+
+
+def _stamp(run: LocalRun) -> tuple[object, ...]:
+    """What changes whenever the files of the run or its runner do."""
+    found: list[object] = [run.process]
+    for name in ("state.json", "timeline.jsonl"):
+        with suppress(OSError):
+            about = (run.folder.path / name).stat()
+            found.append((about.st_mtime_ns, about.st_size))
+    return tuple(found)

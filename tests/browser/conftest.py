@@ -1,0 +1,70 @@
+"""A real Chromium, and the page on a server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spotladder.web.server import serving
+from tests.absent import absent
+from tests.web.builders import Shelf, job
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser. `SPOTLADDER_CHROMIUM` is its program; default: the chromium in the path."""
+    program = os.environ.get("SPOTLADDER_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        absent("playwright is missing: make setup-web", "web")
+    if program is None:
+        absent("chromium is missing: install it, or set SPOTLADDER_CHROMIUM", "web")
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox needs rights that root in a container does not have. The page is the test's.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Served:
+    """A shelf of jobs, served by a thread."""
+
+    def __init__(self) -> None:
+        self.shelf = Shelf(job("digits"), job("mnist", "Failed"), job("opt", "Provisioning"))
+        self.address = ""
+        self._loop = asyncio.new_event_loop()
+        self._started, self._ended = threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()))
+
+    async def _serve(self) -> None:
+        async with serving([self.shelf], "127.0.0.1", 0) as port:
+            self.address = f"http://127.0.0.1:{port}"
+            self._started.set()
+            await self._ended.wait()
+
+    def put(self, *jobs: dict[str, Any]) -> None:
+        """Replace the jobs while the page is open."""
+        self._loop.call_soon_threadsafe(self.shelf.put, *jobs)
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with Served() as found:
+        yield found

@@ -1,0 +1,60 @@
+"""Jobs for the page, and a place whose jobs a test changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spotladder.display.report.facts import Facts
+from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.web.places import Object
+
+RECORDED = Path(__file__).parents[2] / "docs/images/run"
+"""A run of `make demo` that has ended."""
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">\x1b]0;owned\x07\u202e"
+
+
+def job(name: str, phase: str = "Running", **status: Any) -> Object:
+    """A TieredJob object of the cluster."""
+    metadata = {"name": name, "namespace": "team-a", "creationTimestamp": "2026-11-29T00:00:00Z"}
+    progress = {"step": 40, "total": 100, "text": "40/100"}
+    return {"metadata": metadata, "status": {"phase": phase, "tier": "spot-a", "progress": progress, **status}}
+
+
+class Shelf:
+    """A place with the jobs that a test puts there."""
+
+    name, title = "west", "west"
+
+    def __init__(self, *jobs: Object) -> None:
+        self.held = list(jobs)
+        self.problem = ""
+        self._changed: Callable[[], None] = lambda: None
+
+    def jobs(self) -> Sequence[Object]:
+        return self.held
+
+    def facts(self, namespace: str, name: str) -> Facts | None:
+        return None
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        await asyncio.Event().wait()
+
+    def put(self, *jobs: Object) -> None:
+        """Replace all jobs, and say so."""
+        self.held = list(jobs)
+        self._changed()
+
+
+def recorded_run(root: Path) -> JobFolder:
+    """The recorded run, in this state folder."""
+    folder = JobFolder(root, "default", "digits-tensorflow")
+    folder.path.mkdir(parents=True)
+    for file in RECORDED.iterdir():
+        (folder.path / file.name).write_bytes(file.read_bytes())
+    folder.save_run(RunIdentity(1_795_884_502.0, "3.11", "2.60.0", "file:///checkpoints"))
+    return folder

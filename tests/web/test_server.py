@@ -1,0 +1,134 @@
+"""The server of the page over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, ClientTimeout, CookieJar
+
+from spotladder.cli.main import main
+from spotladder.web.server import MAX_PAGES, serving
+from spotladder.web.this_machine import ThisMachine
+from tests.web.builders import HOSTILE, Shelf, job, recorded_run
+
+
+@asynccontextmanager
+async def browsing(*places: object) -> AsyncIterator[ClientSession]:
+    """A client of a server of these places."""
+    async with (
+        serving(places, "127.0.0.1", 0) as port,  # type: ignore[arg-type]
+        ClientSession(
+            f"http://127.0.0.1:{port}", timeout=ClientTimeout(60), cookie_jar=CookieJar(unsafe=True)
+        ) as client,
+    ):
+        yield client
+
+
+async def test_the_list_links_to_each_job() -> None:
+    async with browsing(Shelf(job("digits"))) as client:
+        listed = await (await client.get("/")).text()
+        assert 'href="/jobs/west/team-a/digits"' in listed
+        one = await client.get("/jobs/west/team-a/digits")
+        assert one.status == 200
+        assert "team-a/digits" in await one.text()
+
+
+@pytest.mark.parametrize("path", ["/jobs/west/team-a/other", "/jobs/east/team-a/digits", "/jobs/west/team-b/digits"])
+async def test_a_job_that_does_not_exist_is_not_found(path: str) -> None:
+    async with browsing(Shelf(job("digits"))) as client:
+        answer = await client.get(path)
+        assert answer.status == 404
+        assert "All jobs" in await answer.text()
+
+
+async def test_text_of_a_job_never_becomes_markup() -> None:
+    hostile = job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE)
+    async with browsing(Shelf(hostile)) as client:
+        for path in ("/", "/jobs/west/team-a/digits", f"/?text={HOSTILE}&phase={HOSTILE}", f"/jobs/west/{HOSTILE}/x"):
+            text = await (await client.get(path)).text()
+            assert "<img" not in text
+            assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+async def test_every_answer_forbids_foreign_scripts_and_frames() -> None:
+    async with browsing(Shelf()) as client:
+        for path in ("/", "/static/live.js", "/none", "/static/../server.py"):
+            policy = (await client.get(path)).headers["Content-Security-Policy"]
+            assert "default-src 'none'; script-src 'self'" in policy
+            assert "frame-ancestors 'none'" in policy
+
+
+async def test_a_page_of_another_host_is_refused() -> None:
+    async with browsing(Shelf(job("secret-name"))) as client:
+        for host in ("evil.example", "evil.example:8790", "localhost.evil.example"):
+            answer = await client.get("/", headers={"Host": host})
+            assert answer.status == 421
+            assert "secret-name" not in await answer.text()
+
+
+async def test_an_open_page_is_told_about_a_change() -> None:
+    shelf = Shelf(job("digits"))
+    async with browsing(shelf) as client, client.get("/changes") as stream:
+        shelf.put(job("digits", "Succeeded"))
+        assert await stream.content.readline() == b"event: changed\n"
+        assert "Succeeded" in await (await client.get("/")).text()
+
+
+async def test_open_pages_have_a_limit() -> None:
+    async with browsing(Shelf()) as client:
+        client.connector._limit = 0  # type: ignore[union-attr]
+        streams = await asyncio.gather(*(client.get("/changes") for _ in range(MAX_PAGES)))
+        answer = await client.get("/changes")
+        assert answer.status == 503
+        assert "close one" in await answer.text()
+        for stream in streams:
+            stream.close()
+
+
+async def test_a_place_that_does_not_answer_is_named_and_its_last_jobs_stay() -> None:
+    shelf = Shelf(job("digits"))
+    shelf.problem = "the API server does not answer"
+    async with browsing(shelf) as client:
+        text = await (await client.get("/")).text()
+        assert "west: the API server does not answer" in text
+        assert "digits" in text
+
+
+async def test_a_run_of_this_machine_has_its_report(tmp_path: Path) -> None:
+    recorded_run(tmp_path)
+    here = ThisMachine(tmp_path)
+    here.look()
+    async with browsing(here) as client:
+        assert "500/500" in await (await client.get("/")).text()
+        text = await (await client.get("/jobs/this-machine/default/digits-tensorflow")).text()
+        assert "<h2>Timeline</h2>" in text
+        assert "<h2>Attempts</h2>" in text
+
+
+def test_a_changed_run_is_read_again_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    here = ThisMachine(tmp_path)
+    assert not here.look()
+    folder = recorded_run(tmp_path)
+    assert here.look()
+    assert not here.look()
+    (folder.path / "state.json").write_text("{")
+    assert here.look()
+    assert "state.json" in here.problem
+    assert here.jobs() == []
+
+
+def test_a_port_in_use_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["web", "--state-dir", str(tmp_path), "--port", str(port)]) == 5
+    assert (
+        capsys.readouterr().err == f"error: port {port} is in use: choose another with --port, or 0 for any free one\n"
+    )
