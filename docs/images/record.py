@@ -1,7 +1,7 @@
 """Makes the pictures of the README from a finished run: `make pictures`.
 
-The run is a `make demo` whose timeline.jsonl and state.json are kept in `run/`. `python docs/images/record.py FOLDER`
-keeps those of FOLDER there first. Written beside this file, and compared by a test:
+The run is a `make demo` whose timeline.jsonl is kept in `run/`. `python docs/images/record.py FOLDER` keeps
+that of FOLDER there first. Written beside this file, and compared by a test:
 
 - live-view.svg: the live view at one moment of the run, as today's code draws it;
 - report.svg: the report's timeline and cost.
@@ -21,7 +21,6 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.codec import load_state
 from spotladder.core.losses import exceeded
 from spotladder.core.model import (
     Attempt,
@@ -39,13 +38,13 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.core.work import with_pace
 from spotladder.display.picture import draw
-from spotladder.display.records import Began, Billed, Committed, Lost, Moved, NodeChange, NodeChanged, Record
 from spotladder.display.report import Facts, charts, gather
 from spotladder.display.report.markup import element, trusted
 from spotladder.display.report.page import WIDE
 from spotladder.display.report.table import sentences
-from spotladder.display.timeline import read
 from spotladder.display.view_state import RunSummary, ViewSnapshot
+from spotladder.records.model import Began, Billed, Committed, Lost, Moved, NodeChange, NodeChanged, Record
+from spotladder.records.timeline import read
 
 HERE = Path(__file__).parent
 RUN = HERE / "run"
@@ -74,8 +73,7 @@ def main() -> None:
     asked = arguments.parse_args()
     if asked.state is not None:
         RUN.mkdir(exist_ok=True)
-        for name in ("timeline.jsonl", "state.json"):
-            shutil.copyfile(asked.state / name, RUN / name)
+        shutil.copyfile(asked.state / "timeline.jsonl", RUN / "timeline.jsonl")
     (HERE / "live-view.svg").write_text(kept_live_view(), encoding="utf-8")
     (HERE / "report.svg").write_text(kept_report(), encoding="utf-8")
 
@@ -88,8 +86,7 @@ def kept_live_view() -> str:
 
 def kept_report() -> str:
     """report.svg, of the run that is kept."""
-    state = load_state((RUN / "state.json").read_text(encoding="utf-8"))
-    return report_picture(gather(read(RUN / "timeline.jsonl"), state))
+    return report_picture(gather(read(RUN / "timeline.jsonl")))
 
 
 def report_picture(facts: Facts) -> str:

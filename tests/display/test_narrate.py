@@ -16,7 +16,8 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
 from spotladder.display.narrate import Tone, describe, removal_text
-from spotladder.display.records import (
+from spotladder.display.view_state import RunSummary
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
@@ -34,7 +35,6 @@ from spotladder.display.records import (
     Resized,
     Waited,
 )
-from spotladder.display.view_state import RunSummary
 from tests.core.builders import START
 from tests.display.builders import SPEC
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from spotladder.checkpoints.entries import Owner
+from spotladder.checkpoints.entries import Commit, Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
@@ -22,6 +22,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
 from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
+from spotladder.records.model import Record
 
 
 @dataclass
@@ -61,6 +62,12 @@ class ScriptedLog:
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError("nothing was printed here")
+
+    def commits(self) -> tuple[Commit, ...]:
+        return ()
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        raise AssertionError("nothing is recorded here")
 
 
 def address(job: str, bucket: str = "s3://one") -> LogAddress:

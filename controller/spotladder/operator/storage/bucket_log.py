@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
@@ -17,6 +19,9 @@ from spotladder.checkpoints.store_check import StoreUnsafe, check_today
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
+from spotladder.output.redact import redacted, secret_values
+from spotladder.records import stored
+from spotladder.records.model import Record, encode
 
 
 class BucketLog:
@@ -30,6 +35,7 @@ class BucketLog:
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
+        self._secrets = secret_values(grant.secret)
         self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
@@ -71,6 +77,16 @@ class BucketLog:
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         keep_outputs(self._log, texts)
+
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits in the log as of the last `progress`."""
+        return self._follower.history.commits
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        if after is None:
+            self._log.read()  # Raises ForeignLog: the folder belongs to another job.
+        lines = [encode(record, partial(redacted, known=self._secrets)) for record in records]
+        return stored.append(stored.of_job(self._log.store, self._log.owner.uid), lines, after)
 
 
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:

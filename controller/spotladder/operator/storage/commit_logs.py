@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
@@ -30,6 +31,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
+from spotladder.records.model import Record
 
 T = TypeVar("T")
 _log = structlog.get_logger("spotladder")
@@ -83,6 +85,8 @@ class Log(Protocol):
     def is_held(self, attempt: int) -> bool: ...
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
+    def commits(self) -> tuple[Commit, ...]: ...
+    def record(self, records: Sequence[Record], after: int | None) -> int: ...
 
 
 class Logs:
@@ -207,6 +211,11 @@ class Logs:
         """Store the output of the job's programs beside its log. Raises what the log raises."""
         await self._in_thread(address, lambda: self._open(address).keep(texts))
 
+    async def record(self, address: LogAddress, records: Sequence[Record], after: int | None) -> int:
+        """Store records beside the log as one object, numbered after this one; None: after the newest. Returns its
+        number. Raises what the log raises."""
+        return await self._in_thread(address, lambda: self._open(address).record(records, after))
+
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
 
@@ -215,7 +224,9 @@ class Logs:
             log, standby = log or self._open(followed.address), followed.standby
             progress, beat = log.progress(), log.heartbeat()
             held = standby if standby and log.is_held(standby) else 0
-            return Reading(True, progress, held=held, hung=beat.hang if beat else "", heartbeat=beat)
+            return Reading(
+                True, progress, held=held, hung=beat.hang if beat else "", heartbeat=beat, commits=log.commits()
+            )
 
         while True:
             followed.read_requested.clear()
