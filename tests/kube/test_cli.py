@@ -117,7 +117,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
         file = tmp_path / "job.yaml"
         wanted = {key: job[key] for key in ("apiVersion", "kind", "spec")}
         file.write_text(json.dumps({**wanted, "metadata": {"name": "digits"}}))
-        answer = await cli("plan", "-f", file, "--hours", 5, "-o", "json")
+        answer = await cli("plan", file, "--hours", 5, "-o", "json")
         assert answer.code == 0
         found = json.loads(answer.out)
         assert [tier["usdPerNodeHour"] for tier in found["tiers"]] == [1.0, 1.0, 1.0]
@@ -127,7 +127,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
             await kube.client.merge(
                 CAPACITYTIERS, f"{kube.namespace}-{tier}", body={"status": status}, subresource="status"
             )
-        found = json.loads((await cli("plan", "-f", file, "--hours", 5, "-o", "json")).out)
+        found = json.loads((await cli("plan", file, "--hours", 5, "-o", "json")).out)
         # Each of the two spot tiers tolerates one failure; one is expected every two hours.
         assert found["choices"][0]["spotFraction"] == 1.0
         assert found["choices"][0]["accountings"]["blended"]["savedPercent"] > 0
@@ -137,7 +137,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
         await kube.client.merge(
             CAPACITYTIERS, f"{kube.namespace}-spot-a", body={"status": status}, subresource="status"
         )
-        table = await cli("plan", "-f", file, "--hours", 5)
+        table = await cli("plan", file, "--hours", 5)
         assert table.out.splitlines()[2].split()[:6] == [
             "spot-a",
             f"{kube.namespace}-spot-a",
@@ -147,7 +147,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
             "2.00",
         ]
         await kube.client.delete(CAPACITYTIERS, f"{kube.namespace}-spot-b")
-        missing = await cli("plan", "-f", file, "--hours", 5)
+        missing = await cli("plan", file, "--hours", 5)
         assert (missing.code, missing.out) == (2, "")
         assert "spec.tiers[1].capacityTier" in missing.err
 
