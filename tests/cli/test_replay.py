@@ -66,7 +66,8 @@ def test_other_policies_are_compared(capsys: Capture, tmp_path: Path, records: l
     found = json.loads(replayed(capsys, folder, "--policy", "on-demand", "--output", "json").out)["policies"][0]
     assert found["policy"] == "on-demand"
     assert found["estimatedUsd"] > 2 * found["paidUsd"] > 0
-    assert found["differences"][0]["recorded"][0]["tier"] == "spot-a"
+    assert found["differences"][0]["tier"] == "on-demand"
+    assert found["differences"][0]["recorded"] == "Idle → Starting (Started)"
     refused = replayed(capsys, folder, "--policy", "night-owl")
     assert refused.code == 2
     assert refused.err.startswith("error: --policy: no policy is called 'night-owl'")

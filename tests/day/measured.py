@@ -25,15 +25,13 @@ def program_of(recorded: Recorded, commit_time: Seconds) -> ProgramPlan:
     pace = sum(after.at - before.at for before, after in pairs) / sum(
         after.step - before.step for before, after in pairs
     )
-    restarts = list(_restarts(records, pace))
     return ProgramPlan(
         round(state.progress.total * pace),
-        median(restarts),
+        median(_restarts(records, pace)),
         median(after.at - before.at for before, after in pairs),
         commit_time,
         hands_over=state.progress.hands_over,
         stands_by=state.progress.stands_by,
-        first_restarts=tuple(restarts),
         commit_size=state.progress.size,
     )
 

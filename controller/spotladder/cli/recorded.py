@@ -31,7 +31,7 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
     from spotladder.records import stored
     from spotladder.records.model import Looked
 
-    if "/" in name:
+    if "://" in name or name.startswith(("/", "./", "../")):
         folder = open_store(name)
         return _stored(folder, stored.newest_uid(folder))
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.local.selection import StateDirOption
+from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.recorded import JobOrAddress, recorded_of
 from spotladder.cli.target import ClusterTarget
@@ -37,7 +38,9 @@ def replay(
     ] = None,
     output: OutputOption = Format.TABLE,
     state_dir: StateDirOption = None,
-    target: ClusterTarget,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Make the recorded decisions of a job again with another policy, and estimate what it would have saved.
 
@@ -54,7 +57,7 @@ def replay(
     """
     from spotladder.records.replay import answers, recorded_decisions
 
-    recorded = recorded_of(job, target, state_dir)
+    recorded = recorded_of(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     decisions = recorded_decisions(recorded.records)
     if not decisions:
         raise EnvironmentFailure(f"{job}: its records have no decision: run the job first")
@@ -115,13 +118,8 @@ def _plain(found: Answers) -> dict[str, Any]:
         "policy": found.policy,
         "decisions": found.decisions,
         "differences": [
-            {
-                "at": difference.at,
-                "tier": difference.tier,
-                "recorded": [_move(move) for move in difference.moves],
-                "instead": [_move(move) for move in difference.instead],
-            }
-            for difference in found.differences
+            {"at": one.at, "tier": one.tier, "recorded": _moves(one.moves), "instead": _moves(one.instead)}
+            for one in found.differences
         ],
         "sameTierSeconds": round(found.agreed, 1),
         "otherTierSeconds": {tier: round(seconds, 1) for tier, seconds in found.others.items()},
@@ -129,7 +127,3 @@ def _plain(found: Answers) -> dict[str, Any]:
         "estimatedUsd": round(found.estimated_usd, 6),
         "withoutEstimateSeconds": round(found.uncounted, 1),
     }
-
-
-def _move(move: Move) -> dict[str, Any]:
-    return {"from": str(move.source), "to": str(move.target), "reason": str(move.reason), "tier": move.tier}

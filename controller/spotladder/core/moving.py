@@ -136,7 +136,6 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
         attempt.failures,
         attempt.start_step,
         max(attempt.start_step, situation.seen.progress.step),
-        attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     if situation.attempt_seen is not None:

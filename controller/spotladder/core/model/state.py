@@ -120,7 +120,7 @@ class Impeded:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """A finished attempt, for the history that users read. `steps` are those of its heartbeats."""
+    """A finished attempt, for the history that users read."""
 
     number: int
     tier: str
@@ -131,7 +131,6 @@ class AttemptRecord:
     failures: int
     start_step: int
     end_step: int
-    steps: tuple[Steps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
