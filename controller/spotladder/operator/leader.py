@@ -116,7 +116,7 @@ class LeaderRuntime:
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or BucketLog)
         self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
-        self._streams = RecordStreams(self._logs, clock=clock)
+        self._streams = RecordStreams(self._logs, clock=clock, no_backlog=self.queue.idle)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
         self._usage = TierUsage(self.jobs, self.clusters.pods_of)

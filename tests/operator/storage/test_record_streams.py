@@ -20,7 +20,7 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage import record_streams as module
 from spotladder.operator.storage.commit_logs import LogAddress
-from spotladder.operator.storage.record_streams import RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
+from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
 from spotladder.records import stored
 from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, Specified, encode
 from tests.core.builders import START, all_ready, attempt, spec, tier, worker
@@ -37,6 +37,8 @@ class Bucket:
         self.errors: list[Exception] = []
         self.writes = 0
         self.gate: asyncio.Event | None = None
+        self.no_backlog = asyncio.Event()
+        self.no_backlog.set()
         self.now = START
         self.seen = Observation(0)
         self.state = self.persisted = JobState()
@@ -53,7 +55,7 @@ class Bucket:
         return LogAddress("digits", "ns", "u", "s3://b/p")
 
     def streams(self) -> RecordStreams:
-        return RecordStreams(cast("Any", self), clock=self.clock)
+        return RecordStreams(cast("Any", self), clock=self.clock, no_backlog=self.no_backlog)
 
     def see(self, streams: RecordStreams, *attempts: AttemptSeen, persisted: bool = True, after: float = 1.0) -> None:
         """Decide until nothing changes, and record each decision."""
@@ -118,6 +120,22 @@ async def test_a_change_is_written_at_once_and_other_records_with_the_next_one_o
         await written()
         assert bucket.writes == 2, "only what is persisted is recorded"
     assert bucket.kinds().count(Began) == 1
+
+
+async def test_a_write_lets_waiting_jobs_go_first_for_a_limited_time() -> None:
+    bucket = Bucket()
+    bucket.no_backlog.clear()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        await written()
+        assert bucket.writes == 0
+        await bucket.clock.advance(BACKLOG_TIMEOUT)
+        await written()
+        assert bucket.writes == 1
+        bucket.see(streams, all_ready(1))
+        bucket.no_backlog.set()
+        await written()
+        assert bucket.writes == 2
 
 
 async def test_the_end_has_the_state_and_everything_before_it() -> None:

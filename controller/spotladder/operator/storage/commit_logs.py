@@ -38,6 +38,7 @@ _log = structlog.get_logger("spotladder")
 
 THREADS = 32
 PER_BUCKET = 4
+RECORD_THREADS = 8
 READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
 for its turn, the answers to other reads of the bucket count."""
@@ -108,6 +109,7 @@ class Logs:
         self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._threads = asyncio.Semaphore(THREADS)
+        self._recording = asyncio.Semaphore(RECORD_THREADS)
 
     async def __aenter__(self) -> Logs:
         return self
@@ -213,8 +215,9 @@ class Logs:
 
     async def record(self, address: LogAddress, records: Sequence[Record], after: int | None) -> int:
         """Store records beside the log as one object, numbered after this one; None: after the newest. Returns its
-        number. Raises what the log raises."""
-        return await self._in_thread(address, lambda: self._open(address).record(records, after))
+        number. Raises what the log raises. Reads and outcomes have threads of their own, which this does not take."""
+        async with self._bucket(address).records, self._recording:
+            return await _threaded(lambda: self._open(address).record(records, after))
 
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
@@ -327,9 +330,11 @@ async def _threaded(work: Callable[[], T]) -> T:
 
 @dataclass(slots=True)
 class _Bucket:
-    """A bucket's gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended."""
+    """A bucket's gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended. `records`
+    admits as many writes of records."""
 
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
+    records: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
     served: int = 0
 
 

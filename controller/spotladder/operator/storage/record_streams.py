@@ -1,7 +1,7 @@
 """Writes the records of jobs beside their commit logs, in the background.
 
 1. Records are made after a decision is persisted. Nothing waits for their write, and nothing is decided by them.
-2. Records of a change are written at once, others with them or after `WRITE_INTERVAL`.
+2. Records of a change are written at once, or when no job waits any more; others with them or after `WRITE_INTERVAL`.
 3. While the bucket does not answer, writes are retried for a limited time and at most `MAX_PENDING` records of a job
    are kept; then the oldest are dropped. Refused writes are not retried. The next write says how many are lost.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from spotladder.checkpoints.store import StoreRefused
-from spotladder.clusters.clock import Clock
+from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.model import TERMINAL, Decision, JobState, Seconds, Stage
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.loaded import Loaded
@@ -32,6 +32,9 @@ MAX_PENDING = 2_000
 
 RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
 """Delays before further attempts to write to a bucket that did not answer."""
+
+BACKLOG_TIMEOUT: Seconds = 10.0
+"""Maximum time for which a write waits while jobs wait or are reconciled."""
 
 CLOSE_TIMEOUT: Seconds = 2.0
 """How long the end of a controller waits for pending writes."""
@@ -59,11 +62,14 @@ class _Stream:
 
 
 class RecordStreams:
-    """Use as `async with RecordStreams(…)`: the exit waits for pending writes for `CLOSE_TIMEOUT` and cancels them."""
+    """Use as `async with RecordStreams(…)`: the exit waits for pending writes for `CLOSE_TIMEOUT` and cancels them.
+    `no_backlog` is set while no job waits or is reconciled."""
 
-    def __init__(self, logs: Logs, *, clock: Clock) -> None:
+    def __init__(self, logs: Logs, *, clock: Clock, no_backlog: asyncio.Event) -> None:
         self._logs = logs
         self._clock = clock
+        self._no_backlog = no_backlog
+        self._closing = asyncio.Event()
         self._streams: dict[str, _Stream] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -71,6 +77,7 @@ class RecordStreams:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._closing.set()
         for uid in list(self._streams):
             self.forget(uid)
         if self._writing:
@@ -132,6 +139,8 @@ class RecordStreams:
 
     async def _write(self, stream: _Stream) -> None:
         while stream.pending:
+            if not self._no_backlog.is_set():  # While many jobs fall back at once, decisions go first.
+                await wait_at_most(self._clock, BACKLOG_TIMEOUT, self._no_backlog, self._closing)
             records, stream.pending, lost, stream.lost = stream.pending, [], stream.lost, 0
             missing = Noted(records[0].at, f"{lost} records are missing: the checkpoint store did not take them")
             stream.written_at = self._clock.ticks()
