@@ -33,6 +33,7 @@ from spotladder.records.model import (
     Moved,
     Noted,
     Recorded,
+    Specified,
 )
 from tests.core.builders import START
 from tests.display import golden
@@ -273,6 +274,15 @@ def test_a_heartbeat_that_repeats_the_loss_of_the_last_commit_is_not_plotted() -
         Beat(5.0, 1, 50, metrics={"loss": math.nan}),
     )
     assert gather(Recorded(records)).losses == {1: ((20, 0.5), (40, 0.4))}
+
+
+def test_records_whose_beginning_is_lost_are_reported_from_the_next_spec() -> None:
+    run = PlayedRun().play()
+    specified = Specified(START + 10, "digits", "team-a", run.spec)
+    late = [record for record in run.records if record.at >= START + 10]
+    facts = gather(Recorded((specified, *late)))
+    assert (facts.job, facts.sessions, facts.breaks) == ("digits", 1, ())
+    assert facts.spent == run.state.spent_usd
 
 
 def test_a_timeline_without_its_first_record_is_rejected() -> None:

@@ -134,11 +134,6 @@ class Resized:
     workers: int
     wanted: int
 
-    @classmethod
-    def of(cls, at: Instant, attempt: int, workers: int, spec: JobSpec) -> Self:
-        """The record of a job with this spec. The job may have had more workers than its spec has now."""
-        return cls(at, attempt, workers, max(workers, spec.workers))
-
 
 @dataclass(frozen=True, slots=True)
 class PoolChanged:

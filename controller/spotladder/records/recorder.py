@@ -103,7 +103,7 @@ class Recorder:
         if _cause(before) != _cause(self.waited):
             yield self.waited or Waited(now)
 
-    def observed(self, spec: JobSpec, before: JobState, state: JobState, seen: Observation) -> Iterator[Record]:
+    def observed(self, before: JobState, state: JobState, seen: Observation) -> Iterator[Record]:
         """What the observation of a cluster shows: notices, steps, starts and sizes of the program."""
         now, attempt = state.clock, state.attempt
         found = seen.attempt(attempt.number) if attempt is not None else None
@@ -121,12 +121,14 @@ class Recorder:
                     pod.notice_ends_at,
                 )
             self._noticed = frozenset(noticed)
-            if found.step:
+            # A heartbeat from before the newest commit would look like a restart of the program.
+            committed = state.progress.step if state.progress.attempt == attempt.number else 0
+            if found.step and found.step >= committed:
                 yield Beat(now, attempt.number, found.step, found.total)
         if before.progress.start < state.progress.start:
             yield DriverStarted(now, state.progress.attempt)
         if (size := trains_with(state)) is not None and size != trains_with(before):
-            yield Resized.of(now, state.number, size[0], spec)
+            yield Resized(now, state.number, *size)
 
     def ended(self, before: JobState, state: JobState, now: Instant) -> Iterator[Ended]:
         """The end of the job, if this decision ended it."""

@@ -176,7 +176,7 @@ def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator
     now = after.clock
     yield from _commits(loaded, after)
     yield from recorder.specified(spec, loaded.job.spec.policy.name, now)
-    yield from recorder.observed(spec, before, after, seen)
+    yield from recorder.observed(before, after, seen)
     yield from recorder.decided(loaded.state, decision, seen, now)
     yield recorder.billed(after, now)
     yield from recorder.waits(spec, after, seen, now)
