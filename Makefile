@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-UV     := $(BIN)/uv pip install --quiet --compile-bytecode --constraint constraints.txt
+# The bindings of AWS have files whose compilation takes longer than uv's minute on a busy machine.
+UV     := UV_COMPILE_BYTECODE_TIMEOUT=900 $(BIN)/uv pip install --quiet --compile-bytecode --constraint constraints.txt
 PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 DEMO_tensorflow := digits-tensorflow
