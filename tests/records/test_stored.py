@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
+from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, Tier
 from spotladder.errors import EnvironmentFailure
@@ -97,3 +99,12 @@ def test_the_newest_job_of_a_folder_is_that_which_began_last() -> None:
     for uid, at in (("u1", 5.0), ("u2", 9.0), ("u3", 7.0)):
         append(of_job(folder, uid), [encode(Began(at, "digits", "team-a", SPEC))], None)
     assert newest_uid(folder) == "u2"
+
+
+def test_the_removal_of_a_jobs_checkpoints_removes_its_records() -> None:
+    log = CommitLog(MemoryStore(), "digits", uid="u1")
+    log.start(1, "spot-a")
+    append(of_job(log.store, "u1"), lines(1), None)
+    log.store.put_if_absent("records/u1/notes.txt", b"the user's")
+    remove(log)
+    assert [meta.key for meta in log.store.list("")] == ["records/u1/notes.txt"]
