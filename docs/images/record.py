@@ -1,7 +1,7 @@
 """Makes the pictures of the README from a finished run: `make pictures`.
 
-The run is a `make demo` whose timeline.jsonl and state.json are kept in `run/`. `python docs/images/record.py FOLDER`
-keeps those of FOLDER there first. Written beside this file, and compared by a test:
+The run is a `make demo` whose timeline.jsonl is kept in `run/`. `python docs/images/record.py FOLDER` keeps
+that of FOLDER there first. Written beside this file, and compared by a test:
 
 - live-view.svg: the live view at one moment of the run, as today's code draws it;
 - report.svg: the report's timeline and cost.
@@ -13,39 +13,25 @@ import argparse
 import io
 import re
 import shutil
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.codec import load_state
-from spotladder.core.losses import exceeded
 from spotladder.core.model import (
-    Attempt,
-    AttemptSeen,
     Instant,
-    JobSpec,
-    JobState,
-    Observation,
-    PodPhase,
-    PodSeen,
-    Progress,
     Stage,
-    TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.core.work import with_pace
 from spotladder.display.picture import draw
-from spotladder.display.records import Began, Billed, Committed, Lost, Moved, NodeChange, NodeChanged, Record
 from spotladder.display.report import Facts, charts, gather
 from spotladder.display.report.markup import element, trusted
 from spotladder.display.report.page import WIDE
 from spotladder.display.report.table import sentences
-from spotladder.display.timeline import read
 from spotladder.display.view_state import RunSummary, ViewSnapshot
+from spotladder.records.model import Began, Decided, Moved, Record, Specified
+from spotladder.records.timeline import read
 
 HERE = Path(__file__).parent
 RUN = HERE / "run"
@@ -74,8 +60,7 @@ def main() -> None:
     asked = arguments.parse_args()
     if asked.state is not None:
         RUN.mkdir(exist_ok=True)
-        for name in ("timeline.jsonl", "state.json"):
-            shutil.copyfile(asked.state / name, RUN / name)
+        shutil.copyfile(asked.state / "timeline.jsonl", RUN / "timeline.jsonl")
     (HERE / "live-view.svg").write_text(kept_live_view(), encoding="utf-8")
     (HERE / "report.svg").write_text(kept_report(), encoding="utf-8")
 
@@ -88,8 +73,7 @@ def kept_live_view() -> str:
 
 def kept_report() -> str:
     """report.svg, of the run that is kept."""
-    state = load_state((RUN / "state.json").read_text(encoding="utf-8"))
-    return report_picture(gather(read(RUN / "timeline.jsonl"), state))
+    return report_picture(gather(read(RUN / "timeline.jsonl")))
 
 
 def report_picture(facts: Facts) -> str:
@@ -160,70 +144,10 @@ def live_view(records: tuple[Record, ...], at: Instant) -> str:
 
 
 def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
-    """The state and the nodes of that moment, as far as the timeline records them."""
-    state, progress, pods = JobState(), Progress(), dict[str, PodSeen]()
-    spec = next(record.spec for record in past if isinstance(record, Began))
-    spent, on_demand, payer = 0.0, 0.0, ""
-    for record in past:
-        here = state.record(state.tier)
-        match record:
-            case Began():
-                spec = record.spec
-            case Moved(move=move):
-                state = replace(state, stage=move.target, reason=move.reason)
-                if move.target is Stage.STARTING:
-                    pods.clear()
-                    live = Attempt(move.attempt, move.tier, record.at)
-                    state = replace(state, attempt=live, tier=move.tier, waiting_since=record.at)
-                    here = state.record(move.tier)
-                    state = with_tier(state, replace(here, attempts=here.attempts + 1))
-                elif move.target is Stage.RECOVERING:
-                    state = replace(state, waiting_since=record.at, recovering_since=record.at)
-                elif move.reason is Reason.INSUFFICIENT_CAPACITY:
-                    state = with_tier(state, replace(here, exhausted_by=move.reason))
-            case Lost(loss=loss):
-                hit = replace(state.record(loss.tier), failures=record.failures)
-                tier = spec.tier(loss.tier)
-                if tier is not None and exceeded(hit, tier.max_failures):
-                    hit = replace(hit, exhausted_by=Reason.MAX_FAILURES_EXCEEDED)  # even if the attempt drains first
-                state = with_tier(state, hit)
-            case Billed():
-                own, yardstick = record.spent - spent, record.on_demand - on_demand
-                for part in record.left:
-                    state = with_tier(state, charged(spec, state.record(part.tier), part.spent, part.on_demand))
-                    own, yardstick = own - part.spent, yardstick - part.on_demand
-                state = with_tier(state, charged(spec, state.record(payer), own, yardstick))
-                spent, on_demand, payer = record.spent, record.on_demand, state.tier
-            case Committed():
-                progress = Progress(record.step, record.total, record.at, record.attempt)
-                timed = with_pace(state, spec, progress, record.at)
-                state = replace(timed, progress=progress, progress_at=record.at)
-            case NodeChanged():
-                pods[record.node] = pod(record)
-    attempts = (AttemptSeen(state.attempt.number, tuple(pods.values())),) if state.attempt else ()
-    return ViewSnapshot(at, spec, state, Observation(1, attempts, progress), "Ctrl-C drains and commits")
-
-
-def charged(spec: JobSpec, bill: TierRecord, cost: float, on_demand: float) -> TierRecord:
-    """The tier's record with these amounts in USD."""
-    price = next((tier.price.on_demand for tier in spec.tiers if tier.name == bill.name), 0.0)
-    yardstick = bill.on_demand_cost + on_demand
-    seconds = yardstick * HOUR / price if price else 0.0
-    return replace(bill, cost=bill.cost + cost, on_demand_cost=yardstick, node_seconds=seconds)
-
-
-def with_tier(state: JobState, tier: TierRecord) -> JobState:
-    """The state with that tier's record."""
-    others = tuple(known for known in state.tiers if known.name != tier.name)
-    return replace(state, tiers=(*others, tier))
-
-
-def pod(record: NodeChanged) -> PodSeen:
-    """The node as it was seen after the change."""
-    phases = {NodeChange.ASKED: PodPhase.PENDING, NodeChange.GONE: PodPhase.LOST}
-    noticed = record.change is NodeChange.NOTICED
-    phase = phases.get(record.change, PodPhase.RUNNING)
-    return PodSeen(record.node, phase=phase, node=record.node, noticed=noticed, notice_ends_at=record.until)
+    """The state and the nodes at that moment, as the last record of a decision has them."""
+    spec = next(record.spec for record in reversed(past) if isinstance(record, Began | Specified))
+    newest = next(record for record in reversed(past) if isinstance(record, Decided))
+    return ViewSnapshot(at, spec, newest.after or newest.state, newest.seen, "Ctrl-C drains and commits")
 
 
 if __name__ == "__main__":

@@ -8,17 +8,19 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Progress
 from spotladder.operator.storage import commit_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, PER_NAMESPACE, THREADS, EndOfLog, LogAddress, Logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, READS, EndOfLog, LogAddress, Logs
 from spotladder.operator.storage.slots import Slots
+from spotladder.records.model import Record
 
 ATTACKERS = 34
 
@@ -61,6 +63,12 @@ class OneLog:
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError(texts)
 
+    def commits(self) -> tuple[Commit, ...]:
+        return ()
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        raise AssertionError((records, after))
+
 
 @pytest.fixture
 def buckets() -> Iterator[Buckets]:
@@ -88,10 +96,10 @@ async def test_the_jobs_of_one_namespace_take_no_more_than_its_share(buckets: Bu
     async with logs_of(buckets) as logs, asyncio.timeout(60):
         for number in range(ATTACKERS):
             follow(logs, "attacker", f"evil{number}")
-        await until(lambda: len(buckets.calls) == PER_NAMESPACE)
+        await until(lambda: len(buckets.calls) == READS.per_namespace)
         follow(logs, "honest", "good")
         await until(lambda: buckets.calls["good"] == 1)
-        assert sum(buckets.calls.values()) == PER_NAMESPACE + 1
+        assert sum(buckets.calls.values()) == READS.per_namespace + 1
 
 
 async def test_deleted_and_recreated_jobs_take_no_more_than_the_share_either(buckets: Buckets) -> None:
@@ -102,13 +110,13 @@ async def test_deleted_and_recreated_jobs_take_no_more_than_the_share_either(buc
             logs.unfollow(("attacker", f"evil{number}"))
         follow(logs, "honest", "good")
         await until(lambda: buckets.calls["good"] == 1)
-        assert len(buckets.calls) <= PER_NAMESPACE + 1
+        assert len(buckets.calls) <= READS.per_namespace + 1
 
 
 async def test_overdue_reads_give_their_slots_back(buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_logs, "READ_TIMEOUT", 0.05)
     async with logs_of(buckets) as logs, asyncio.timeout(60):
-        for number in range(ATTACKERS + THREADS):
+        for number in range(ATTACKERS + READS.total):
             follow(logs, f"attacker{number}", f"evil{number}")
         follow(logs, "honest", "good")
         await until(lambda: buckets.calls["good"] == 1)
@@ -118,7 +126,7 @@ async def test_the_outcome_is_written_while_reads_take_all_slots(buckets: Bucket
     async with logs_of(buckets) as logs, asyncio.timeout(60):
         for number in range(ATTACKERS):
             follow(logs, f"attacker{number}", f"evil{number}")
-        await until(lambda: len(buckets.calls) == THREADS)
+        await until(lambda: len(buckets.calls) == READS.total)
         address = follow(logs, "honest", "good")
         assert (await logs.end(address, "Succeeded", 1, "", keep=3)).left == "Succeeded 1  3"
 

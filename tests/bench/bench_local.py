@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.reasons import Cause
-from spotladder.display.records import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record
-from spotladder.display.timeline import read
 from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
+from spotladder.records.model import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record
+from spotladder.records.timeline import read
 from tests.bench import rows
 
 JOB = """\

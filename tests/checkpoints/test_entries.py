@@ -16,7 +16,6 @@ from spotladder.checkpoints.entries import (
     Entry,
     FileEntry,
     Owner,
-    SizeChange,
     Skipped,
     Snapshot,
     Start,
@@ -63,7 +62,6 @@ snapshots = st.builds(
     st.tuples(commits),
     st.tuples(names),
     st.none() | ends,
-    st.tuples(st.builds(SizeChange, times, counts, counts)),
 )
 entries: st.SearchStrategy[Entry] = (
     starts | commits | ends | st.builds(Drop, counts, names, times, st.tuples(names)) | snapshots

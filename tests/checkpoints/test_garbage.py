@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.checkpoints import garbage
-from spotladder.checkpoints.entries import Commit, End, Owner, SizeChange, Snapshot, Start
-from spotladder.checkpoints.history import MAX_SIZES, History
+from spotladder.checkpoints.entries import Commit, End, Owner, Start
+from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import ObjectMeta
@@ -216,51 +216,3 @@ def test_a_snapshot_keeps_the_outcome(log: CommitLog, monkeypatch: pytest.Monkey
     assert log.collect(1).entries
     assert [entry.kind for entry in log.tail()] == ["snapshot"]
     assert log.read().end == end
-
-
-def test_dropped_commits_are_listed_until_the_log_is_compacted(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = log.start(1)
-    committed(writer, 1, 2, 3)
-    writer.collect(1)
-    assert steps(log) == [3]
-    assert [commit.step for commit in log.past().commits] == [1, 2, 3]
-    monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
-    committed(writer, 4)
-    writer.collect(1)
-    committed(writer, 5)
-    assert [commit.step for commit in log.past().commits] == [4, 5]
-
-
-def test_the_sizes_of_an_elastic_job_outlast_a_compaction(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
-
-    def sizes() -> list[tuple[int, int]]:
-        assert log.past().sizes == log.read().sizes
-        return [(change.attempt, change.workers) for change in log.past().sizes]
-
-    committed(log.start(1, workers=4), 1)
-    writer = log.start(1, workers=3)
-    committed(writer, 2, 3)
-    assert writer.collect(1).entries
-    assert sizes() == [(1, 4), (1, 3)]
-    committed(log.start(1, workers=3), 4)
-    assert sizes() == [(1, 4), (1, 3)], "a restart with as many workers changes nothing"
-    committed(log.start(2, workers=3), 5)
-    assert sizes() == [(1, 4), (1, 3), (2, 3)]
-
-
-def test_a_snapshot_of_an_older_version_has_the_size_of_its_start() -> None:
-    start = Start(7, "s", 5.0, Owner("digits"), 2, workers=3)
-    old = Snapshot(8, "n", 9.0, Owner("digits"), start, (), (), None)
-    assert History().then([old]).sizes == (SizeChange(5.0, 2, 3),)
-
-
-def test_the_number_of_kept_sizes_is_limited() -> None:
-    starts = [Start(seq, f"s{seq}", seq, Owner("digits"), 1, workers=3 + seq % 2) for seq in range(MAX_SIZES + 5)]
-    sizes = History().then(starts).sizes
-    assert (len(sizes), sizes[0].at, sizes[-1].at) == (MAX_SIZES, 5, MAX_SIZES + 4)
-
-
-def test_a_job_that_is_not_elastic_has_no_sizes(log: CommitLog) -> None:
-    committed(log.start(1), 1)
-    assert log.past().sizes == ()

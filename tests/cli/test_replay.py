@@ -1,110 +1,84 @@
-"""`spotladder sim replay` as a user sees it, on the recorded demo."""
+"""`spotladder sim replay` and `spotladder report` of records beside checkpoints, as a user sees them."""
 
 from __future__ import annotations
 
 import json
-import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import folder_of
+from spotladder.core.reasons import Reason
+from spotladder.records import stored
+from spotladder.records.model import Moved, Record, encode
 from tests.cli.terminal import Answer, call
+from tests.display.builders import CloudEvents, PlayedRun
 
 Capture = pytest.CaptureFixture[str]
 
-DEMO = Path(__file__).parents[1] / "planner" / "demo"
-NAME = "digits-tensorflow"
+
+def keep(bucket: Path, records: list[Record], uid: str = "u1") -> Path:
+    """The folder of a job with these records in a bucket."""
+    store = stored.of_job(folder_of(open_store(bucket.as_uri()), "digits"), uid)
+    stored.append(store, [encode(record) for record in records], None)
+    return bucket / "digits"
 
 
 @pytest.fixture
-def states(tmp_path: Path) -> Path:
-    """The state folder of a machine on which the demo ran."""
-    folder = tmp_path / "states" / "default" / NAME
-    folder.mkdir(parents=True)
-    for file in ("state.json", "timeline.jsonl"):
-        shutil.copy(DEMO / file, folder)
-    run = {"began": 1795369631.0, "python": "3.11", "ray": "2.56", "uri": "checkpoints"}
-    (folder / "run.json").write_text(json.dumps(run))
-    return tmp_path / "states"
+def records() -> list[Record]:
+    return PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play().records
 
 
-def replayed(capsys: Capture, states: Path, *more: str | Path) -> Answer:
-    return call(capsys, "sim", "replay", NAME, "--state-dir", states, *more)
+def replayed(capsys: Capture, where: Path, *more: str) -> Answer:
+    return call(capsys, "sim", "replay", where, *more)
 
 
-def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: Path) -> None:
-    answer = replayed(capsys, states, "--policy", "ordered", "--policy", "on-demand")
+def test_the_policy_of_the_job_decides_as_recorded(capsys: Capture, tmp_path: Path, records: list[Record]) -> None:
+    folder = keep(tmp_path, records)
+    answer = replayed(capsys, folder)
     assert (answer.code, answer.err) == (0, "")
-    lines = answer.out.splitlines()
-    assert lines[0] == NAME
-    assert lines[1].split()[0] == "POLICY"
-    assert lines[2].startswith("as recorded  Completed")
-    assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
-    assert "  3m 28s  " in lines[2]
-    assert "assumed: the work takes 32s without" in answer.out
-    assert "assumed: the run did not observe the capacity of spot-a, spot-c at all times" in answer.out
+    header, row = answer.out.splitlines()
+    assert header.split()[:3] == ["POLICY", "DECISIONS", "DIFFERENT"]
+    assert (row.split()[0], row.split()[2]) == ("ordered", "0")
 
 
-def test_the_policy_of_the_job_and_its_shadow_policy_are_the_default(capsys: Capture, states: Path) -> None:
-    file = states / "default" / NAME / "timeline.jsonl"
-    first, _, rest = file.read_text().partition("\n")
-    began = json.loads(first) | {"policy": "ordered", "shadow": "on-demand"}
-    file.write_text(f"{json.dumps(began)}\n{rest}")
-    answer = replayed(capsys, states)
+def test_a_decision_that_differs_from_the_recorded_one_fails(
+    capsys: Capture, tmp_path: Path, records: list[Record]
+) -> None:
+    changed = [
+        replace(record, move=replace(record.move, reason=Reason.FELL_BACK))
+        if isinstance(record, Moved) and record.move.reason is Reason.STARTED
+        else record
+        for record in records
+    ]
+    answer = replayed(capsys, keep(tmp_path, changed))
+    assert answer.code == 1
+    assert "Idle → Starting (Started) on spot-a instead of Idle → Starting (FellBack)" in answer.out
+
+
+def test_other_policies_are_compared(capsys: Capture, tmp_path: Path, records: list[Record]) -> None:
+    folder = keep(tmp_path, records)
+    answer = replayed(capsys, folder, "--policy", "ordered", "--policy", "on-demand")
+    assert answer.code == 0, "a difference is no failure of the job's policy"
+    assert [line.split()[0] for line in answer.out.splitlines()[1:3]] == ["ordered", "on-demand"]
+    found = json.loads(replayed(capsys, folder, "--policy", "on-demand", "--output", "json").out)["policies"][0]
+    assert found["policy"] == "on-demand"
+    assert found["estimatedUsd"] > 2 * found["paidUsd"] > 0
+    assert found["differences"][0]["tier"] == "on-demand"
+    assert found["differences"][0]["recorded"] == "Idle → Starting (Started)"
+    refused = replayed(capsys, folder, "--policy", "night-owl")
+    assert refused.code == 2
+    assert refused.err.startswith("error: --policy: no policy is called 'night-owl'")
+
+
+def test_a_job_that_was_deleted_has_a_report(capsys: Capture, tmp_path: Path, records: list[Record]) -> None:
+    folder = keep(tmp_path, records)
+    answer = call(capsys, "report", folder, "--to", tmp_path / "report")
     assert (answer.code, answer.err) == (0, "")
-    lines = answer.out.splitlines()
-    assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
-    (comparison,) = [line for line in lines if line.startswith("compared: ")]
-    assert comparison.startswith("compared: on-demand instead of ordered: $")
-    assert comparison.endswith(" more")
-
-
-def test_a_policy_that_may_not_end_is_not_called_cheaper(capsys: Capture, states: Path) -> None:
-    policies = [word for name in ("on-demand", "uniform-progress") for word in ("--policy", name)]
-    out = replayed(capsys, states, *policies).out
-    assert "compared: uniform-progress instead of on-demand: uniform-progress may not end\n" in out
-
-
-def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) -> None:
-    file = tmp_path / "incident.json"
-    answer = replayed(capsys, states, "--to", file)
-    assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Replay: {file}")
-    again = call(capsys, "sim", "replay", file)
-    assert (again.code, again.err) == (0, "")
-    assert "transitions with policy ordered" in again.out
-    data = json.loads(call(capsys, "sim", "replay", file, "-o", "json").out)
-    assert (data["file"], data["policy"], data["differences"]) == (str(file), "ordered", [])
-    document = json.loads(file.read_text())
-    document["spec"]["tiers"][0]["max_failures"] = 9
-    file.write_text(json.dumps(document))
-    other = call(capsys, "sim", "replay", file)
-    assert other.code == 1
-    assert " was " in other.out
-    data = json.loads(call(capsys, "sim", "replay", file, "-o", "json").out)
-    assert data["differences"] == [line.removeprefix(f"{file}: ") for line in other.out.splitlines()]
-    refused = call(capsys, "sim", "replay", file, "--policy", "adaptive", "--state-dir", states)
-    assert (refused.code, refused.out) == (2, "")
-    assert "a file of --to is replayed as it was recorded: remove --policy and --state-dir" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
-        (("--hours", "0"), "--hours"),
-        (("--to", "incident"), "--to: must be a file name that ends with .json, not 'incident'"),
-    ],
-)
-def test_bad_options(options: tuple[str, ...], said: str, capsys: Capture, states: Path) -> None:
-    answer = replayed(capsys, states, *options)
-    assert (answer.code, answer.out) == (2, "")
-    assert said in answer.err
-
-
-def test_jobs_and_files_that_do_not_exist(capsys: Capture, states: Path, tmp_path: Path) -> None:
-    answer = call(capsys, "sim", "replay", "nothing", "--state-dir", states)
-    assert (answer.code, answer.out) == (2, "")
-    assert "no run of default/nothing found" in answer.err
-    answer = call(capsys, "sim", "replay", tmp_path / "none.json")
-    assert (answer.code, answer.out) == (2, "")
-    assert "none.json: cannot be read" in answer.err
+    found = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert (found["job"], found["phase"], len(found["attempts"])) == ("digits", "Succeeded", 1)
+    nothing = call(capsys, "report", tmp_path / "none")
+    assert nothing.code == 5
+    assert nothing.err.endswith("none/records: has no records: name the folder of a job\n")

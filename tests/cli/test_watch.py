@@ -13,8 +13,8 @@ from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Pri
 from spotladder.core.reasons import Reason
 from spotladder.display import job_text
 from spotladder.display.picture import draw
-from spotladder.display.records import Resized
 from spotladder.display.view_state import RunSummary
+from spotladder.records.model import Resized
 from spotladder.workloads.records import EventRecord
 
 NOW = 1_800_000_000.0

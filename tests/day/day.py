@@ -11,21 +11,20 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from spotladder.cli.cluster.snapshot import JobSnapshot
-from spotladder.core.model import Instant, Seconds
-from spotladder.display.records import Record
-from spotladder.planner.replay.history import history
+from spotladder.core.model import Instant, Seconds, Tier
+from spotladder.records.model import Recorded
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
 from tests.bench.published import window, zone_windows
+from tests.day.measured import program_of, ready_after, spec_of
 from tests.e2e.world import E2eCluster
 
 HOUR: Seconds = 10.0
@@ -103,21 +102,20 @@ class Day:
         self.given.setdefault(pool.name, []).append((time.time(), number))
 
 
-def predicted(
-    snapshot: JobSnapshot, records: Sequence[Record], day: Day, commit_time: Seconds
-) -> tuple[Scenario, SimulationOutcome]:
+def predicted(recorded: Recorded, day: Day, commit_time: Seconds) -> tuple[Scenario, SimulationOutcome]:
     """The recorded job on the capacity of the day, and the simulator's outcome. `commit_time` is that of a typical
-    commit: the record has only the longest one."""
-    scenario, notices = history(records, snapshot.state).low, {pool.name: pool.notice for pool in day.pools}
+    commit."""
+    records, spec = recorded.records, spec_of(recorded)
+    notices = {pool.name: pool.notice for pool in day.pools}
 
-    def zone(plan: ZonePlan) -> ZonePlan:
-        changes = {max(0.0, at - records[0].at): number for at, number in day.given[plan.name]}
+    def zone(tier: Tier) -> ZonePlan:
+        changes = {max(0.0, at - records[0].at): number for at, number in day.given[tier.name]}
         times, nodes = np.array(list(changes), dtype=np.float64), np.array(list(changes.values()), dtype=np.int64)
-        trace = Trace(plan.name, times, nodes, math.inf)
-        return replace(plan, trace=trace, notice=notices[plan.name], reports_shortage=False)
+        trace, wait = Trace(tier.name, times, nodes, math.inf), ready_after(records, tier.name)
+        return ZonePlan(tier.name, trace, tier.price, wait, notice=notices[tier.name], reports_shortage=False)
 
-    program = replace(scenario.program, commit_time=commit_time)
-    world = replace(scenario, program=program, zones=tuple(map(zone, scenario.zones)))
-    outcome = simulate(world, snapshot.policies[0], 0)
+    zones, names = tuple(map(zone, spec.tiers)), {tier.name: tier.name for tier in spec.tiers}
+    world = Scenario(spec, program_of(recorded, commit_time), zones, names, measured=True)
+    outcome = simulate(world, "adaptive", 0)
     assert outcome.succeeded, outcome.reason
     return world, outcome

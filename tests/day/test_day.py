@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
+from spotladder.cli.recorded import recorded_of
 from spotladder.cli.target import ClusterTarget
 from tests.absent import absent
 from tests.bench import published
@@ -65,12 +63,11 @@ def test_the_controller_makes_the_decisions_that_the_simulator_predicts(
 
     for name, value in e2e.bucket.environment.items():
         monkeypatch.setenv(name, value)
-    snapshot = _snapshot(e2e)
-    records = snapshot.timeline(time.time())[0].records
-    began, state = records[0].at, snapshot.state
+    recorded = recorded_of("job", ClusterTarget(e2e.namespace, None, str(e2e.cluster.kubeconfig)), None)
+    began, state = recorded.records[0].at, recorded.state
     resumed = {attempt.number: attempt.start_step for attempt in state.history}
     seen = logged(e2e.namespace, began, resumed, e2e.cluster.kubeconfig)
-    world, outcome = predicted(snapshot, records, day, median(commit.seconds for commit in e2e.commits()))
+    world, outcome = predicted(recorded, day, median(commit.seconds for commit in e2e.commits()))
     expected = decided(outcome, STEPS, world.program.work)
     print("on the cluster:", *seen, "predicted:", *expected, sep="\n")
     assert {one.tier for one in seen} == {pool.name for pool in pools}
@@ -78,10 +75,3 @@ def test_the_controller_makes_the_decisions_that_the_simulator_predicts(
     assert state.ended_at is not None
     assert state.ended_at - began == pytest.approx(outcome.finished, rel=SHARE)
     assert state.spent_usd == pytest.approx(outcome.cost, rel=SHARE)
-
-
-def _snapshot(e2e: E2eCluster) -> JobSnapshot:
-    async def read(cluster: ConnectedCluster) -> JobSnapshot:
-        return await snapshot_of(cluster, await cluster.job("job"))
-
-    return on_cluster(ClusterTarget(e2e.namespace, None, str(e2e.cluster.kubeconfig)), read)

@@ -28,11 +28,13 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.records import (
+from spotladder.display.view_state import ViewSnapshot
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
     Committed,
+    Decided,
     DriverExited,
     DriverStarted,
     Ended,
@@ -45,7 +47,6 @@ from spotladder.display.records import (
     PoolChanged,
     Record,
 )
-from spotladder.display.view_state import ViewSnapshot
 from tests.core.builders import START, SteppedJob
 
 SPEC = JobSpec(
@@ -186,6 +187,10 @@ class PlayedRun:
         moves, before = len(self.job.moves), self.job.state
         seen = [AttemptSeen(self.live, (*self._head(), *self.pods.values()), self.exit)] if self.live else []
         decision = self.job.see(*seen)
+        observation = Observation(self.job.revision, tuple(seen), self.job.progress)
+        changed = len(self.job.moves) > moves or len(self.job.losses) > losses
+        after = self.job.state
+        self.records.append(Decided(self.now, observation, *((before, after) if changed else (after,))))
         for loss in self.job.losses[losses:]:
             self.records.append(Lost(self.now, loss, self.job.state.record(loss.tier).failures))
         self.records.extend(Moved(self.now, move) for move in self.job.moves[moves:])
@@ -194,7 +199,6 @@ class PlayedRun:
         on_demand = sum(tier.on_demand_cost for tier in state.tiers)
         left = [LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(before, self.job.spec, self.now)]
         self.records.append(Billed(self.now, state.spent_usd, on_demand, state.nodes, tuple(left)))
-        observation = Observation(self.job.revision, tuple(seen), self.job.progress)
         self.shots.append(ViewSnapshot(self.now, self.spec, state, observation, "Ctrl-C drains and commits"))
 
     def _apply(self, decision: Decision) -> None:

@@ -9,23 +9,22 @@ from typing import Any
 
 import jsonschema
 
-from spotladder.core.model import JobState
 from spotladder.display import report
-from spotladder.display.records import Recorded
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
+from spotladder.records.model import Recorded
 from tests.display.builders import PlayedRun
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 
 
-def recorded(run: PlayedRun) -> tuple[Recorded, JobState]:
-    """The timeline and the stored state of a run."""
-    return Recorded(tuple(run.records)), run.state
+def recorded(run: PlayedRun) -> Recorded:
+    """The records of a run."""
+    return Recorded(tuple(run.records))
 
 
 def facts_of(run: PlayedRun) -> Facts:
-    return gather(*recorded(run))
+    return gather(recorded(run))
 
 
 def check_json(text: str) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from spotladder.core.model import (
     LeftAttempt,
     Loss,
     Move,
+    Price,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
-from spotladder.display.narrate import Tone, describe, removal_text
-from spotladder.display.records import (
+from spotladder.display.narrate import Narrator, Sentence, Tone, describe, removal_text
+from spotladder.display.view_state import RunSummary
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
@@ -32,9 +34,9 @@ from spotladder.display.records import (
     PoolChanged,
     Record,
     Resized,
+    Specified,
     Waited,
 )
-from spotladder.display.view_state import RunSummary
 from tests.core.builders import START
 from tests.display.builders import SPEC
 
@@ -150,3 +152,12 @@ def test_attempts_that_are_being_removed_are_named_with_the_nodes_that_are_still
         "attempt 1 on spot-a is being removed (1m 30s, 1 node); attempt 2 on spot-b is being removed (5s)"
     )
     assert removal_text([], START) == ""
+
+
+def test_a_changed_spec_is_described_if_its_workers_or_tiers_have_changed() -> None:
+    narrator = Narrator()
+    narrator.describe(Began(START, "j", "n", SPEC))
+    dear = replace(SPEC, tiers=(replace(SPEC.tiers[0], price=Price(9.0)), *SPEC.tiers[1:]))
+    assert narrator.describe(Specified(START + 1, "j", "n", dear)) is None
+    sentence = narrator.describe(Specified(START + 2, "j", "n", ALONE))
+    assert sentence == Sentence(START + 2, Tone.QUIET, "spec changed: 1 worker on spot-a → spot-b → on-demand")

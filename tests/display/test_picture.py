@@ -23,8 +23,8 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.display.narrate import Tone
 from spotladder.display.picture import tier_state
-from spotladder.display.records import Began, Noted
 from spotladder.display.view_state import RunSummary, ViewSnapshot
+from spotladder.records.model import Began, Noted
 from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import LIVE, SPEC, PlayedRun

@@ -31,16 +31,7 @@ def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> Non
     for shot in run.shots:
         past = [each for each in run.records if each.at <= shot.now]
         replayed = record.snapshot(past, shot.now)
-        rebuilt, true = replayed.state, shot.state
-        assert (rebuilt.stage, rebuilt.tier) == (true.stage, true.tier)
-        for tier in run.spec.tiers:
-            was, is_now = true.record(tier.name), rebuilt.record(tier.name)
-            assert (is_now.failures, is_now.attempts, is_now.exhausted_by) == (
-                was.failures,
-                was.attempts,
-                was.exhausted_by,
-            )
-            assert is_now.cost == pytest.approx(was.cost)
+        assert (replayed.state, replayed.spec) == (shot.state, shot.spec)
         assert replayed.seen.progress.step == shot.seen.progress.step
 
 

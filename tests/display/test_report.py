@@ -13,11 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Shadow, ShadowTier, Stage, Tier
+from spotladder.core.model import JobSpec, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
-from spotladder.core.shadowing import summary
-from spotladder.display.records import (
+from spotladder.display.report import gather
+from spotladder.display.report.data import as_data, as_json
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.page import page
+from spotladder.display.report.table import print_report
+from spotladder.errors import EnvironmentFailure
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
@@ -28,13 +33,8 @@ from spotladder.display.records import (
     Moved,
     Noted,
     Recorded,
+    Specified,
 )
-from spotladder.display.report import gather
-from spotladder.display.report.data import as_data, as_json
-from spotladder.display.report.facts import Facts
-from spotladder.display.report.page import page
-from spotladder.display.report.table import print_report
-from spotladder.errors import EnvironmentFailure
 from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, PlayedRun
@@ -95,22 +95,6 @@ def test_the_printed_table_matches_the_golden_file(digits: Facts) -> None:
     out = io.StringIO()
     print_report(digits, Console(file=out, width=40))
     golden.check("digits.report.txt", out.getvalue())
-
-
-def test_the_report_has_what_the_shadow_policy_would_have_done(digits: Facts) -> None:
-    tier = ShadowTier("spot-b", 20.0, 12.0, 8.0, 0.4, 0.3)
-    shadow = Shadow("adaptive", agreed=80.0, tiers=(tier,))
-    facts = replace(digits, state=replace(digits.state, shadow=shadow))
-    found = check_json(as_json(facts))["shadow"]
-    assert (found["summary"], found["savedUSD"]) == (summary(shadow), 0.1)
-    text = " ".join(check_page(page(facts)).text)
-    for wanted in ("Shadow policy", f"{summary(shadow)}.", "capacity assumed for", "12s", "$0.40"):
-        assert wanted in text
-    out = io.StringIO()
-    print_report(facts, Console(file=out, width=40))
-    assert f"shadow    {summary(shadow)}" in out.getvalue()
-    not_asked = replace(digits, state=replace(digits.state, shadow=Shadow("adaptive")))
-    assert "Shadow policy" not in " ".join(check_page(page(not_asked)).text)
 
 
 @pytest.mark.parametrize("width", [50, 60, 70, 80, 120])
@@ -222,7 +206,7 @@ def interrupted_and_resumed(run: PlayedRun, at: int, away: float) -> Recorded:
 
 def test_the_time_between_a_stop_and_the_resume_is_not_counted() -> None:
     run = PlayedRun().play()
-    facts = gather(interrupted_and_resumed(run, 45, 86_400.0), run.state)
+    facts = gather(interrupted_and_resumed(run, 45, 86_400.0))
     straight = facts_of(run)
     assert facts.sessions == 2
     assert facts.breaks == ((45.0, 86_400.0),)
@@ -247,7 +231,7 @@ def test_an_unfinished_run_is_reported_up_to_its_last_record() -> None:
 def test_progress_of_a_program_without_heartbeats_is_taken_from_its_commits() -> None:
     run = PlayedRun().play()
     silent = Recorded(tuple(record for record in run.records if not isinstance(record, Beat)))
-    facts = gather(silent, run.state)
+    facts = gather(silent)
     assert facts.steps == TOTAL
     assert facts.recomputed is None, "steps without a commit are unknown"
     assert "– recomputed" in page(facts)
@@ -261,7 +245,7 @@ def test_steps_repeated_after_a_restart_in_place_count_as_recomputed() -> None:
     beats = [Beat(10.0 + second, 1, 10 * second) for second in range(1, 6)]  # to step 50
     commit = Committed(13.5, 1, "a", 30)
     again = [Beat(20.0 + second, 1, 30 + 10 * second) for second in range(1, 6)]  # from 30 to 80
-    facts = gather(Recorded((began, *beats[:3], commit, *beats[3:], *again)), JobState())
+    facts = gather(Recorded((began, *beats[:3], commit, *beats[3:], *again)))
     assert facts.recomputed == 20
     assert facts.steps == 80
     assert facts.time.new == pytest.approx(8.0)
@@ -276,7 +260,7 @@ def test_failures_are_the_increments_of_the_tiers_count(counts: list[int], failu
     began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
     start = Moved(1.0, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "a"))
     lost = [Lost(2.0, Loss(f"w{index}", Cause.UNKNOWN, 1, "a"), number) for index, number in enumerate(counts)]
-    assert gather(Recorded((began, start, *lost)), JobState()).failures == failures
+    assert gather(Recorded((began, start, *lost))).failures == failures
 
 
 def test_a_heartbeat_that_repeats_the_loss_of_the_last_commit_is_not_plotted() -> None:
@@ -289,12 +273,21 @@ def test_a_heartbeat_that_repeats_the_loss_of_the_last_commit_is_not_plotted() -
         Beat(4.0, 1, 40, metrics={"loss": 0.4}),
         Beat(5.0, 1, 50, metrics={"loss": math.nan}),
     )
-    assert gather(Recorded(records), JobState()).losses == {1: ((20, 0.5), (40, 0.4))}
+    assert gather(Recorded(records)).losses == {1: ((20, 0.5), (40, 0.4))}
+
+
+def test_records_whose_beginning_is_lost_are_reported_from_the_next_spec() -> None:
+    run = PlayedRun().play()
+    specified = Specified(START + 10, "digits", "team-a", run.spec)
+    late = [record for record in run.records if record.at >= START + 10]
+    facts = gather(Recorded((specified, *late)))
+    assert (facts.job, facts.sessions, facts.breaks) == ("digits", 1, ())
+    assert facts.spent == run.state.spent_usd
 
 
 def test_a_timeline_without_its_first_record_is_rejected() -> None:
-    with pytest.raises(EnvironmentFailure, match="cannot be reported"):
-        gather(Recorded((Noted(1.0, "x"),)), JobState())
+    with pytest.raises(EnvironmentFailure, match="so there is no report"):
+        gather(Recorded((Noted(1.0, "x"),)))
 
 
 worlds = st.builds(

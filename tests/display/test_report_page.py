@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Ended, Noted
 from spotladder.display.report import write_report
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import page
 from spotladder.display.report.table import sentences
+from spotladder.records.model import Ended, Noted
 from tests.display.builders import SPEC, CloudEvents, PlayedRun
 from tests.display.report_checks import StrictPage, check_page, facts_of, recorded
 
@@ -81,9 +81,9 @@ def test_steps_are_shown_without_an_unknown_total(digits: Facts) -> None:
 
 
 def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> None:
-    timeline, state = recorded(PlayedRun().play())
+    timeline = recorded(PlayedRun().play())
     lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
-    write_report(tmp_path, replace(timeline, printed=((2, "driver", lines),)), state)
+    write_report(tmp_path, replace(timeline, printed=((2, "driver", lines),)))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "attempt 2, driver" in text
     assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text
@@ -92,5 +92,5 @@ def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> Non
 
 
 def test_the_report_has_no_output_section_without_output(tmp_path: Path) -> None:
-    write_report(tmp_path, *recorded(PlayedRun().play()))
+    write_report(tmp_path, recorded(PlayedRun().play()))
     assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")

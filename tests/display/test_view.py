@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from spotladder.core.model import LeftAttempt
-from spotladder.display.records import Billed
 from spotladder.display.view import LiveView, PlainView, view_on
+from spotladder.records.model import Billed
 from tests.display import golden
 from tests.display.builders import PlayedRun
 from tests.display.drawing import WAITS, at
@@ -95,7 +95,7 @@ def test_a_run_continues_after_its_terminal_was_closed(run: PlayedRun, writes: i
 PIPED = """
 import sys
 from rich.console import Console
-from spotladder.display.records import Noted
+from spotladder.records.model import Noted
 from spotladder.display.view import view_on
 with view_on(Console()) as view:
     for number in range(100_000):

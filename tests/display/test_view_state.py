@@ -11,8 +11,8 @@ from spotladder.core.model import (
     Observation,
     Progress,
 )
-from spotladder.display.records import Beat
 from spotladder.display.view_state import RunSummary, ViewSnapshot
+from spotladder.records.model import Beat
 from tests.core.builders import START
 from tests.display.builders import LIVE, SPEC
 

@@ -13,8 +13,8 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.records import DriverStarted, Ended
 from spotladder.local.reaper import members
+from spotladder.records.model import DriverStarted, Ended
 from tests.docs.follow import follow
 from tests.docs.markdown import ROOT
 from tests.examples.demo import Demo, accuracy

@@ -81,7 +81,13 @@ def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
 def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A controller process on this machine, with more settings or with a fail point."""
     config = folder / "controller.yaml"
-    settings = {"namespaces": [e2e.namespace], "leaseNamespace": e2e.namespace, "listen": "127.0.0.1:0"}
+    access = {"namespaces": [e2e.namespace], "endpoints": [e2e.bucket.endpoint]}
+    settings = {
+        "namespaces": [e2e.namespace],
+        "leaseNamespace": e2e.namespace,
+        "listen": "127.0.0.1:0",
+        "checkpointAccess": [access],
+    }
     config.write_text(json.dumps({**settings, **more}))
     command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:

@@ -18,9 +18,9 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
-from spotladder.display.records import Recorded
 from spotladder.display.report.facts import Facts, gather
-from spotladder.display.timeline import read
+from spotladder.records.model import Recorded
+from spotladder.records.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 1500.0
@@ -123,7 +123,7 @@ class Demo:
 
     def facts(self) -> Facts:
         """The facts of the run's report."""
-        return gather(self.timeline(), self.state())
+        return gather(self.timeline())
 
 
 def accuracy(output: str) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Beat, Moved, Resized
+from spotladder.records.model import Beat, Moved, Resized
 from tests.examples.demo import EXAMPLES, LIMIT, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
@@ -16,14 +17,18 @@ from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.bucket_log import keep_outputs
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
+from spotladder.records import stored
+from spotladder.records.model import Record, encode
 from tests.checkpoints.builders import uploaded
 
 
 class MemoryBucket:
-    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises."""
+    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises, and
+    `refuses_records` that of records."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
+        self.refuses_records: SpotladderError | None = None
         self.broken: SpotladderError | None = None
         self.ended: list[tuple[str, str]] = []
         self.opened: list[LogAddress] = []
@@ -40,12 +45,20 @@ class MemoryBucket:
             log.start(attempt, "")
 
     def commit(
-        self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100, files: Mapping[str, bytes] = {}
+        self,
+        namespace: str,
+        job: str,
+        *,
+        attempt: int,
+        step: int,
+        total: int = 100,
+        files: Mapping[str, bytes] = {},
+        metrics: Mapping[str, float] = {},
     ) -> None:
         """Start the attempt in the log and commit `step` with these files, as the program does."""
         writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
         entries = [entry for name, data in files.items() for entry in uploaded(writer, step, name, data)]
-        writer.commit(step, entries, total=total)
+        writer.commit(step, entries, total=total, metrics=dict(metrics))
 
 
 class _TestLog:
@@ -77,3 +90,12 @@ class _TestLog:
         if self._bucket.broken:
             raise self._bucket.broken
         keep_outputs(self._log, texts)
+
+    def commits(self) -> tuple[Commit, ...]:
+        return self._follower.history.commits
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        if error := self._bucket.broken or self._bucket.refuses_records:
+            raise error
+        lines = [encode(record) for record in records]
+        return stored.append(stored.of_job(self._log.store, self._log.owner.uid), lines, after)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.store import folder_of
+from spotladder.records.stored import of_job, read
 from tests.kube.apiserver import ApiServer
-from tests.kube.commands import Cli
 from tests.kube.world import eventually, world
 
 GIB = 2**30
@@ -16,7 +16,7 @@ FILE = b"x" * 1024
 BUCKET = {"perGiBMonth": "1000000", "perThousandWrites": "100", "perThousandReads": "10"}
 
 
-async def test_heads_storage_requests_and_egress(api_server: ApiServer, cli: Cli) -> None:
+async def test_heads_storage_requests_and_egress(api_server: ApiServer) -> None:
     async with world(api_server, tiers=()) as kube, kube.operator():
 
         async def has_step(step: int) -> bool:
@@ -57,7 +57,6 @@ async def test_heads_storage_requests_and_egress(api_server: ApiServer, cli: Cli
         nodes = sum(float(tier["cost"]) for tier in (await kube.status())["tiers"])
         assert float(cost["spent"]) == pytest.approx(nodes + parts, abs=0.02)
 
-        report = (await cli("report", "digits", "-n", kube.namespace)).out
-        assert f"egress ${cost['egress']}" in report
-        plain = json.loads((await cli("report", "digits", "-n", kube.namespace, "-o", "json")).out)
-        assert plain["cost"] == cost
+        found = read(of_job(folder_of(kube.bucket.store, "digits"), (await kube.job())["metadata"]["uid"])).state
+        assert f"{found.extra.egress:.4f}" == cost["egress"]
+        assert found.spent_usd == pytest.approx(float(cost["spent"]), abs=0.01)

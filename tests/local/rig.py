@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import AttemptSeen, Launch, Progress
-from spotladder.display.records import Record
 from spotladder.local import backend as module
 from spotladder.local import driver
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
+from spotladder.records.model import Record
 
 BEGAN = 1_000_000.0
 

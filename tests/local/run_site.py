@@ -12,9 +12,9 @@ from pathlib import Path
 
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
-from spotladder.display.records import Record
-from spotladder.display.timeline import read
 from spotladder.local.reaper import members
+from spotladder.records.model import Record
+from spotladder.records.timeline import read
 
 PROGRAM = """\
 import json, time

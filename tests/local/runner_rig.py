@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from spotladder.core.fake import FakeBackend
 from spotladder.core.model import Exit, JobSpec, JobState, Price, Tier
 from spotladder.core.policies.ordered import Ordered
-from spotladder.display.records import Beat, Committed, Record
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.local.runner import Runner
+from spotladder.records.model import Beat, Committed, Record
 
 BEGAN = 1_000_000.0
 PRICE = Price(3600.0, 7200.0)  # one dollar per node and second
@@ -50,7 +50,6 @@ class RunnerRig:
     new_commits: list[Committed] = field(default_factory=list)
     error: str | None = None
     now: float = BEGAN
-    shadow: str | None = None
 
     def __post_init__(self) -> None:
         self.runner = Runner(
@@ -61,7 +60,6 @@ class RunnerRig:
             keep=self,
             emit=self.records.append,
             view=self,  # type: ignore[arg-type]
-            shadow=self.shadow,
             clock=lambda: self.now,
             wait=self.wait,
         )

@@ -10,11 +10,11 @@ import pytest
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Delete, Drain, Exit, Finish, Launch, PodPhase, PodRole, Progress
 from spotladder.core.reasons import Reason
-from spotladder.display.records import DriverExited, DriverStarted, Launched, PoolChanged, Resized
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import driver
 from spotladder.local.backend import SPARE_AFTER
 from spotladder.local.pools import PoolClock, PoolPlan, Window
+from spotladder.records.model import DriverExited, DriverStarted, Launched, PoolChanged, Resized
 from tests.local.rig import BEGAN, BackendRig
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from spotladder.core.model import Drain, Exit, PodPhase
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Noted
 from spotladder.local import driver
 from spotladder.local.backend import CONNECTS_WITHIN
 from spotladder.local.program import Program
+from spotladder.records.model import Noted
 from tests.local.rig import BEGAN, BackendRig
 
 

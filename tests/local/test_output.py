@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from spotladder.display.records import Noted
 from spotladder.display.view import PlainView
 from spotladder.local.output import LogReader, WithOutput
+from spotladder.records.model import Noted
 
 
 def test_a_log_is_read_incrementally_in_whole_lines(tmp_path: Path) -> None:

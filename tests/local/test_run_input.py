@@ -12,9 +12,10 @@ from spotladder import memory
 from spotladder.cli.main import main
 from spotladder.cli.run import _continue_command, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
-from spotladder.display import records, timeline
 from spotladder.local import nodes, preflight
 from spotladder.local.run import RunOutcome
+from spotladder.records import model as records
+from spotladder.records import timeline
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1

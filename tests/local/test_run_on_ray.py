@@ -15,8 +15,8 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Beat, Began, Committed, Moved
 from spotladder.local.reaper import members
+from spotladder.records.model import Beat, Began, Committed, Moved
 from tests.local.run_site import PROGRAM, WORLD, RunSite
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.model import (
-    CapacityType,
     Delete,
     Drain,
     Exit,
@@ -18,14 +17,13 @@ from spotladder.core.model import (
     Launch,
     Observation,
     PodPhase,
-    Price,
     Progress,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.records import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, end_interrupted_attempt
+from spotladder.records.model import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
 from tests.local.runner_rig import BEGAN, SPEC, RunnerRig, comes_up, ends, stop
 
 
@@ -197,30 +195,6 @@ def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
     assert isinstance(bill, Billed)
     assert bill.spent == pytest.approx(8, abs=0.5), "two nodes for four seconds"
     assert bill.on_demand == pytest.approx(2 * bill.spent)
-
-
-def test_the_shadow_policy_is_asked_and_its_choices_are_kept() -> None:
-    spot = replace(SPEC.tiers[0], capacity_type=CapacityType.SPOT)
-    dear = replace(SPEC.tiers[1], price=Price(7200.0, 7200.0))
-    rig = RunnerRig(
-        replace(SPEC, tiers=(spot, dear)),
-        [(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))],
-        shadow="on-demand",
-    )
-    rig.run()
-    shadow = rig.saved[-1].shadow
-    assert shadow is not None
-    assert [tier.name for tier in shadow.tiers] == ["on-demand"]
-    assert shadow.tiers[0].seconds == pytest.approx(5, abs=0.2)
-    assert shadow.saved_usd == pytest.approx(-rig.saved[-1].spent_usd, rel=0.05), "twice the price"
-
-
-def test_an_error_of_the_shadow_policy_is_recorded_once() -> None:
-    rig = RunnerRig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))], shadow="missing")
-    assert rig.run() == 0
-    (noted,) = rig.of(Noted)
-    assert isinstance(noted, Noted)
-    assert noted.text.startswith("the shadow policy missing failed: InvalidSpec: ")
 
 
 def test_a_bucket_outage_and_its_end_are_recorded() -> None:

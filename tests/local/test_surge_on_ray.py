@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Beat, Committed, Moved, NodeChange, NodeChanged
 from spotladder.local.reaper import members
+from spotladder.records.model import Beat, Committed, Moved, NodeChange, NodeChanged
 from tests.local.run_site import WORLD, RunSite
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]

@@ -8,10 +8,10 @@ import pytest
 
 from spotladder.core.model import Launch, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.display.records import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import PoolClock, PoolPlan, Window
 from spotladder.local.worker_group import WorkerGroup
+from spotladder.records.model import NodeChange, NodeChanged, Record
 
 BEGAN = 1_000_000.0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import PricePoint
+from spotladder.core.model import PricePoint, TierChoice, TierView
 from spotladder.core.price_history import mean_price
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import TierFacts
@@ -17,7 +17,6 @@ from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
-from tests.planner.test_replay_prices import Watching
 
 NOW = 1_795_000_000.0
 RECORDED = (PricePoint(NOW - 9 * HOUR, 0.8), PricePoint(NOW - 8 * HOUR, 0.1), PricePoint(NOW + HOUR, 7.0))
@@ -25,6 +24,18 @@ RECORDED = (PricePoint(NOW - 9 * HOUR, 0.8), PricePoint(NOW - 8 * HOUR, 0.1), Pr
 
 FACTS = TierFacts(replace(SPOT, prices=RECORDED), "a", evictions=0.0)
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+
+
+class Watching:
+    """Uses spot capacity, and notes the prices that it knows."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, float, tuple[PricePoint, ...]]] = []
+
+    def choose(self, view: TierView) -> TierChoice:
+        (spot, *_) = view.tiers
+        self.seen.append((view.now, spot.price.per_node_hour, spot.prices))
+        return TierChoice("spot")
 
 
 def test_a_simulation_begins_now_with_the_prices_that_are_recorded_until_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,42 +123,6 @@ class RemovedAttemptStatus(StatusRecord):
     nodes: int = Field(default=0, description="Number of nodes that it still holds, which are paid for.")
 
 
-class ShadowTierStatus(StatusRecord):
-    """Time in which the shadow policy would have used this tier while the attempt was on another one."""
-
-    name: str = Field(max_length=LONGEST_LABEL, description="Name of the tier.")
-    seconds: float = Field(default=0, description="Duration of this time.")
-    assumed_seconds: float = Field(
-        default=0, description="Part of seconds for which the estimate assumes that the tier had capacity."
-    )
-    uncounted_seconds: float = Field(
-        default=0,
-        description="Part of seconds without an estimate: the tier was known to have no capacity, the attempt had no "
-        "nodes, or a price is unknown.",
-    )
-    actual: str = Field(default="", description="Cost of the attempt's nodes in the estimated time, in USD.")
-    estimated: str = Field(default="", description="Cost of the same nodes on this tier, in USD.")
-
-
-class ShadowStatus(StatusRecord):
-    """What the shadow policy would have done and saved, estimated from the nodes of the job's attempts; unset without
-    one, and until it was first asked."""
-
-    policy: str = Field(description="Name of the shadow policy.")
-    summary: str = Field(default="", description="All of this in one sentence.")
-    agreed_seconds: float = Field(default=0, description="Time in which it would have used the tier of the attempt.")
-    tiers: list[ShadowTierStatus] = Field(
-        default_factory=list, max_length=MAX_TIERS, description="Other tiers that it would have used."
-    )
-    moves: int = Field(default=0, description="Number of times that it would have moved a running attempt.")
-    moves_cost: str = Field(default="", description="Estimated cost of these moves in USD.")
-    saved: str = Field(
-        default="",
-        description="Estimated savings in USD after the cost of the moves; negative if it would have cost more. Empty "
-        "if the choices differed and nothing can be estimated.",
-    )
-
-
 class CostStatus(StatusRecord):
     """Cost of the job so far."""
 
@@ -220,9 +184,6 @@ class TieredJobStatus(StatusRecord):
         default_factory=list, description="Attempts that have ended, or were given up, and are being removed."
     )
     waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and until when.")
-    shadow: ShadowStatus | None = Field(
-        default=None, description="What the shadow policy would have done and saved so far."
-    )
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")
 
 

@@ -71,13 +71,6 @@ class PolicyChoice(Record):
             "installed policy."
         ),
     )
-    shadow: PolicyName | None = Field(
-        default=None,
-        description=(
-            "A second policy that is evaluated but not followed. The condition Shadow has the tier that it would use, "
-            "`spotladder status` estimates what it would have saved; `spotladder sim replay` simulates the job with it."
-        ),
-    )
 
 
 class CheckpointCredentials(Record):

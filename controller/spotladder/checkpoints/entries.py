@@ -96,15 +96,6 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeChange:
-    """From `at` on the program of this attempt of an elastic job has this number of ranks."""
-
-    at: float
-    attempt: int
-    workers: int
-
-
-@dataclass(frozen=True, slots=True)
 class Skipped:
     """A commit that an attempt could not resume from, because its files did not verify."""
 
@@ -168,8 +159,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`start` and `end` are the newest; `commits` those not dropped; `dropped` those whose files may still exist.
-    `sizes` are the newest changes of the size of an elastic job, oldest first; older versions do not write them."""
+    """`start` and `end` are the newest; `commits` those not dropped; `dropped` those whose files may still exist."""
 
     seq: int
     nonce: str
@@ -179,7 +169,6 @@ class Snapshot:
     commits: tuple[Commit, ...]
     dropped: tuple[str, ...]
     end: End | None
-    sizes: tuple[SizeChange, ...] = ()
     kind: Literal["snapshot"] = "snapshot"
 
 
@@ -296,7 +285,6 @@ def _entry(raw: Mapping[str, Any]) -> Entry:
                 commits=tuple(_commit(commit) for commit in raw["commits"]),
                 dropped=tuple(_safe(path) for path in raw["dropped"]),
                 end=raw["end"] and _end(raw["end"]),
-                sizes=tuple(_size_change(change) for change in raw.get("sizes", ())),
             )
         case kind:
             raise ValueError(f"unknown kind {kind!r}")
@@ -315,10 +303,6 @@ def _start(raw: Mapping[str, Any]) -> Start:
         stands_by=raw.get("stands_by") is True,
         workers=_int(raw.get("workers", 0)),
     )
-
-
-def _size_change(raw: Mapping[str, Any]) -> SizeChange:
-    return SizeChange(_time(raw["at"]), _int(raw["attempt"]), _int(raw["workers"]))
 
 
 def _commit(raw: Mapping[str, Any]) -> Commit:

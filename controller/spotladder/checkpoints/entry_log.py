@@ -29,7 +29,7 @@ from spotladder.backoff import delay
 from spotladder.checkpoints.brief import brief
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
 from spotladder.checkpoints.entry_keys import key_of, number_of
-from spotladder.checkpoints.history import History, Past, past
+from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of, listed
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable, TooLarge
 
@@ -173,12 +173,6 @@ class EntryLog:
     def commits(self) -> tuple[Commit, ...]:
         """The commits that are not dropped, oldest first."""
         return self.read().commits
-
-    def past(self) -> Past:
-        """What the log still contains about the past of the job, for a display."""
-        entries = self.tail()
-        self.checked(History().then(entries))
-        return past(entries)
 
     def newest(self) -> Commit | None:
         """The newest commit, unverified; None if there is no commit."""

@@ -105,7 +105,6 @@ def _compact(
             commits=now.commits,
             dropped=tuple(path for path in now.dropped if path not in deleted),
             end=now.end,
-            sizes=now.sizes,
         )
 
     history, entry = log.append(history, snapshot)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, SizeChange, Snapshot, Start
-
-MAX_SIZES = 256
-"""Number of changes of an elastic job's size that are kept, the newest ones."""
+from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, Snapshot, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +13,7 @@ class History:
     """The state after entry `seq` (-1: of an empty log).
 
     `commits` are those not dropped, oldest first. `dropped` are folders whose files may still exist. `end` is the
-    outcome unless a start follows it. `since_snapshot` is the number of entries that a reader must read. `sizes` are
-    the newest changes of an elastic job's size, oldest first: to display, nothing is decided by them.
+    outcome unless a start follows it. `since_snapshot` is the number of entries that a reader must read.
     """
 
     seq: int = -1
@@ -27,7 +23,6 @@ class History:
     dropped: tuple[str, ...] = ()
     end: End | None = None
     since_snapshot: int = 0
-    sizes: tuple[SizeChange, ...] = ()
 
     @property
     def newest(self) -> Commit | None:
@@ -50,8 +45,7 @@ class History:
         state = replace(self, seq=entry.seq, since_snapshot=self.since_snapshot + 1)
         match entry:
             case Start():
-                owner, sizes = _joined(self.owner, entry.owner), _resized(self.sizes, entry)
-                return replace(state, start=entry, end=None, owner=owner, sizes=sizes)
+                return replace(state, start=entry, end=None, owner=_joined(self.owner, entry.owner))
             case Commit():
                 # Only the newest start may commit. The append already ensures this; with a store that breaks its
                 # promise, no attempt must resume from a commit of a fenced writer either.
@@ -72,7 +66,6 @@ class History:
                     dropped=entry.dropped,
                     end=entry.end,
                     since_snapshot=1,
-                    sizes=_resized(entry.sizes, entry.start),
                 )
 
     def garbage(self, keep: int, *, broken: Collection[str] = (), final: bool = False) -> tuple[Commit, ...]:
@@ -87,34 +80,6 @@ class History:
         if self.end is None and not final:
             kept |= {commit.seq for commit in {commit.attempt: commit for commit in intact}.values()}
         return tuple(commit for commit in intact if commit.seq not in kept)
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What a log still contains about the past of its job: to display, not to resume from. `commits` include dropped
-    ones; those that the last compaction removed are missing. `sizes` are those of `History`."""
-
-    commits: tuple[Commit, ...] = ()
-    sizes: tuple[SizeChange, ...] = ()
-
-
-def past(entries: Iterable[Entry]) -> Past:
-    """The past in these entries, which are the whole tail of a log."""
-    history, found = History(), dict[int, Commit]()
-    for entry in entries:
-        history = history.then((entry,))
-        found |= {commit.seq: commit for commit in history.commits}
-    return Past(tuple(found[seq] for seq in sorted(found)), history.sizes)
-
-
-def _resized(sizes: tuple[SizeChange, ...], start: Start | None) -> tuple[SizeChange, ...]:
-    """The changes of the size, with that of this start if it is one."""
-    if start is None or not start.workers:
-        return sizes
-    last = sizes[-1] if sizes else None
-    if last is not None and (last.attempt, last.workers) == (start.attempt, start.workers):
-        return sizes
-    return (*sizes, SizeChange(start.at, start.attempt, start.workers))[-MAX_SIZES:]
 
 
 def _joined(known: Owner, more: Owner) -> Owner:

@@ -48,9 +48,7 @@ GROUPS = {
         "watch": _Entry("spotladder.cli.cluster.watch", "watch", "Follow a job in a cluster until it ends."),
         "logs": _Entry("spotladder.cli.cluster.logs", "logs", "Print the output of a job's program, by attempt."),
         "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
-        "report": _Entry(
-            "spotladder.cli.cluster.report", "report", "Show the attempts, tiers, time and cost of a job."
-        ),
+        "report": _Entry("spotladder.cli.report", "report", "Show the attempts, tiers, time and cost of a job."),
         "web": _Entry("spotladder.cli.web", "web", "Serve a page with the jobs of this machine and of a cluster."),
         "suspend": _Entry("spotladder.cli.cluster.suspension", "suspend", "Commit a job and release its nodes."),
         "resume": _Entry("spotladder.cli.cluster.suspension", "resume", "Continue a suspended job."),

@@ -1,75 +1,40 @@
-"""`spotladder sim replay`: runs a recorded job again with another policy."""
+"""`spotladder sim replay`: makes the recorded decisions of a job again, with any policy."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.capacity_tiers import capacity_in
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
-from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.cli.written_files import check_file
-from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
+from spotladder.cli.recorded import JobOrAddress, recorded_of
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from spotladder.api.stored import CapacityRecord
-    from spotladder.core.model import JobState, PricePoint
-    from spotladder.display.records import Recorded
-    from spotladder.planner.replay.history import RecordedRun
-    from spotladder.sim.world.run import SimulationOutcome
+    from spotladder.core.model import Instant, Move
+    from spotladder.core.policies import Policy
+    from spotladder.records.replay import Answers, Difference
 
 DIFFERENT = 1
-"""Exit code if a file of --to takes another path now."""
+"""Exit code if the policy of the job decides differently now."""
 
-NOT_ENDED = "not ended"
+COLUMNS = ("Policy", "Decisions", "Different", "Same tier", "Other tiers", "Paid there", "Estimated", "No estimate")
 
-COLUMNS = ("Policy", "Ends with", "Cost", "Ends after", "Losses", "Attempts")
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """One replay: without (`low`) and with (`high`) the capacity that the recorded run did not observe."""
-
-    policy: str
-    low: SimulationOutcome
-    high: SimulationOutcome
+MAX_SHOWN = 10
+"""Maximum number of different decisions in the table."""
 
 
 def replay(
-    job: Annotated[
-        str,
-        typer.Argument(metavar="JOB|FILE", help="Name of the job, or a file of --to, which is run again and compared."),
-    ],
+    job: JobOrAddress,
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A policy to replay with; repeat it. Default: the job's policy and its shadow policy."
-        ),
-    ] = None,
-    hours: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1_000_000,
-            help="Hours of training without interruptions. Default: the number of steps times their measured duration.",
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to", metavar="FILE", help="Write the first replay to this JSON file as a test of later versions."
-        ),
+        typer.Option(metavar="NAME", help="A policy to decide with; repeat it. Default: the policy of the job."),
     ] = None,
     output: OutputOption = Format.TABLE,
     state_dir: StateDirOption = None,
@@ -77,211 +42,88 @@ def replay(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show what a recorded job would have cost with another policy.
+    """Make the recorded decisions of a job again with another policy, and estimate what it would have saved.
 
-    The replay runs the job through the decisions of the controller, on the capacity that the recorded run observed.
-    Where the run observed nothing, the result is a range: without and with capacity there. Nothing is started.
+    The policy decides in each recorded situation of the job; nothing is started. The estimate prices the nodes that
+    the job held at the price of the tier that the policy would use. It knows no eviction there, and no later start or
+    end of the job: spotladder plan simulates those.
 
-    A job of this machine (spotladder run) takes precedence over a job of a cluster. --context or --kubeconfig selects
-    the cluster.
+    Without --policy, the exit code is 1 if this version of spotladder decides differently than recorded.
 
     \b
     Examples:
-      spotladder sim replay digits --policy ordered --policy adaptive
-      spotladder sim replay digits --to incident.json
-      spotladder sim replay incident.json
+      spotladder sim replay digits --policy on-demand --policy adaptive
+      spotladder sim replay s3://bucket/prefix/digits
     """
-    try:
-        from spotladder.cli.policies import policies
-        from spotladder.planner.replay.history import history
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise EnvironmentFailure("sim replay needs numpy: pip install 'spotladder[sim]'") from None
+    from spotladder.records.replay import answers, recorded_decisions
 
-    if job.endswith(".json"):
-        recording = {"--policy": policy, "--hours": hours, "--to": to}
-        place = {"--state-dir": state_dir, "-n": namespace, "--context": context, "--kubeconfig": kubeconfig}
-        options = recording | place
-        if given := [name for name, value in options.items() if value is not None]:
-            raise Refused(f"{given[0]}: a file of --to is replayed as it was recorded: remove {' and '.join(given)}")
-        return _check(Path(job), output)
-    if to is not None and to.suffix != ".json":
-        raise InvalidSpec(f"must be a file name that ends with .json, not {to.name!r}", path="--to")
-    check_file("--to", to)
-    recorded, state, prices = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
-    found = history(recorded.records, state, hours, prices)
-    names = policies(policy or found.policies)
-    replays = _replays(found, names)
-    if to is not None:
-        _write(to, found, replays[0])
+    recorded = recorded_of(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
+    decisions = recorded_decisions(recorded.records)
+    if not decisions:
+        raise EnvironmentFailure(f"{job}: its records have no decision: run the job first")
+    names = dict.fromkeys(policy or [decisions[-1].policy])
+    found = [answers(decisions, name, _named(name)) for name in names]
     if output is not Format.TABLE:
-        return print_data(_plain(found, replays), output)
-    _print(found, replays)
-    for gap in recorded.gaps:
-        typer.echo(f"record: {gap}")
-    if to is not None:
-        typer.echo(f"Replay: {to}")
-    return None
-
-
-Prices = dict[str, "tuple[PricePoint, ...]"]
-"""The recorded prices of each tier, oldest first."""
-
-
-def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState, Prices]:
-    """The record of the job, its state and the prices of its tiers, of this machine or of a cluster. The prices of the
-    pools of this machine do not change."""
-    from spotladder.cli import kubernetes_names
-
-    try:
-        name = kubernetes_names.job(name)
-    except typer.BadParameter as error:
-        raise Refused(f"JOB: {error.message}") from None
-    if run := run_of(name, target, state_dir):
-        return run.recorded(), run.state(), {}
-
-    async def find(cluster: ConnectedCluster) -> tuple[JobSnapshot, Prices]:
-        found = await snapshot_of(cluster, await cluster.job(name))
-        return found, _prices(found, await capacity_in(cluster))
-
-    snapshot, prices = on_cluster(target, find)
-    recorded, missing = snapshot.timeline(time.time())
-    for what in missing:
-        typer.echo(f"warning: {what}", err=True)
-    return recorded, snapshot.state, prices
-
-
-def _prices(snapshot: JobSnapshot, capacity: Mapping[str, CapacityRecord]) -> Prices:
-    """The prices in the status of the job's CapacityTiers that the user may read."""
-    from spotladder.api.tier_history import history_in
-
-    tiers = snapshot.job.tiers
-    return {tier: history_in(capacity[named].status).prices for tier, named in tiers if named in capacity}
-
-
-def _replays(found: RecordedRun, policies: Sequence[str]) -> list[Replayed]:
-    from spotladder.sim.scenario import simulate
-
-    return [Replayed(name, simulate(found.low, name, 0), simulate(found.high, name, 0)) for name in policies]
-
-
-def _write(file: Path, found: RecordedRun, first: Replayed) -> None:
-    from spotladder.atomic import write_text
-    from spotladder.planner.replay.incident import written
-
-    try:
-        write_text(file, written(found.low, first.policy, first.low))
-    except OSError as error:
-        raise not_written("--to", file, error) from None
-
-
-def _check(file: Path, output: Format) -> None:
-    """Run the replay of a file again. Exits with DIFFERENT if its path has changed."""
-    from spotladder.planner.replay.incident import differences, read
-
-    incident = read(file)
-    found, count = differences(incident), len(incident.path)
-    if output is not Format.TABLE:
-        data = {"file": str(file), "policy": incident.policy, "transitions": count, "differences": found}
-        print_data(data, output)
+        print_data({"policies": [_plain(each) for each in found]}, output)
     else:
-        for sentence in found or [f"the same {count} transitions with policy {incident.policy}"]:
-            typer.echo(f"{file}: {sentence}")
-    if found:
+        _print(found, recorded.records[0].at)
+    if policy is None and found[0].differences:
         raise typer.Exit(DIFFERENT)
 
 
-# --- output ----------------------------------------------------------------------------------------------------------
+def _named(name: str) -> Policy:
+    from spotladder.policies.registry import by_name
+
+    try:
+        return by_name(name)
+    except InvalidSpec as error:
+        raise InvalidSpec(error.message, path="--policy") from None
 
 
-def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
+def _print(found: Sequence[Answers], began: Instant) -> None:
     from spotladder.display.figures import money, span
 
-    was = found.result
     rows = [
-        ("as recorded", was.ended_with, money(was.cost), span(was.hours * 3600), str(was.losses), str(was.attempts)),
-        *(_row(one) for one in replays),
+        (
+            each.policy,
+            str(each.decisions),
+            str(len(each.differences)),
+            span(each.agreed),
+            ", ".join(f"{tier} {span(seconds)}" for tier, seconds in each.others.items()) or "-",
+            money(each.actual_usd),
+            money(each.estimated_usd),
+            span(each.uncounted) if each.uncounted else "-",
+        )
+        for each in found
     ]
-    print_table(COLUMNS, rows, found.job)
-    typer.echo()
-    for one in replays[1:]:
-        typer.echo(f"compared: {one.policy} instead of {replays[0].policy}: {_saving(replays[0], one)}")
-    for sentence in found.assumptions:
-        typer.echo(f"assumed: {sentence}")
+    print_table(COLUMNS, rows)
+    for each in found:
+        for difference in each.differences[:MAX_SHOWN]:
+            typer.echo(f"{each.policy}, after {span(difference.at - began)}: {_sentence(difference)}")
+        if (more := len(each.differences) - MAX_SHOWN) > 0:
+            typer.echo(f"{each.policy}: {more} more differences; --output json has all of them")
 
 
-def _saving(first: Replayed, other: Replayed) -> str:
-    """The difference in cost between the two replays, in words. The cost of one that does not end is not comparable."""
-    from spotladder.display.figures import money
-
-    if endless := [one.policy for one in (first, other) if NOT_ENDED in (_ending(one.low), _ending(one.high))]:
-        return f"{' and '.join(endless)} may not end"
-
-    def difference(usd: float) -> str:
-        text = money(abs(usd))
-        return "the same cost" if text == money(0.0) else f"{text} {'less' if usd > 0 else 'more'}"
-
-    saved = first.low.cost - other.low.cost, first.high.cost - other.high.cost
-    return " – ".join(dict.fromkeys(map(difference, saved)))
+def _sentence(difference: Difference) -> str:
+    where = f" on {difference.tier}" if difference.tier else ""
+    return f"{_moves(difference.instead)}{where} instead of {_moves(difference.moves)}"
 
 
-def _row(one: Replayed) -> tuple[str, ...]:
-    from spotladder.display.figures import money, span
-
-    def both(low: str, high: str) -> str:
-        return low if low == high else f"{low} – {high}"
-
-    low, high = one.low, one.high
-    return (
-        one.policy,
-        both(_ending(low), _ending(high)),
-        both(money(low.cost), money(high.cost)),
-        both(span(low.finished), span(high.finished)),
-        both(str(low.evictions), str(high.evictions)),
-        both(str(low.attempts), str(high.attempts)),
-    )
+def _moves(moves: Sequence[Move]) -> str:
+    return ", ".join(f"{move.source} → {move.target} ({move.reason})" for move in moves) or "no change"
 
 
-def _ending(one: SimulationOutcome) -> str:
-    """The reason of the end; a policy that waits for capacity may not end at all."""
-    from spotladder.core.model import TERMINAL
-
-    ended = one.succeeded or (one.path and one.path[-1].move.target in TERMINAL)
-    return str(one.reason) if ended else NOT_ENDED
-
-
-def _plain(found: RecordedRun, replays: Sequence[Replayed]) -> dict[str, Any]:
-    was = found.result
+def _plain(found: Answers) -> dict[str, Any]:
     return {
-        "job": found.job,
-        "recorded": {
-            "reason": was.ended_with,
-            "costUsd": round(was.cost, 6),
-            "finishHours": round(was.hours, 6),
-            "losses": was.losses,
-            "attempts": was.attempts,
-        },
-        "replays": [
-            {
-                "policy": one.policy,
-                "withoutUnobservedCapacity": _outcome(one.low),
-                "withUnobservedCapacity": _outcome(one.high),
-            }
-            for one in replays
+        "policy": found.policy,
+        "decisions": found.decisions,
+        "differences": [
+            {"at": one.at, "tier": one.tier, "recorded": _moves(one.moves), "instead": _moves(one.instead)}
+            for one in found.differences
         ],
-        "unobserved": list(found.uncertain),
-        "assumptions": list(found.assumptions),
-    }
-
-
-def _outcome(one: SimulationOutcome) -> dict[str, Any]:
-    return {
-        "succeeded": one.succeeded,
-        "reason": _ending(one),
-        "costUsd": round(one.cost, 6),
-        "finishHours": round(one.finished / 3600, 6),
-        "losses": one.evictions,
-        "attempts": one.attempts,
-        "nodeHours": {tier: round(hours, 6) for tier, hours in one.node_hours.items()},
+        "sameTierSeconds": round(found.agreed, 1),
+        "otherTierSeconds": {tier: round(seconds, 1) for tier, seconds in found.others.items()},
+        "paidUsd": round(found.actual_usd, 6),
+        "estimatedUsd": round(found.estimated_usd, 6),
+        "withoutEstimateSeconds": round(found.uncounted, 1),
     }

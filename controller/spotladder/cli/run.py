@@ -18,9 +18,9 @@ from spotladder.errors import EnvironmentFailure, SpotladderError
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
-    from spotladder.display.records import Record
     from spotladder.display.view import View
     from spotladder.local.run import RunOutcome
+    from spotladder.records.model import Record
 
 
 def run(
@@ -138,13 +138,13 @@ def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     recorded = recorded_in(outcome.folder)
     try:
         place = folder or own
-        facts = write_report(place, recorded, outcome.state)
+        facts = write_report(place, recorded)
     except SpotladderError as error:  # the folder was writable when the run started
         if folder is None:
             raise
         typer.echo(f"warning: {error}", err=True)
         place = own
-        facts = write_report(place, recorded, outcome.state)
+        facts = write_report(place, recorded)
     if isinstance(console, Console):
         print_report(facts, console)
     typer.echo(f"report: {place / 'report.html'}")

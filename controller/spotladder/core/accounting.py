@@ -1,12 +1,11 @@
 """The nodes that a job has held and their cost so far: node-seconds and money per tier, added at each observation. What
-heads and stored commits cost over time is added, too; `extra_costs` has the other costs. So is what the shadow policy
-would have spent in the same time."""
+heads and stored commits cost over time is added, too; `extra_costs` has the other costs."""
 
 from __future__ import annotations
 
 from spotladder.core.copying import replace
 from spotladder.core.gang import launched_workers
-from spotladder.core.losses import losses_until, with_record
+from spotladder.core.losses import with_record
 from spotladder.core.model import (
     AttemptSeen,
     Instant,
@@ -17,7 +16,6 @@ from spotladder.core.model import (
     PodRole,
     Price,
     Seconds,
-    ShadowTier,
 )
 
 HOUR: Seconds = 3600.0
@@ -47,7 +45,7 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     """Charge the nodes held since the last decision to their tier, and the heads and the stored commits. If the clock
     stepped back, charge nothing."""
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
-    state = _shadow(_extra(state, spec, elapsed), spec, elapsed)
+    state = _extra(state, spec, elapsed)
     if state.tier:
         state = _paid(state, spec, state.tier, state.nodes * elapsed, surge_seconds=_over(state, spec) * elapsed)
     if state.standby is not None:
@@ -80,35 +78,6 @@ def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
         return state
     extra = state.extra
     return replace(state, extra=replace(extra, heads=extra.heads + heads, storage=extra.storage + storage))
-
-
-def _shadow(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
-    """The state after this time in which the choice of the shadow policy was held against the live attempt."""
-    shadow = state.shadow
-    if shadow is None or not shadow.tier or not elapsed or state.attempt is None:
-        return state
-    if shadow.tier == state.tier:
-        return replace(state, shadow=replace(shadow, agreed=shadow.agreed + elapsed))
-    tier = next((tier for tier in shadow.tiers if tier.name == shadow.tier), ShadowTier(shadow.tier))
-    tier = replace(tier, seconds=tier.seconds + elapsed)
-    used, chosen = (_known_price(spec, name) for name in (state.tier, shadow.tier))
-    if used is None or chosen is None or shadow.capacity is False or not state.nodes:
-        tier = replace(tier, uncounted=tier.uncounted + elapsed)
-    else:
-        node_seconds = state.nodes * elapsed
-        tier = replace(
-            tier,
-            assumed=tier.assumed + (elapsed if shadow.capacity is None else 0.0),
-            actual_usd=tier.actual_usd + charged(node_seconds, used)[0],
-            estimated_usd=tier.estimated_usd + charged(node_seconds, chosen)[0],
-        )
-    tiers = {**{known.name: known for known in shadow.tiers}, tier.name: tier}
-    return replace(state, shadow=replace(shadow, tiers=tuple(tiers.values())))
-
-
-def _known_price(spec: JobSpec, name: str) -> Price | None:
-    tier = spec.tier(name)
-    return tier.price if tier is not None and tier.price.known else None
 
 
 def stored_per_second(state: JobState, spec: JobSpec) -> float:
@@ -184,5 +153,4 @@ def rewound(state: JobState, now: Instant) -> JobState:
         progress_at=not_after(state.progress_at),
         recovering_since=not_after(state.recovering_since),
         paused_until=None if state.paused_until is None else state.paused_until - (state.clock - now),
-        losses=losses_until(state, now),
     )

@@ -11,8 +11,6 @@ different nodes are one failure each.
 
 from __future__ import annotations
 
-import math
-
 from spotladder.core.bad_nodes import bad_nodes, with_node_failures
 from spotladder.core.copying import replace
 from spotladder.core.crashes import crashed_pods
@@ -20,10 +18,8 @@ from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     FailureUnit,
-    Instant,
     JobState,
     Loss,
-    LossRecord,
     Observation,
     PodPhase,
     PodRole,
@@ -44,9 +40,6 @@ UNCOUNTED = frozenset({Cause.MAINTENANCE})
 KEPT_LOST_PODS = 512
 """Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays
 small on a tier without a limit."""
-
-KEPT_LOSSES = 128
-"""Maximum number of records of losses of a job; the oldest are dropped."""
 
 
 def with_record(state: JobState, record: TierRecord) -> JobState:
@@ -169,7 +162,6 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
     failures = len(failed)
-    state = replace(state, losses=(*state.losses, *_records(state.clock, attempt, pods, set(failed)))[-KEPT_LOSSES:])
     record = state.record(attempt.tier)
     state = with_record(state, replace(record, failures=record.failures + failures))
     attempt = replace(
@@ -193,51 +185,6 @@ def _apart(pods: list[PodSeen], lost: tuple[str, ...]) -> tuple[list[str], tuple
             failed.append(pod.uid)
         units += [name for name in mine if name not in units]
     return failed, tuple(units[-KEPT_LOST_PODS:])
-
-
-def _records(now: Instant, attempt: Attempt, pods: list[PodSeen], failed: set[str]) -> list[LossRecord]:
-    """The records of these losses, one for each cause, and for losses with a notice. `failed` are the identities of
-    those that are failures."""
-    alike: dict[tuple[Cause, bool], list[PodSeen]] = {}
-    for pod in pods:
-        alike.setdefault((pod.cause, pod.phase is not PodPhase.LOST), []).append(pod)
-    return [
-        LossRecord(
-            _tenths(now),
-            attempt.number,
-            attempt.tier,
-            cause,
-            len(lost),
-            sum(pod.uid in failed for pod in lost),
-            noticed,
-        )
-        for (cause, noticed), lost in alike.items()
-    ]
-
-
-def _tenths(now: Instant) -> Instant:
-    return math.floor(10 * now) / 10
-
-
-def with_recovery(state: JobState, attempt: Attempt, now: Instant) -> JobState:
-    """The state when all workers of the attempt are ready after its newest losses."""
-    if not any(loss.attempt == attempt.number and loss.ready_at is None for loss in state.losses):
-        return state
-
-    def recovered(loss: LossRecord) -> LossRecord:
-        ends = loss.attempt == attempt.number and loss.ready_at is None
-        return replace(loss, ready_at=_tenths(now)) if ends else loss
-
-    return replace(state, losses=tuple(map(recovered, state.losses)))
-
-
-def losses_until(state: JobState, now: Instant) -> tuple[LossRecord, ...]:
-    """The kept losses with no time after `now`: the clock stepped back."""
-    latest = _tenths(now)
-    return tuple(
-        replace(one, at=min(one.at, latest), ready_at=None if one.ready_at is None else min(one.ready_at, latest))
-        for one in state.losses
-    )
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spotladder.core.bad_nodes import avoided_nodes, named
 from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
-from spotladder.core.losses import with_record, with_recovery
+from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, LeftAttempt, Move, Stage
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.reasons import Reason
@@ -28,7 +28,7 @@ def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobS
         if following is Stage.ENDING and attempt.running_at is None:
             state = ended_unready(state, attempt, situation.spec, reason, now)
         if following is Stage.RUNNING:
-            state = with_recovery(forgotten(state), attempt, now)
+            state = forgotten(state)
             attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now, lost_units=())
             state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
         elif following is Stage.RECOVERING:
@@ -136,7 +136,6 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
         attempt.failures,
         attempt.start_step,
         max(attempt.start_step, situation.seen.progress.step),
-        attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     if situation.attempt_seen is not None:

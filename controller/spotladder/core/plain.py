@@ -17,7 +17,7 @@ from typing import Any
 
 
 def to_plain(value: Any, *, full: bool = False) -> Any:
-    """Dataclasses and mappings as dicts, tuples as lists, enums as their values.
+    """Dataclasses and mappings as dicts, tuples and sets as lists, enums as their values.
 
     Omits fields with their default value, which keeps statuses small. With `full` it includes them, and writes NaN and
     the infinities, which JSON lacks, as strings.
@@ -29,6 +29,8 @@ def to_plain(value: Any, *, full: bool = False) -> Any:
         return value
     if kind is tuple or kind is list:
         return [to_plain(item, full=full) for item in value]
+    if kind is frozenset:
+        return sorted(to_plain(item, full=full) for item in value)
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(kind):
@@ -68,9 +70,12 @@ def _reader(kind: Any, lenient: bool) -> Callable[[Any], Any]:
         (option,) = [option for option in typing.get_args(kind) if option is not type(None)]
         read = _reader(option, lenient)
         return lambda plain: None if plain is None else read(plain)
-    if origin is tuple:
+    if origin is tuple and typing.get_args(kind)[-1] is not Ellipsis:
+        reads = [_reader(item, lenient) for item in typing.get_args(kind)]
+        return lambda plain: tuple(read(item) for read, item in zip(reads, plain, strict=True))
+    if origin in (tuple, frozenset):
         read = _reader(typing.get_args(kind)[0], lenient)
-        return lambda plain: tuple(map(read, plain))
+        return lambda plain: origin(map(read, plain))
     if origin is Mapping:
         read = _reader(typing.get_args(kind)[1], lenient)
         return lambda plain: {key: read(item) for key, item in plain.items()}

@@ -69,8 +69,7 @@ def pace(spec: JobSpec, state: JobState) -> Seconds | None:
     """The mean duration of a step with all workers; None if unknown."""
     if state.timed_steps:
         return state.timed_seconds / state.timed_steps
-    attempts = (state.attempt, *state.history)
-    groups = [group for attempt in attempts if attempt is not None for group in attempt.steps]
+    groups = () if state.attempt is None else state.attempt.steps
     steps = sum(group.last - group.first for group in groups)
     took = sum((group.last_at - group.first_at) * speed(group.workers, spec.workers) for group in groups)
     return took / steps if steps else None

@@ -172,7 +172,7 @@ def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
     wait."""
     from spotladder.display.narrate import waiting_text
-    from spotladder.display.records import Waited
+    from spotladder.records.model import Waited
 
     if not waiting:
         return ""

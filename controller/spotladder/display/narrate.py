@@ -10,7 +10,7 @@ from spotladder.core.contract import ExitCode
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, numbered, span
-from spotladder.display.records import (
+from spotladder.records.model import (
     Began,
     Committed,
     DriverExited,
@@ -23,6 +23,7 @@ from spotladder.display.records import (
     PoolChanged,
     Record,
     Resized,
+    Specified,
     Waited,
 )
 
@@ -52,10 +53,10 @@ def tolerated(max_failures: int) -> str:
 
 class Narrator:
     """Describes the records of one timeline in order. The end of a job does not repeat the reason of its last
-    transition."""
+    transition, and a changed spec is described if its workers or tiers have changed."""
 
     def __init__(self) -> None:
-        self._last_reason = ""
+        self._last_reason = self._plan = ""
 
     def describe(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
         """Like the function `describe`, but omits a reason that the last transition already had."""
@@ -63,6 +64,10 @@ class Narrator:
             self._last_reason = record.move.message
         elif isinstance(record, Ended) and record.message == self._last_reason:
             record = replace(record, message="")
+        if isinstance(record, Began | Specified):
+            before, self._plan = self._plan, plan_of(record.spec)
+            if isinstance(record, Specified) and before != self._plan:
+                return Sentence(record.at, Tone.QUIET, f"spec changed: {self._plan}")
         return describe(record, spec)
 
 

@@ -16,8 +16,8 @@ from spotladder.core.savings import savings
 from spotladder.core.situation import READY
 from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text
-from spotladder.display.records import Record
 from spotladder.display.view_state import RunSummary, ViewSnapshot
+from spotladder.records.model import Record
 
 if TYPE_CHECKING:
     from rich.console import Console

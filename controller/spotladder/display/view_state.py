@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation
 from spotladder.display.narrate import Narrator, Sentence
-from spotladder.display.records import Beat, Began, Committed, Record
+from spotladder.records.model import Beat, Began, Committed, Record
 
 PACE_WINDOW = 20.0
 """Seconds of heartbeats from which the displayed rate is computed."""

@@ -41,13 +41,13 @@ from spotladder.core.model import (
     TakeOver,
 )
 from spotladder.core.reasons import Cause
-from spotladder.display import records
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.local_job import CommitLogSeen, LocalJob
 from spotladder.local.nodes import Head, NodeSettings, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program, ProgramProgress
 from spotladder.local.worker_group import WorkerGroup, WorkerNode
+from spotladder.records import model as records
 from spotladder.workloads import names
 
 HEAD_STARTS = 3

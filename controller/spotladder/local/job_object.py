@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, JobState
 from spotladder.core.savings import savings
-from spotladder.display.records import Began, Waited
+from spotladder.records.model import Began, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp
 

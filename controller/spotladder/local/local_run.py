@@ -10,11 +10,12 @@ from pathlib import Path
 
 from spotladder.checkpoints.outputs import KEPT_ATTEMPTS, LONGEST
 from spotladder.core.model import TERMINAL, JobState
-from spotladder.display import records, timeline
 from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
 from spotladder.output.last_error import last_lines
 from spotladder.output.redact import redacted, secret_values
+from spotladder.records import model as records
+from spotladder.records import timeline
 
 
 @dataclass(frozen=True, slots=True)

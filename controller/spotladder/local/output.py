@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from spotladder.display.records import Record
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
+from spotladder.records.model import Record
 
 if TYPE_CHECKING:
     from rich.console import Console

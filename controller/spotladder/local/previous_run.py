@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from spotladder.checkpoints.progress import progress_of, went_back
 from spotladder.checkpoints.removal import remove
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage
-from spotladder.display.records import Committed, Moved, Record
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local import preflight
 from spotladder.local.runner import end_interrupted_attempt
 from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.records.model import Committed, Moved, Record
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.history import History

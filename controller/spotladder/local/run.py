@@ -17,7 +17,6 @@ from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
-from spotladder.display import records, timeline
 from spotladder.local import gpus, preflight
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
@@ -32,6 +31,8 @@ from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.local.stopping import Stopping
 from spotladder.output.redact import secret_values
 from spotladder.policies.registry import by_name
+from spotladder.records import model as records
+from spotladder.records import timeline
 from spotladder.train.environment import Environment
 
 if TYPE_CHECKING:
@@ -110,9 +111,8 @@ def run_locally(
                 for move in moves:
                     emit(move)
                 meta = request.job.metadata
-                policy = request.job.spec.policy
-                names = policy.name, policy.shadow or ""
-                emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, *names))
+                policy = request.job.spec.policy.name
+                emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, policy))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
                     emit(records.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), start, folder, watch, (emit, view), stopping=stopping)
@@ -166,7 +166,7 @@ def _run(
             keep=folder,
             emit=emit,
             view=view,
-            shadow=plan.shadow,
+            names=(plan.job.name, plan.job.namespace, plan.policy_name),
         )
         stopping.hand_to(runner.ask_to_stop)
         try:
@@ -188,7 +188,7 @@ class _Plan:
     job: LocalJob
     pools: Mapping[str, PoolPlan]
     policy: Policy
-    shadow: str | None
+    policy_name: str
     run: RunIdentity
     warnings: tuple[str, ...]
 
@@ -209,7 +209,7 @@ def _plan(request: Request) -> _Plan:
         job,
         pools,
         by_name(request.job.spec.policy.name),
-        request.job.spec.policy.shadow,
+        request.job.spec.policy.name,
         RunIdentity(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )

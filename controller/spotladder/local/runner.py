@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Protocol
 
-from spotladder.core.accounting import account, account_steps, left_costs
+from spotladder.core.accounting import account, account_steps
 from spotladder.core.backend import AttemptBackend
 from spotladder.core.contract import ExitCode
-from spotladder.core.explanation import Explanation, explain
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -47,16 +45,15 @@ from spotladder.core.model import (
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-from spotladder.core.shadowing import with_shadow
 from spotladder.core.situation import Situation
 from spotladder.core.verdict import without_library
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
-from spotladder.display.records import Beat, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Record, Waited
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder.policies.registry import by_name
+from spotladder.records.model import Beat, Committed, Decided, Ended, Noted, Record
+from spotladder.records.recorder import Recorder
 
 POLL_INTERVAL: Seconds = 0.05
 """Interval between two observations; it bounds the reaction to the end of a process."""
@@ -103,7 +100,7 @@ class Keep(Protocol):
 
 
 class Runner:
-    """Runs one job until it ends or the user stops it."""
+    """Runs one job until it ends or the user stops it. `names` are those of the job, its namespace and its policy."""
 
     def __init__(
         self,
@@ -115,22 +112,23 @@ class Runner:
         keep: Keep,
         emit: Callable[[Record], None],
         view: View,
-        shadow: str | None = None,
+        names: tuple[str, str, str] = ("job", "default", "ordered"),
         clock: Callable[[], Instant] = time.time,
         wait: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         self._spec, self._policy, self._backend = spec, policy, backend
         self._commits, self._keep, self._emit, self._view = commits, keep, emit, view
         self._clock, self._wait = clock, wait
-        self._shadow, self._shadow_error, self._policy_of = shadow, "", cache(by_name)
+        job, namespace, self._policy_name = names
+        self._recorder = Recorder(job, namespace, (spec, self._policy_name), shown_after=WAIT_SHOWN_AFTER)
         self._asked = 0
         self._saved_at = self._drawn_at = -math.inf
         self._beats: dict[int, tuple[int, Instant]] = {}
         self._steps: dict[int, int] = {}
         self._skipped = ""
         self._away_since: Instant | None = None
-        self._waited: Waited | None = None
         self._without_library = self._closed = False
+        self._seen: Observation | None = None
         self.state = JobState()
 
     def ask_to_stop(self) -> None:
@@ -155,13 +153,11 @@ class Runner:
                 raise Killed("killed before it stopped by itself; its commits are kept")
             now = self._clock()
             spec = self._stopped_spec() if self._asked else self._spec
-            seen = self._backend.observe()
+            seen = self._seen = self._backend.observe()
             self._charge_steps(seen.progress)
-            decision = self._with_shadow(spec, decide(spec, self.state, seen, now, self._policy), seen)
-            left = tuple(LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(self.state, spec, now))
-            self._persist(decision, now)
-            self._narrate(decision, now, left)
-            self._narrate_wait(spec, seen, now)
+            before, decision = self.state, decide(spec, self.state, seen, now, self._policy)
+            persisted = self._persist(decision, now)
+            self._narrate(spec, before, decision, seen, now, persisted=persisted)
             closed = self._closed  # Then `seen` has the log as it was after the end.
             for action in decision.actions:
                 self._apply(action)
@@ -187,43 +183,43 @@ class Runner:
     def _stopped_spec(self) -> JobSpec:
         return replace(self._spec, suspend=True, suspend_reason=Reason.STOP_REQUESTED)
 
-    def _with_shadow(self, spec: JobSpec, decision: Decision, seen: Observation) -> Decision:
-        """The decision with the choice of the shadow policy in its state. Records an error of the policy once."""
-        decision, choice = with_shadow(decision, spec, seen, self._shadow, self._policy_of)
-        if choice is not None and choice.failed and choice.failed != self._shadow_error:
-            self._emit(Noted(self._clock(), f"the shadow policy {self._shadow} failed: {choice.failed}"))
-            self._shadow_error = choice.failed
-        return decision
-
-    def _persist(self, decision: Decision, now: Instant) -> None:
-        changed = decision.state.lasting != self.state.lasting
-        if changed or now - self._saved_at >= SAVE_INTERVAL:
+    def _persist(self, decision: Decision, now: Instant) -> bool:
+        """Take the new state. Returns whether it was saved."""
+        due = decision.state.lasting != self.state.lasting or now - self._saved_at >= SAVE_INTERVAL
+        if due:
             self._keep.save(decision.state)
             self._saved_at = now
         self.state = decision.state
+        return due
 
-    def _narrate(self, decision: Decision, now: Instant, left: tuple[LeftBill, ...]) -> None:
+    def _narrate(
+        self, spec: JobSpec, before: JobState, decision: Decision, seen: Observation, now: Instant, *, persisted: bool
+    ) -> None:
+        """Record what was seen, decided and paid."""
+        recorder, state = self._recorder, decision.state
         for commit in self._commits.take_new():  # First: the decision must take these commits into account.
             self._emit(commit)
         self._narrate_store(now)
-        for loss in decision.losses:
-            self._emit(Lost(now, loss, self.state.record(loss.tier).failures))
-        # After a notice the program still commits: the next attempt may resume from that commit.
-        gone = any(not loss.noticed for loss in decision.losses)
-        if gone and self.state.progress.committed_at is None:
-            self._emit(Noted(now, "nothing was committed before this loss: the job restarts at step 0"))
-        for change in decision.standby_changes:
-            self._emit(Noted(now, change.sentence, change.attempt, warning=False))
-        for move in decision.moves:
-            self._emit(Moved(now, move))
+        if persisted:
+            for record in (
+                *recorder.specified(spec, self._policy_name, now),
+                *recorder.decided(before, decision, seen, now),
+            ):
+                self._emit(record)
         for beat in self._backend.beats():
             if self._beats.get(beat.attempt) != (beat.step, beat.at):
                 self._beats[beat.attempt] = (beat.step, beat.at)
                 self._emit(beat)
         if error := self._commits.take_error():
             self._emit(Noted(now, f"cannot read the commit log: {error}"))
-        spent, on_demand = self.state.spent_usd, self.state.on_demand_usd
-        self._emit(Billed(now, spent, on_demand, self.state.nodes, left))
+        recorder.charge(spec, before, now)
+        self._emit(recorder.billed(state, now))
+        unused = "" if self._without_library else without_library(Situation(spec, state, seen, now))
+        if unused:
+            self._without_library = True
+            self._emit(Noted(now, unused))
+        for waited in recorder.waits(spec, state, seen, now):
+            self._emit(waited)
 
     def _narrate_store(self, now: Instant) -> None:
         """Record an outage of the checkpoint store, its end, and commits that could not be resumed from."""
@@ -237,23 +233,6 @@ class Runner:
         elif since is None and self._away_since is not None:
             self._emit(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since
-
-    def _narrate_wait(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
-        """Record what the job waits for, once for each change of its cause. The backend says what a start waits for.
-        Record once that the program does not use the library."""
-        unused = "" if self._without_library else without_library(Situation(spec, self.state, seen, now))
-        if unused:
-            self._without_library = True
-            self._emit(Noted(now, unused))
-        waits = explain(Situation(spec, self.state, seen, now))
-        impeded = self.state.impeded
-        if impeded is None or impeded.impediment is Impediment.START:
-            waits = None
-        if waits is not None and now - waits.since < WAIT_SHOWN_AFTER:
-            return
-        before, self._waited = self._waited, _waited(waits, now)
-        if _cause(before) != _cause(self._waited):
-            self._emit(self._waited or Waited(now))
 
     def _apply(self, action: Action) -> None:
         match action:
@@ -285,21 +264,29 @@ class Runner:
             return
         self._drawn_at = now
         hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"
-        waits = "" if self._waited is None else waiting_text(self._waited, now)
+        waited = self._recorder.waited
+        waits = "" if waited is None else waiting_text(waited, now)
         self._view.update(ViewSnapshot(now, spec, self.state, seen, hint, self._backend.doing(), waits))
 
     def _ended(self, code: int, now: Instant) -> int:
         self._keep.save(self.state)
+        self._emit_state(now)
         reason = Reason.INTERRUPTED if code == ExitCode.INTERRUPTED else self.state.reason
         nothing = "" if self.state.progress.committed_at is not None else "nothing was committed"
         self._emit(Ended(now, code, reason, "; ".join(filter(None, (self.state.message, nothing)))))
         return code
+
+    def _emit_state(self, now: Instant) -> None:
+        """Record the last state."""
+        if self._seen is not None:
+            self._emit(Decided(now, self._seen, self.state))
 
     def _emit_cut_short(self, error: SpotladderError) -> None:
         """The reason why the run ends before the job does; the state's own reason is that of the last transition."""
         resumable = isinstance(error, Killed | EnvironmentFailure)
         reason = Reason.INTERRUPTED if resumable else self.state.reason
         with suppress(SpotladderError):  # The disk may be full.
+            self._emit_state(self._clock())
             self._emit(Ended(self._clock(), error.exit_code, reason, str(error)))
 
     def _exit_code(self) -> int:
@@ -309,15 +296,6 @@ class Runner:
             # The error is one of spotladder's: the disk or the bucket of the commit log failed.
             return EnvironmentFailure.exit_code
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
-
-
-def _waited(waits: Explanation | None, now: Instant) -> Waited | None:
-    return None if waits is None else Waited(now, waits.message, waits.since, waits.timer, waits.until, waits.then)
-
-
-def _cause(waited: Waited | None) -> tuple[str, str]:
-    """What changes only if the job waits for something else: a suspended timer moves its end all the time."""
-    return ("", "") if waited is None else (waited.message, waited.timer)
 
 
 def end_interrupted_attempt(

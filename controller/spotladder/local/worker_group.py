@@ -25,9 +25,9 @@ from typing import Protocol
 
 from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
-from spotladder.display.records import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import LentNode, PoolClock
+from spotladder.records.model import NodeChange, NodeChanged, Record
 
 STARTS = 3
 """How many times `ray start` is tried for one pod: on a busy machine it can time out."""

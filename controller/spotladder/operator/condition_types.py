@@ -24,7 +24,6 @@ class ConditionType(StrEnum):
     UPDATED = "Updated"  # whether the live attempt was launched with the pod template of the current spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
-    SHADOW = "Shadow"  # whether the shadow policy would use the tier of the live attempt
     AVAILABLE = "Available"  # this and the next are conditions of a CapacityTier
     PRICED = "Priced"
 

@@ -45,6 +45,7 @@ from spotladder.operator.storage.credentials import SecretReader
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
+from spotladder.operator.storage.record_streams import RecordStreams
 from spotladder.price_sources import sources as all_price_sources
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
@@ -115,6 +116,7 @@ class LeaderRuntime:
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or bucket_logs())
         self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
+        self._streams = RecordStreams(self._logs, clock=clock, no_backlog=self.queue.idle)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
         self._usage = TierUsage(self.jobs, self.clusters.pods_of)
@@ -145,6 +147,7 @@ class LeaderRuntime:
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, observer=observer, clock=clock),
             logs=self._logs,
             outputs=self._outputs,
+            streams=self._streams,
             outages=self._outages,
             readings=Readings(self._logs, SecretReader(client, clock), rules),
             prices=self._prices,
@@ -190,7 +193,7 @@ class LeaderRuntime:
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
         works = (self._events.run, self._tier_status.run, self.clusters.run, self._silence.run)
-        async with self._logs, self._outputs, self._outages, self._prices, self._preflight:
+        async with self._logs, self._outputs, self._streams, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:

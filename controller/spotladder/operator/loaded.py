@@ -9,7 +9,6 @@ from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Decision, JobSpec, JobState, Observation, Seconds
-from spotladder.core.shadowing import ShadowChoice
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
@@ -69,9 +68,7 @@ class NotLoaded:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decision. Its launches are left out if the commit log forbids them; `withheld` is why. `shadow` is the choice
-    of the shadow policy."""
+    """The decision. Its launches are left out if the commit log forbids them; `withheld` is why."""
 
     decision: Decision
     withheld: Diagnosis | None
-    shadow: ShadowChoice | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.progress import went_back
 from spotladder.core.model import Instant, Progress
@@ -17,7 +18,8 @@ class Reading:
     store has not answered since then. `gone` describes commits that were in the log before and are missing now. `held`
     is the standby attempt whose program waits until it may take over; 0: none. `heartbeat` is that of the newest
     attempt, whose steps do not requeue the job, and `hung` its description of a hang. `stopped`: its program writes
-    heartbeats at an interval, and several are missing although the store answers."""
+    heartbeats at an interval, and several are missing although the store answers. `commits` are those in
+    the log, which are recorded."""
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
@@ -33,6 +35,7 @@ class Reading:
     hung: str = ""
     stopped: bool = False
     heartbeat: StoredHeartbeat | None = field(default=None, compare=False)
+    commits: tuple[Commit, ...] = field(default=(), compare=False)
 
     def after(self, known: Progress) -> Reading:
         """This reading of a log that had the progress `known` before."""

@@ -37,7 +37,7 @@ class ThisMachine:
 
     def facts(self, namespace: str, name: str) -> Facts | None:
         run = next((run for run in local_runs(self._root) if (run.namespace, run.name) == (namespace, name)), None)
-        return None if run is None else gather(run.recorded(), run.state())
+        return None if run is None else gather(run.recorded())
 
     async def follow(self, changed: Callable[[], None]) -> None:
         while True:

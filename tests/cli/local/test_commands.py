@@ -28,9 +28,9 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Beat, Began, Ended, Moved, Waited
-from spotladder.display.timeline import Timeline
 from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.records.model import Beat, Began, Ended, Moved, Waited
+from spotladder.records.timeline import Timeline
 from tests.cli.terminal import call
 
 BEGAN = 1_700_000_000.0

@@ -101,10 +101,6 @@ async def failures_are(kube: KubeWorld, number: int) -> bool:
     return (await kube.status()).get("failures") == number
 
 
-async def reason_is(kube: KubeWorld, kind: str, reason: str) -> bool:
-    return (await kube.condition(kind)).get("reason") == reason
-
-
 class Defect(Exception):
     """An exception that no code expects."""
 

@@ -19,13 +19,10 @@ from spotladder.core.model import (
     JobState,
     LeftAttempt,
     Progress,
-    Shadow,
-    ShadowTier,
     Stage,
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.core.shadowing import summary
 from spotladder.operator.reconcile import status
 from tests.core.builders import START
 
@@ -97,8 +94,8 @@ def test_the_status_of_a_new_job_is_empty() -> None:
     assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
     assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
     assert (fields["tiers"], fields["attempts"], fields["removing"]) == ([], [], [])
-    optional = [fields[name] for name in ("standby", "waiting", "elastic", "shadow")]
-    assert optional == [None] * 4, "a merge patch removes them"
+    optional = [fields[name] for name in ("standby", "waiting", "elastic")]
+    assert optional == [None] * 3, "a merge patch removes them"
 
 
 def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
@@ -128,24 +125,6 @@ def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
     assert fields["removing"] == [
         {"number": 1, "tier": "spot-a", "cluster": "east", "since": "2027-01-15T09:00:00Z", "nodes": 3}
     ]
-
-
-def test_the_status_has_what_the_shadow_policy_would_have_done() -> None:
-    tier = ShadowTier("spot-b", 600.04, 480.0, 120.0, 3.0, 1.0)
-    shadow = Shadow("adaptive", "spot-b", 2, agreed=1800.06, tiers=(tier,), moves=1, moves_usd=0.5)
-    assert written(replace(LATER, shadow=shadow))["shadow"] == {
-        "policy": "adaptive", "summary": summary(shadow), "agreedSeconds": 1800.1, "moves": 1, "movesCost": "0.5000",
-        "saved": "1.5000",
-        "tiers": [
-            {
-                "name": "spot-b", "seconds": 600.0, "assumedSeconds": 480.0, "uncountedSeconds": 120.0,
-                "actual": "3.0000", "estimated": "1.0000",
-            },
-        ],
-    }  # fmt: skip
-    unknown = replace(shadow, tiers=(ShadowTier("spot-b", 60.0, uncounted=60.0),), moves=0, moves_usd=0.0)
-    fields = written(replace(LATER, shadow=unknown))["shadow"]
-    assert (fields["saved"], fields["movesCost"]) == ("", "")
 
 
 LIVE = Attempt(2, "spot-b", START, seen=True, workers=4, min_workers=2)

@@ -19,8 +19,6 @@ from spotladder.core.model import (
     Move,
     NodeFailures,
     Progress,
-    Shadow,
-    ShadowTier,
     Stage,
     StandbyChange,
     TierRecord,
@@ -136,8 +134,8 @@ def filled() -> Metrics:
     """Metrics with at least one value each: `x` for every label of a metric that is not about a job."""
     metrics = Metrics(SteppedClock())
     bad = NodeFailures("x", BAD_NODE_FAILURES)
-    progress, shadow = Progress(30, 120, 0.0), Shadow("greedy", agreed=1.0)
-    metrics.observe(("ns", "a"), JobState(progress=progress, node_failures=(bad,), shadow=shadow))
+    progress = Progress(30, 120, 0.0)
+    metrics.observe(("ns", "a"), JobState(progress=progress, node_failures=(bad,)))
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
             metric.labels(*("x" for _ in metric._labelnames))
@@ -249,21 +247,6 @@ def test_a_bad_node_has_the_number_of_jobs_that_avoid_it_until_they_end() -> Non
     metrics.observe(("ns", "a"), JobState(stage=Stage.SUCCEEDED, node_failures=failures))
     metrics.forgot(("ns", "b"))
     assert value("spotladder_bad_nodes", {"node": "n7"}) is None
-
-
-def test_a_shadow_policy_has_its_agreement_and_its_estimated_savings_once_it_was_asked() -> None:
-    metrics = Metrics(SteppedClock())
-    value = metrics.registry.get_sample_value
-    labels = {"namespace": "ns", "job": "a", "policy": "adaptive"}
-    metrics.observe(("ns", "a"), JobState(shadow=Shadow("adaptive", "spot-b", 1)))
-    assert value("spotladder_shadow_agreement_ratio", labels) is None
-    tier = ShadowTier("spot-b", 600.0, actual_usd=1.0, estimated_usd=3.0)
-    metrics.observe(("ns", "a"), JobState(shadow=Shadow("adaptive", "spot-b", 1, agreed=1800.0, tiers=(tier,))))
-    assert value("spotladder_shadow_agreement_ratio", labels) == 0.75
-    assert value("spotladder_shadow_saved_usd", labels) == -2.0
-    metrics.observe(("ns", "a"), JobState(shadow=Shadow("adaptive", tiers=(replace(tier, uncounted=600.0),))))
-    assert value("spotladder_shadow_agreement_ratio", labels) == 0.0
-    assert value("spotladder_shadow_saved_usd", labels) is None
 
 
 def test_saved_usd_are_what_the_same_nodes_would_cost_in_addition_on_demand() -> None:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from spotladder.checkpoints.entries import Owner
+from spotladder.checkpoints.entries import Commit, Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
@@ -21,7 +21,8 @@ from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, RECORDS, EndOfLog, LogAddress, Logs
+from spotladder.records.model import Record
 
 
 @dataclass
@@ -61,6 +62,12 @@ class ScriptedLog:
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError("nothing was printed here")
+
+    def commits(self) -> tuple[Commit, ...]:
+        return ()
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        raise AssertionError("nothing is recorded here")
 
 
 def address(job: str, bucket: str = "s3://one") -> LogAddress:
@@ -402,3 +409,20 @@ async def test_a_read_that_does_not_answer_proves_no_stop(monkeypatch: pytest.Mo
         await until(lambda: logs.follow(key, address("a"), 20).unreadable)
         assert not logs.follow(key, address("a"), 20).stopped
         fake.gate.set()
+
+
+async def test_records_that_hang_take_no_turn_from_reads() -> None:
+    gate = threading.Event()
+
+    class Recording(ScriptedLog):
+        def record(self, records: Sequence[Record], after: int | None) -> int:
+            gate.wait(30)
+            return 1
+
+    fake, clock = Recording(Progress(step=1)), SteppedClock()
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        hanging = [asyncio.create_task(logs.record(address("a"), (), None)) for _ in range(3 * RECORDS.total)]
+        logs.follow(("ns", "a"), address("a"), 5.0)
+        await until(lambda: logs.follow(("ns", "a"), address("a"), 5.0).known)
+        gate.set()
+        assert set(await asyncio.gather(*hanging)) == {1}

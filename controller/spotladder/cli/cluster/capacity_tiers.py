@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.core.model import JobSpec, Price
-
-
-async def capacity_in(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord]:
-    """The CapacityTiers by name; empty if the user may not list them."""
-    from spotladder.api.stored import CapacityRecord
-    from spotladder.clusters.errors import Forbidden
-    from spotladder.resources import CAPACITYTIERS
-
-    try:
-        found = [CapacityRecord.of(tier) async for page in cluster.client.pages(CAPACITYTIERS) for tier in page.items]
-    except Forbidden:
-        return {}
-    return {record.name: record for record in found}
 
 
 def price_in(record: CapacityRecord) -> Price:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.clusters.cache import Cache
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
-    from spotladder.display.records import Resized
     from spotladder.display.view import View
     from spotladder.display.view_state import ViewSnapshot
+    from spotladder.records.model import Resized
     from spotladder.workloads.records import EventRecord
 
 DRAW_INTERVAL = 1.0
@@ -126,7 +126,7 @@ class _JobObserver:
 
     def _report(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
         from spotladder.display.narrate import plan_of
-        from spotladder.display.records import Began, Committed, Noted
+        from spotladder.records.model import Began, Committed, Noted
 
         now = self._clock.now()
         if self._generation != job.generation:
@@ -189,7 +189,7 @@ def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | No
     """The number of workers of an elastic job as a record of the view; None if it is still that of the last record, or
     unknown."""
     from spotladder.core.elastic import trains_with
-    from spotladder.display.records import Resized
+    from spotladder.records.model import Resized
 
     size = trains_with(state)
     if size is None:

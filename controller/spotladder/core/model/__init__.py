@@ -20,7 +20,6 @@ from spotladder.core.model.decision import (
     TierOutlook,
     TierView,
 )
-from spotladder.core.model.loss_records import LossRecord, NodeFailures
 from spotladder.core.model.observation import (
     AttemptSeen,
     Blocker,
@@ -35,7 +34,6 @@ from spotladder.core.model.observation import (
     QueueSeen,
 )
 from spotladder.core.model.outcomes import NO_OUTCOMES, AgeCounts, Outcomes
-from spotladder.core.model.shadow import Shadow, ShadowTier
 from spotladder.core.model.spec import (
     FOR_EVER,
     BucketPrice,
@@ -60,6 +58,7 @@ from spotladder.core.model.state import (
     Impediment,
     JobState,
     LeftAttempt,
+    NodeFailures,
     Spell,
     Start,
     Steps,
@@ -103,7 +102,6 @@ __all__ = [
     "Launch",
     "LeftAttempt",
     "Loss",
-    "LossRecord",
     "Move",
     "MoveCosts",
     "NodeFailures",
@@ -123,8 +121,6 @@ __all__ = [
     "Replace",
     "Resize",
     "Seconds",
-    "Shadow",
-    "ShadowTier",
     "Spell",
     "Stage",
     "StandbyChange",

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.copying import replace
-from spotladder.core.model.loss_records import LossRecord, NodeFailures
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
-from spotladder.core.model.shadow import Shadow
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
@@ -122,7 +120,7 @@ class Impeded:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """A finished attempt, for the history that users read. `steps` are those of its heartbeats."""
+    """A finished attempt, for the history that users read."""
 
     number: int
     tier: str
@@ -133,7 +131,6 @@ class AttemptRecord:
     failures: int
     start_step: int
     end_step: int
-    steps: tuple[Steps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +180,14 @@ class TierRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeFailures:
+    """How many pods of the job have failed on a node that lives."""
+
+    node: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExtraCosts:
     """USD for the heads' nodes, for the storage of commits, for requests to the checkpoint bucket, and for checkpoints
     that attempts have read from another region or cloud."""
@@ -226,9 +231,8 @@ class JobState:
     attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
     program hung. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
-    the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
-    `losses` are the newest losses, oldest first. `misfit` is why the job left the last of the tiers whose nodes do not
-    fit its pods.
+    the earlier attempts whose objects still exist, oldest first. `misfit` is why the job left the last of the tiers
+    whose nodes do not fit its pods.
     """
 
     stage: Stage = Stage.IDLE
@@ -276,8 +280,6 @@ class JobState:
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
     left: tuple[LeftAttempt, ...] = ()
-    shadow: Shadow | None = None
-    losses: tuple[LossRecord, ...] = ()
     misfit: str = ""
 
     @property
@@ -349,7 +351,6 @@ class JobState:
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,
             recovering_since=self.recovering_since and 0.0,
-            shadow=self.shadow and self.shadow.lasting,
         )
 
     def record(self, name: str) -> TierRecord:

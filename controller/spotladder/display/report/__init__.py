@@ -1,25 +1,24 @@
-"""The report of a job: report.html and report.json, computed only from its timeline and its state."""
+"""The report of a job: report.html and report.json, computed only from its records."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from spotladder.atomic import write_text
-from spotladder.core.model import JobState
-from spotladder.display.records import Recorded
 from spotladder.display.report.facts import Facts, gather
 from spotladder.errors import EnvironmentFailure
+from spotladder.records.model import Recorded
 
 
-def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
+def write_report(folder: Path, recorded: Recorded) -> Facts:
     """Write both files into the folder, each atomically, and return the facts in them.
 
-    Raises `EnvironmentFailure` if the timeline has no beginning or the folder cannot be written.
+    Raises `EnvironmentFailure` if the records have no beginning or the folder cannot be written.
     """
     from spotladder.display.report.data import as_json
     from spotladder.display.report.page import page
 
-    facts = gather(recorded, state)
+    facts = gather(recorded)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "report.html", page(facts))

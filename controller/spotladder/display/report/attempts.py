@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import READY
-from spotladder.display.records import Billed, Committed, Lost, Moved, Record
 from spotladder.display.report.work import Stretch, done_again, lost_work
+from spotladder.records.model import Billed, Committed, Lost, Moved, Record
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
 """Stages without an attempt: the reason of a transition from them is not that of the last attempt's end."""

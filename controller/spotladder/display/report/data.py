@@ -9,7 +9,6 @@ from typing import Any
 from spotladder.display.figures import saved
 from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.facts import Facts, Mark
-from spotladder.display.shadow_figures import shadow_data
 
 FORMAT = "spotladder.report/v1"
 """Version of the document. Fields are only added within one version."""
@@ -95,7 +94,6 @@ def as_data(facts: Facts) -> dict[str, Any]:
         ],
         "damagedLines": facts.damaged,
         "gaps": list(facts.gaps),
-        **({} if facts.state.shadow is None else {"shadow": shadow_data(facts.state.shadow)}),
     }
 
 

@@ -1,5 +1,4 @@
-"""Computes every figure of the report of a job, finished or live. The sources are the timeline (when things happened)
-and the job's state (how often, and at which cost).
+"""Computes every figure of the report of a job, finished or live, from its records.
 
 Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--continue`).
 """
@@ -17,7 +16,10 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import saved
 from spotladder.display.narrate import Narrator, Sentence
-from spotladder.display.records import (
+from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
+from spotladder.display.report.work import Stretch, done_again, stretches
+from spotladder.errors import EnvironmentFailure
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
@@ -31,10 +33,8 @@ from spotladder.display.records import (
     PoolChanged,
     Record,
     Recorded,
+    Specified,
 )
-from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
-from spotladder.display.report.work import Stretch, done_again, stretches
-from spotladder.errors import EnvironmentFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,38 +144,38 @@ class Facts:
         return tuple((tier, self.state.record(tier.name)) for tier in self.spec.tiers)
 
 
-def gather(recorded: Recorded, state: JobState) -> Facts:
-    """The facts of a run. Raises `EnvironmentFailure` if the timeline does not name the job."""
-    records = recorded.records
+def gather(recorded: Recorded) -> Facts:
+    """The facts of a run. Raises `EnvironmentFailure` if the records do not name the job."""
+    records, state = recorded.records, recorded.state
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:
         start_steps[state.attempt.number] = state.attempt.start_step
-    began = [record for record in records if isinstance(record, Began)]
-    if not began:
-        raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
-    spec = began[-1].spec
+    specified = [record for record in records if isinstance(record, Began | Specified)]
+    if not specified:
+        raise EnvironmentFailure("the records have no beginning, so there is no report: run the job first")
+    spec = specified[-1].spec
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
     events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)
-    last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
+    last = next(record for record in reversed(records) if isinstance(record, Began | Specified | Ended | Looked))
     ended = last if isinstance(last, Ended) else None
     beats = [record for record in records if isinstance(record, Beat)]
     attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work, measured=bool(beats)), state)
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
     return Facts(
-        job=began[-1].job,
-        namespace=began[-1].namespace,
+        job=specified[-1].job,
+        namespace=specified[-1].namespace,
         spec=spec,
         state=state,
         exit_code=ended.exit_code if ended else None,
         reason=ended.reason if ended else state.reason,
         message=(ended.message if ended else "") or state.message,
-        began_at=began[0].at,
+        began_at=records[0].at,
         length=clock.length,
-        sessions=len(began),
+        sessions=max(1, sum(isinstance(record, Began) for record in records)),
         attempts=attempts,
         time=_time_use(records, clock.length, work, attempts),
         steps=max((stretch.last for stretch in work), default=0),

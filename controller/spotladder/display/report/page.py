@@ -7,7 +7,6 @@ from importlib.resources import files
 from time import gmtime, strftime
 
 from spotladder.core.contract import ExitCode
-from spotladder.core.shadowing import summary
 from spotladder.display.figures import NONE, clock, count, money, numbered, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
@@ -27,7 +26,6 @@ ATTEMPT_COLUMNS = (
     *("attempt", "tier", "began", "lasted", "steps", "committed", "recomputed", "overhead", "failures", "cost"),
     "ended by",
 )
-SHADOW_COLUMNS = ("tier", "would have used it for", "capacity assumed for", "no estimate for", "paid", "estimated")
 TIER_COLUMNS = (
     *("tier", "capacity", "failures", "attempts", "node-hours", "per node-hour", "cost", "saved"),
     "left or ended by",
@@ -52,7 +50,6 @@ def sections(facts: Facts) -> Markup:
         _time(facts),
         _loss(facts),
         _cost(facts),
-        _shadow(facts),
         _attempts(facts),
         _tiers(facts),
         _output(facts),
@@ -260,31 +257,6 @@ def _tiers(facts: Facts) -> Markup:
         for tier, record in facts.tiers
     ]
     return element("section", element("h2", "Tiers"), _table(TIER_COLUMNS, rows, left=(0, 1, 8)))
-
-
-def _shadow(facts: Facts) -> Markup | None:
-    shadow = facts.state.shadow
-    if shadow is None or shadow.agreement is None:
-        return None
-    rows = [
-        (
-            tier.name,
-            *(span(seconds) if seconds else NONE for seconds in (tier.seconds, tier.assumed, tier.uncounted)),
-            *(money(usd) for usd in (tier.actual_usd, tier.estimated_usd)),
-        )
-        for tier in shadow.tiers
-    ]
-    note = (
-        "The policy was asked in the situation of the job at each decision. The estimate prices the nodes that the job "
-        "held at the price of the other tier: it knows no eviction there, and no later start or end of the job."
-    )
-    return element(
-        "section",
-        element("h2", "Shadow policy"),
-        element("p", f"{summary(shadow)}."),
-        _table(SHADOW_COLUMNS, rows, left=(0,)) if rows else None,
-        element("p", note, class_="note") if rows else None,
-    )
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> Markup:

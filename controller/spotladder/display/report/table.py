@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spotladder.core.shadowing import summary
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report.facts import Facts
 
@@ -52,8 +51,6 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
             rows.append(("saved", f"{share} against {money(facts.uninterrupted)} on-demand, uninterrupted"))
         share = percent(facts.saved)
         rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
-    if facts.state.shadow is not None and (would := summary(facts.state.shadow)):
-        rows.append(("shadow", would))
     return rows
 
 

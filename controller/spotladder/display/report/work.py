@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from spotladder.core.model import Instant, Seconds, Stage
 from spotladder.core.situation import READY
-from spotladder.display.records import Beat, Committed, DriverStarted, Moved, Record
+from spotladder.records.model import Beat, Committed, DriverStarted, Moved, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord, status_of
@@ -33,7 +33,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
-from spotladder.core.shadowing import with_shadow
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -52,12 +51,12 @@ from spotladder.operator.reconcile.loader import Loader
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
-from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
+from spotladder.operator.storage.record_streams import RecordStreams
 from spotladder.policies.registry import by_name
 
 OUTCOME_RETRY_INTERVAL: Seconds = 60.0
@@ -82,6 +81,7 @@ class Reconciler:
         persistence: Persistence,
         logs: Logs,
         outputs: Outputs,
+        streams: RecordStreams,
         outages: Outages,
         readings: Readings,
         prices: Prices,
@@ -95,6 +95,7 @@ class Reconciler:
         self._persistence = persistence
         self._logs = logs
         self._outputs = outputs
+        self._streams = streams
         self._outages = outages
         self._readings = readings
         self._observer = observer
@@ -163,28 +164,28 @@ class Reconciler:
 
     def _decide(self, loaded: Loaded) -> Decided:
         """The core's decision, and which of its launches must wait."""
-        names, seen = loaded.job.spec.policy, loaded.seen
-        decision = decide(loaded.spec, loaded.state, seen, self._clock.now(), self._policy(names.name))
-        decision, shadow = with_shadow(decision, loaded.spec, seen, names.shadow, self._policy)
+        policy = self._policy(loaded.job.spec.policy.name)
+        decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         problem = self._preconditions.to_launch(decision.state, loaded.reading)
         if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
-            return Decided(decision, None, shadow)
+            return Decided(decision, None)
         others = tuple(action for action in decision.actions if not isinstance(action, Launch))
         withheld = problem if others != decision.actions else None
-        return Decided(replace(decision, actions=others), withheld, shadow)
+        return Decided(replace(decision, actions=others), withheld)
 
     async def _apply(self, loaded: Loaded, decided: Decided) -> Seconds | None:
         """Execute the actions, then persist the new state. Returns when the job is due again."""
         record, job, decision = loaded.record, loaded.job, decided.decision
         known = self._known_jobs[record.key]
-        self._outputs.collect(loaded, lambda: self._readings.address(record, job))
+        address = partial(self._readings.address, record, job)
+        self._outputs.collect(loaded, address)
         self._outages.watch(loaded)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
         if decided.withheld is not None:
             known.blocked = decided.withheld
-        result = await self._executor.execute(loaded, decision, address=lambda: self._readings.address(record, job))
+        result = await self._executor.execute(loaded, decision, address=address)
         if result.tried:
             known.blocked = result.blocked
         if result.at_end is not None:
@@ -196,9 +197,9 @@ class Reconciler:
         if result.guards is not None:
             problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        shadow = of_shadow(loaded, decision.state, decided.shadow)
-        updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
+        updates = {**result.updates, **self._preflight_updates(loaded)}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
+        self._streams.decided(loaded, decision, address, persisted=persisted is not loaded.status)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
         self._observer.observe(record.key, decision.state)
@@ -272,6 +273,7 @@ class Reconciler:
         reach(Point.BEFORE_RELEASE)
         await self._persistence.release(record)
         self._outputs.forget(record.uid)
+        self._streams.forget(record.uid)
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:

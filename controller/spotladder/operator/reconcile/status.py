@@ -14,8 +14,6 @@ from spotladder.api.status import (
     ElasticStatus,
     ProgressStatus,
     RemovedAttemptStatus,
-    ShadowStatus,
-    ShadowTierStatus,
     StandbyStatus,
     TieredJobStatus,
     TierStatus,
@@ -26,8 +24,7 @@ from spotladder.core.copying import replace
 from spotladder.core.elastic import trains_with
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer
-from spotladder.core.model import Attempt, Instant, JobState, Seconds, Shadow, Stage
-from spotladder.core.shadowing import summary
+from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage
 from spotladder.operator.condition_types import Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
@@ -147,7 +144,6 @@ def of_state(
             for left in state.left
         ],
         waiting=None if waits is None else _waiting(waits),
-        shadow=None if state.shadow is None else _shadow(state.shadow),
         state=codec.pack(state),
     )
 
@@ -159,29 +155,6 @@ def _standby(state: JobState, standby: Attempt, clusters: Mapping[str, str]) -> 
         cluster=clusters.get(standby.tier, ""),
         since=datetime.fromtimestamp(int(standby.created_at), UTC),
         reason=state.standby_reason,
-    )
-
-
-def _shadow(shadow: Shadow) -> ShadowStatus:
-    saved = shadow.saved_usd
-    return ShadowStatus(
-        policy=shadow.policy,
-        summary=summary(shadow),
-        agreed_seconds=round(shadow.agreed, 1),
-        tiers=[
-            ShadowTierStatus(
-                name=tier.name,
-                seconds=round(tier.seconds, 1),
-                assumed_seconds=round(tier.assumed, 1),
-                uncounted_seconds=round(tier.uncounted, 1),
-                actual=f"{tier.actual_usd:.4f}",
-                estimated=f"{tier.estimated_usd:.4f}",
-            )
-            for tier in shadow.tiers
-        ],
-        moves=shadow.moves,
-        moves_cost=_part(shadow.moves_usd),
-        saved="" if saved is None else f"{saved:.4f}",
     )
 
 
@@ -201,9 +174,8 @@ def plain(status: TieredJobStatus) -> dict[str, Any]:
     waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
     standby = status.standby and status.standby.model_dump(mode="json", by_alias=True)
     elastic = status.elastic and status.elastic.model_dump(mode="json", by_alias=True)
-    shadow = status.shadow and status.shadow.model_dump(mode="json", by_alias=True)
     written = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {**written, "waiting": waiting, "standby": standby, "elastic": elastic, "shadow": shadow}
+    return {**written, "waiting": waiting, "standby": standby, "elastic": elastic}
 
 
 def worth_writing(

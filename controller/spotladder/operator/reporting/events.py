@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from spotladder.api.loss_events import COUNT, message_of
 from spotladder.api.record import API_VERSION
 from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
@@ -74,7 +73,8 @@ class _Emitted:
 def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
     """The Events of a decision. `deleting`: the job is suspended because it is being deleted."""
     for loss in decision.losses:
-        yield Note(loss.cause, COUNT, message_of(loss))
+        verb = "will lose" if loss.noticed else "lost"
+        yield Note(loss.cause, "Count", f"attempt {loss.attempt} on {loss.tier} {verb} {loss.pod}")
     for change in decision.standby_changes:
         yield Note(change.reason, "Standby", change.sentence, "Normal")
     for move, follows in zip_longest(decision.moves, decision.moves[1:]):

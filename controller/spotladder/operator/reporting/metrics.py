@@ -13,7 +13,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
 from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.grants import answers
-from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds, Shadow
+from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey
 
@@ -24,14 +24,12 @@ _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended. `shadow` is
-    what its shadow policy would have done."""
+    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended."""
 
     phase: Phase
     ratio: float
     uncommitted_since: Instant | None
     bad_nodes: tuple[str, ...]
-    shadow: Shadow | None
 
 
 class Metrics:
@@ -155,7 +153,7 @@ class Metrics:
         progress = state.progress
         ratio = progress.step / progress.total if progress.total else 0.0
         bad = () if state.stage in TERMINAL else bad_nodes(state)
-        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state), bad, state.shadow)
+        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state), bad)
 
     def forgot(self, key: JobKey) -> None:
         """The job is gone."""
@@ -226,34 +224,18 @@ class Metrics:
             "Seconds since the newest commit or, without one, since all workers were first ready.",
             labels=labels,
         )
-        policies = [*labels, "policy"]
-        agreement = GaugeMetricFamily(
-            "spotladder_shadow_agreement_ratio",
-            "Share of the time in which the shadow policy would have used the same tier, 0 to 1.",
-            labels=policies,
-        )
-        saved = GaugeMetricFamily(
-            "spotladder_shadow_saved_usd",
-            "Estimated USD that the shadow policy would have saved; negative if it would have cost more.",
-            labels=policies,
-        )
         for (namespace, name), job in list(self._jobs.items()):
             phases.add_metric([namespace, name, job.phase], 1)
             ratios.add_metric([namespace, name], job.ratio)
             if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
                 ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
-            if job.shadow is not None and (share := job.shadow.agreement) is not None:
-                of_policy = [namespace, name, job.shadow.policy]
-                agreement.add_metric(of_policy, share)
-                if (usd := job.shadow.saved_usd) is not None:
-                    saved.add_metric(of_policy, usd)
         bad = GaugeMetricFamily(
             "spotladder_bad_nodes", "Jobs that avoid the node because their pods fail there.", labels=["node"]
         )
         avoiding = Counts(node for job in list(self._jobs.values()) for node in job.bad_nodes)
         for node, count in sorted(avoiding.items()):
             bad.add_metric([node], count)
-        yield from (phases, ratios, ages, bad, agreement, saved)
+        yield from (phases, ratios, ages, bad)
         yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a reconcile.", value=self._queue_depth())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 
 from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
@@ -19,6 +21,8 @@ from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.output.redact import redacted, secret_values
+from spotladder.records import stored
+from spotladder.records.model import Record, encode
 
 
 def bucket_logs() -> Callable[[LogAddress], BucketLog]:
@@ -40,7 +44,7 @@ class BucketLog:
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         read = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid, brief=True)
         self._follower = Follower(read, brief=True)
-        self._secret = grant.secret
+        self._secrets = secret_values(grant.secret)
         self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
@@ -81,7 +85,17 @@ class BucketLog:
         return EndOfLog(left, self._follower.progress())
 
     def keep(self, texts: Mapping[Output, str]) -> None:
-        keep_outputs(self._log, texts, secret_values(self._secret))
+        keep_outputs(self._log, texts, self._secrets)
+
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits in the log as of the last `progress`."""
+        return self._follower.history.commits
+
+    def record(self, records: Sequence[Record], after: int | None) -> int:
+        if after is None:
+            self._log.read()  # Raises ForeignLog: the folder belongs to another job.
+        lines = [encode(record, partial(redacted, known=self._secrets)) for record in records]
+        return stored.append(stored.of_job(self._log.store, self._log.owner.uid), lines, after)
 
 
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str], known: Sequence[str] = ()) -> None:

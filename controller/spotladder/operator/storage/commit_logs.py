@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
@@ -32,24 +33,30 @@ from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
 from spotladder.operator.storage.slots import Slots
+from spotladder.records.model import Record
 
 T = TypeVar("T")
 _log = structlog.get_logger("spotladder")
 
-THREADS = 32
-"""Maximum number of calls that are not overdue at a time, of all jobs."""
 
-PER_NAMESPACE = 8
-"""Maximum number of calls of the jobs of one namespace at a time."""
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """Calls of one kind never wait for those of another. `total` is the maximum number of calls that are not overdue
+    at a time, of all jobs, and `per_namespace` the maximum number of calls of the jobs of one namespace."""
 
-ENDING_THREADS = 16
-"""The same for writes of outcomes, which never wait for a read."""
+    name: str
+    total: int
+    per_namespace: int
 
-ENDINGS_PER_NAMESPACE = 4
+
+READS = _Lane("reads", 32, 8)
+ENDINGS = _Lane("endings", 16, 4)
+RECORDS = _Lane("records", 8, 4)
+LANES = (READS, ENDINGS, RECORDS)
 
 PER_BUCKET = 4
-"""Maximum number of calls to one bucket for the jobs of one namespace at a time. A bucket that answers none of them is
-not called again until one has ended."""
+"""Maximum number of calls to one bucket for the jobs of one namespace at a time, of each lane. A bucket that answers
+none of them is not called again until one has ended."""
 
 READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
@@ -98,6 +105,8 @@ class Log(Protocol):
     def is_held(self, attempt: int) -> bool: ...
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
+    def commits(self) -> tuple[Commit, ...]: ...
+    def record(self, records: Sequence[Record], after: int | None) -> int: ...
 
 
 class Logs:
@@ -118,8 +127,7 @@ class Logs:
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[tuple[str, str], _Bucket] = {}
-        self._slots = Slots(THREADS, PER_NAMESPACE)
-        self._ending_slots = Slots(ENDING_THREADS, ENDINGS_PER_NAMESPACE)
+        self._slots = {lane: Slots(lane.total, lane.per_namespace) for lane in LANES}
 
     async def __aenter__(self) -> Logs:
         return self
@@ -210,7 +218,7 @@ class Logs:
             return self._open(address).end(outcome, attempt, message, keep)
 
         begun = self._endings.get(key)
-        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write, ending=True))
+        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write, lane=ENDINGS))
         done, _ = await asyncio.wait({ending}, timeout=PROMPT)
         if not done:
             if begun is None:
@@ -223,6 +231,11 @@ class Logs:
         """Store the output of the job's programs beside its log. Raises what the log raises."""
         await self._in_thread(address, lambda: self._open(address).keep(texts))
 
+    async def record(self, address: LogAddress, records: Sequence[Record], after: int | None) -> int:
+        """Store records beside the log as one object, numbered after this one; None: after the newest. Returns its
+        number. Raises what the log raises. Reads and outcomes have threads of their own, which this does not take."""
+        return await self._in_thread(address, lambda: self._open(address).record(records, after), lane=RECORDS)
+
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
 
@@ -231,7 +244,9 @@ class Logs:
             log, standby = log or self._open(followed.address), followed.standby
             progress, beat = log.progress(), log.heartbeat()
             held = standby if standby and log.is_held(standby) else 0
-            return Reading(True, progress, held=held, hung=beat.hang if beat else "", heartbeat=beat)
+            return Reading(
+                True, progress, held=held, hung=beat.hang if beat else "", heartbeat=beat, commits=log.commits()
+            )
 
         while True:
             followed.read_requested.clear()
@@ -288,12 +303,12 @@ class Logs:
                 return not done
 
     async def _in_thread(
-        self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, ending: bool = False
+        self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, lane: _Lane = READS
     ) -> T:
         """The result of `work` in a thread, in its turn. A cancellation does not end the thread: until it has ended, it
         counts."""
         bucket = self._bucket(address)
-        gate, slots = (bucket.ending_gate, self._ending_slots) if ending else (bucket.gate, self._slots)
+        gate, slots = bucket.gates[lane], self._slots[lane]
         await gate.acquire()
         try:
             slot = await slots.take(address.namespace)
@@ -309,7 +324,7 @@ class Logs:
             late.cancel()
             slot.end()
             gate.release()
-            bucket.served += 1
+            bucket.served += lane is READS
             if not call.cancelled():
                 call.exception()  # It may be that nothing awaits it any more.
 
@@ -352,10 +367,11 @@ def _threaded(work: Callable[[], T]) -> asyncio.Future[T]:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Each gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended."""
+    """The gate of each lane admits `PER_BUCKET` calls at a time; `served` is the number of reads that have ended."""
 
-    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
-    ending_gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
+    gates: dict[_Lane, asyncio.Semaphore] = field(
+        default_factory=lambda: {lane: asyncio.Semaphore(PER_BUCKET) for lane in LANES}
+    )
     served: int = 0
 
 

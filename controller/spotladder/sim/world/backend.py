@@ -55,7 +55,6 @@ class SimBackend:
     changes: int = 0
     _attempts: dict[int, SimAttempt] = field(default_factory=dict)
     _advanced_at: Seconds = 0.0
-    _starts: int = 0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
     # --- AttemptBackend ---
@@ -278,11 +277,9 @@ class SimBackend:
     def _begin(self, attempt: SimAttempt, size: int) -> None:
         """Start the program with this number of workers, which are ready, from the newest commit. That of a standby
         attempt is held before it reads the checkpoint, and begins no log entry."""
-        now, restart = self.market.now, self.program.restart_of(self._starts)
+        now, restart = self.market.now, self.program.restart
         if attempt.held_at is not None:
             restart, size = max(0.0, attempt.held_at - now) + self.program.resume, attempt.size
-        else:
-            self._starts += 1
         if attempt.standby:
             if attempt.held_at is None:
                 attempt.held_at, attempt.size = now + max(0.0, restart - self.program.resume), size

@@ -21,12 +21,11 @@ class ProgramPlan:
     training continues. `commit_size` is that of the files of a commit, for which the spec and the world may have
     prices. `commits_wake`: the controller decides after every commit; otherwise, and in `quiet_zones`, it learns of
     commits at the next other event, which is faster and makes no difference to a policy that does not look at progress
-    there. `hands_over`: it can continue inside an attempt without pods that are leaving. `first_restarts`
-    replace `restart` for the first starts of the job, in their order. `stands_by`: it can be held in a standby attempt;
-    `resume` is the part of `restart` that is left when such a program is let go, in which it reads the newest
-    checkpoint. `sizes` are the ascending numbers of workers with which an elastic program trains, at a rate that is
-    proportional to them, and `grow_after` is how long it trains before it restarts with more. Raises InvalidSpec for
-    invalid values.
+    there. `hands_over`: it can continue inside an attempt without pods that are leaving.
+    `stands_by`: it can be held in a standby attempt; `resume` is the part of `restart` that is left when such a program
+    is let go, in which it reads the newest checkpoint. `sizes` are the ascending numbers of workers with which an
+    elastic program trains, at a rate that is proportional to them, and `grow_after` is how long it trains before it
+    restarts with more. Raises InvalidSpec for invalid values.
     """
 
     work: int
@@ -36,7 +35,6 @@ class ProgramPlan:
     commits_wake: bool = True
     quiet_zones: tuple[str, ...] = ()
     hands_over: bool = False
-    first_restarts: tuple[Seconds, ...] = ()
     stands_by: bool = False
     resume: Seconds = 0.0
     sizes: tuple[int, ...] = ()
@@ -52,10 +50,6 @@ class ProgramPlan:
             raise InvalidSpec(f"expected at most restart, {self.restart:g}, got {self.resume:g}", path="resume")
         if not 0 < self.commit_interval < math.inf:
             raise InvalidSpec(f"expected more than 0 s, got {self.commit_interval:g}", path="commit_interval")
-
-    def restart_of(self, starts: int) -> Seconds:
-        """The time from ready workers to the first step, after this number of earlier starts of the job."""
-        return self.first_restarts[starts] if starts < len(self.first_restarts) else self.restart
 
 
 class SimulatedProgram:

@@ -1,4 +1,4 @@
-"""The timeline: records are decoded unchanged, survive a killed writer, and have a bounded cost."""
+"""The timeline: records survive a killed writer and have a bounded cost."""
 
 from __future__ import annotations
 
@@ -14,120 +14,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.model import CapacityType, JobSpec, Loss, Move, Price, Stage, Tier
+from spotladder.core.model import JobSpec, JobState, Loss, Move, Observation, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.records import (
-    KINDS,
+from spotladder.errors import EnvironmentFailure
+from spotladder.records import timeline
+from spotladder.records.model import (
     Beat,
     Began,
     Billed,
     Committed,
-    DriverExited,
-    DriverStarted,
+    Decided,
     Ended,
-    Launched,
-    Looked,
     Lost,
     Moved,
-    NodeChange,
-    NodeChanged,
     Noted,
-    PoolChanged,
     Record,
     Recorded,
-    Resized,
-    Waited,
-    decode,
-    encode,
 )
-from spotladder.display.timeline import SAMPLES, Timeline, read
-from spotladder.errors import EnvironmentFailure
+from spotladder.records.timeline import Timeline, read
 
-instants = st.floats(0, 4e9, allow_nan=False)
-names = st.text(max_size=20)
-metrics = st.dictionaries(names, st.floats(allow_nan=False), max_size=3)
-tiers = st.builds(
-    Tier,
-    names,
-    st.integers(-1, 9),
-    st.floats(0, 1e6),
-    st.sampled_from(CapacityType),
-    st.builds(Price, st.floats(0, 99), st.floats(0, 99)),
-)
-specs = st.builds(
-    JobSpec,
-    st.lists(tiers, max_size=4).map(tuple),
-    workers=st.integers(1, 64),
-    deadline=st.none() | instants,
-    budget=st.none() | st.floats(0, 1e6),
-)
-moves = st.builds(Move, st.sampled_from(Stage), st.sampled_from(Stage), st.sampled_from(Reason), st.integers(0), names)
-records = st.one_of(
-    st.builds(Began, instants, names, names, specs, st.booleans()),
-    st.builds(Moved, instants, moves),
-    st.builds(Lost, instants, st.builds(Loss, names, st.sampled_from(Cause), st.integers(0), names), st.integers(0)),
-    st.builds(DriverExited, instants, st.integers(0), st.none() | st.integers(-64, 255)),
-    st.builds(
-        NodeChanged,
-        instants,
-        names,
-        st.integers(0),
-        names,
-        st.sampled_from(NodeChange),
-        st.none() | st.sampled_from(Cause),
-        st.none() | instants,
-    ),
-    st.builds(Resized, instants, st.integers(0), st.integers(1), st.integers(1)),
-    st.builds(Committed, instants, st.integers(0), names, st.integers(0), st.integers(0), metrics),
-    st.builds(Beat, instants, st.integers(0), st.integers(0), st.integers(0), metrics),
-    st.builds(Billed, instants, st.floats(0, 1e9), st.floats(0, 1e9), st.integers(0)),
-    st.builds(Noted, instants, st.text(), st.integers(0)),
-    st.builds(Looked, instants),
-    st.builds(Ended, instants, st.integers(0, 255), st.sampled_from(Reason), st.text()),
-)
-
-
-@given(record=records)
-def test_every_record_is_decoded_unchanged(record: Record) -> None:
-    line = encode(record)
-    assert line.isascii()
-    assert "\n" not in line
-    assert decode(line) == record
-
-
-def test_every_kind_of_record_is_covered_by_this_file() -> None:
-    assert set(KINDS) == {
-        *(
-            "Began",
-            "Moved",
-            "Lost",
-            "Launched",
-            "DriverStarted",
-            "DriverExited",
-            "NodeChanged",
-            "Resized",
-            "PoolChanged",
-        ),
-        *("Committed", "Beat", "Billed", "Noted", "Waited", "Looked", "Ended"),
-    }
-    waited = Waited(1.0, "pods wait", 0.5, "provisionTimeout", 9.0, "the job leaves the tier")
-    assert decode(encode(waited)) == waited
-    for kind in (Launched(1.0, 2, "a"), DriverStarted(1.0, 2), PoolChanged(1.0, "a", True)):
-        assert decode(encode(kind)) == kind
-
-
-@pytest.mark.parametrize("loss", [math.inf, -math.inf])
-def test_an_infinite_loss_is_decoded_unchanged(loss: float) -> None:
-    assert decode(encode(Beat(1.0, 1, 5, metrics={"loss": loss}))) == Beat(1.0, 1, 5, metrics={"loss": loss})
-
-
-def test_a_nan_loss_is_encoded_as_strict_json() -> None:
-    line = encode(Beat(1.0, 1, 5, metrics={"loss": math.nan}))
-    assert '"nan"' in line
-    back = decode(line)
-    assert isinstance(back, Beat)
-    assert math.isnan(back.metrics["loss"])
-
+SAMPLES = 1000
+"""Into how many parts the run's length is divided for the interval between two heartbeats."""
 
 STORY: list[Record] = [
     Began(100.0, "digits", "team-a", JobSpec((Tier("spot-a"),))),
@@ -239,6 +146,36 @@ def test_the_last_sample_before_another_record_is_kept(tmp_path: Path) -> None:
     assert read(path).records[1:] == (beats[0], bills[0], beats[-1], bills[-1], lost)
 
 
+def decided(at: float, step: int = 0, *, changed: bool = False) -> Decided:
+    state = JobState(clock=at, total=step)
+    return Decided(at, Observation(step), state, state if changed else None)
+
+
+def test_decisions_are_samples_unless_they_changed_the_job_and_the_last_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    samples = [decided(10_000.0 + second, second) for second in range(300)]
+    moved = decided(10_020.5, 21, changed=True)
+    write(path, replace(STORY[0], at=0.0), *samples[:21], moved, *samples[21:], replace(STORY[3], at=10_400.0))
+    kept = [record for record in read(path).records if isinstance(record, Decided)]
+    assert moved in kept
+    assert len(kept) < 10
+    assert kept[-1] == samples[-1], "the state at the end"
+
+
+def test_a_full_timeline_has_the_changes_and_the_last_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MAX_SAMPLED", 100)
+    path, changed = tmp_path / "timeline.jsonl", decided(5000.0, changed=True)
+    samples = [decided(at) for at in (1000.0, 2000.0, 9000.0)]
+    write(path, STORY[0], *samples[:2], changed, samples[2], replace(STORY[3], at=10_000.0))
+    assert read(path).records == (STORY[0], changed, samples[2], replace(STORY[3], at=10_000.0))
+
+
+def test_secrets_in_messages_are_removed(tmp_path: Path) -> None:
+    text = write(tmp_path / "timeline.jsonl", STORY[0], Noted(1.0, "AWS_SECRET_ACCESS_KEY=abcdefgh refused")).decode()
+    assert "abcdefgh" not in text
+    assert "[redacted] refused" in text
+
+
 def test_a_resumed_timeline_thins_samples_by_the_age_of_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     write(path, replace(STORY[0], at=0.0))
@@ -312,8 +249,8 @@ def test_closing_twice_is_no_error(tmp_path: Path) -> None:
 ENDLESS = """
 import sys
 from pathlib import Path
-from spotladder.display.records import Committed
-from spotladder.display.timeline import Timeline
+from spotladder.records.model import Committed
+from spotladder.records.timeline import Timeline
 timeline = Timeline(Path(sys.argv[1]))
 step = 0
 while True:

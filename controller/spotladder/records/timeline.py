@@ -1,12 +1,11 @@
-"""The timeline of a run: one JSON object per line, append-only.
+"""The records of a run in a file of this machine: one JSON object per line, append-only.
 
-1. The timeline is for users and for the report. A resumed run decides from the job's state and the commit log, so the
-   loss of the last lines of a timeline never changes a decision.
+1. A resumed run decides from the job's state and the commit log, so the loss of the last lines never changes a
+   decision.
 2. A record counts once its line ends. Readers ignore an incomplete last line of a killed writer, and the next writer
    removes it.
-3. An append is one write to an open file, whatever the length of the file. Samples (heartbeats, bills) at intervals
-   shorter than a thousandth of the run so far are thinned out, so that the file of a month's run has about a megabyte.
-   The last sample before any other record is always kept: it has the progress at the time of that record.
+3. An append is one write to an open file, whatever the length of the file. `sampling` bounds its length: beyond
+   `MAX_SAMPLED` bytes, only the last samples are written. Secrets are removed as from the output of programs.
 4. Readers ignore unknown kinds and fields, and ignore and count damaged lines.
 """
 
@@ -17,19 +16,16 @@ from types import TracebackType
 from typing import Self
 
 from spotladder.core.model import Instant
-from spotladder.display.records import Beat, Billed, Record, Recorded, decode, encode
 from spotladder.errors import EnvironmentFailure
+from spotladder.output.redact import redacted
+from spotladder.records.model import DAMAGE, Record, Recorded, decode, encode
+from spotladder.records.sampling import Sampler
 
-SAMPLES = 1000
-"""A sample is written only after `1/SAMPLES` of the run's length since the last sample of its kind and"""
+MAX_LINE = 16 * 1024 * 1024
+"""Maximum bytes of a line; a longer one counts as damaged."""
 
-SPACING = 0.5
-"""this many seconds."""
-
-SAMPLED = (Beat, Billed)
-
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""The errors of `decode` for a damaged line."""
+MAX_SAMPLED = 64 * 1024 * 1024
+"""Size of the file in bytes from which on only the last samples are written."""
 
 
 class Timeline:
@@ -41,38 +37,23 @@ class Timeline:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._began: Instant | None = None
-        self._written: dict[type, Instant] = {}
-        self._held: dict[type, Record] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._size = _cut_torn_tail(self._file)
-            self._began = _first_instant(path)
+            self._sampler = Sampler(_first_instant(path))
         except OSError as error:
             raise self._refused(error) from error
 
     def append(self, record: Record) -> None:
         """Write the record, or hold back a sample that follows the last one of its kind too soon."""
-        kind = type(record)
-        if self._began is None:
-            self._began = record.at
-        if kind in SAMPLED:
-            spacing = max(SPACING, (record.at - self._began) / SAMPLES)
-            if kind in self._written and 0 <= record.at - self._written[kind] < spacing:
-                self._held[kind] = record
-                return
-            self._held.pop(kind, None)
-            self._written[kind] = record.at
-            self._write([record])
-        else:
-            self._write([*self._take_held(), record])
+        self._write(self._sampler.due(record, full=self._size >= MAX_SAMPLED))
 
     def close(self) -> None:
         """Write the held samples and close the file. Idempotent."""
         if self._file >= 0:
             try:
-                self._write(self._take_held())
+                self._write(self._sampler.take())
             finally:
                 os.close(self._file)
                 self._file = -1
@@ -83,13 +64,8 @@ class Timeline:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _take_held(self) -> list[Record]:
-        held = sorted(self._held.values(), key=lambda record: record.at)
-        self._held.clear()
-        return held
-
     def _write(self, records: Iterable[Record]) -> None:
-        lines = "".join(f"{encode(record)}\n" for record in records).encode("ascii")
+        lines = "".join(f"{encode(record, redacted)}\n" for record in records).encode("ascii")
         if not lines:
             return
         try:
@@ -133,8 +109,8 @@ def read(path: Path) -> Recorded:
 
 def _complete_lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
+        while line := file.readline(MAX_LINE):
+            if line.endswith(b"\n") or len(line) == MAX_LINE:
                 yield line
 
 

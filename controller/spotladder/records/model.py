@@ -1,15 +1,16 @@
-"""The records of a run: one class for each kind of event of the job, its attempts and its nodes.
+"""The records of a job: one class for each kind of event of the job, its attempts and its nodes.
 
-`display.timeline` stores them, one line of JSON each.
+`timeline` stores them in a file of this machine and `stored` beside the commit log, one line of JSON each.
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from spotladder.core.model import Instant, JobSpec, Loss, Move
+from spotladder.core.model import Instant, JobSpec, JobState, Loss, Move, Observation
 from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
 
@@ -28,8 +29,8 @@ class NodeChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A runner started or resumed (`resumed`) the job. `spec` applies from here on, and so do the names of the policy
-    and of the shadow policy, "" without one."""
+    """A runner started or resumed (`resumed`) the job, or a controller began to reconcile it. `spec` and the policy
+    with this name apply from here on."""
 
     at: Instant
     job: str
@@ -37,7 +38,33 @@ class Began:
     spec: JobSpec
     resumed: bool = False
     policy: str = "ordered"
-    shadow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Specified:
+    """The spec has changed, its prices included, or another controller continues: `spec` and the policy apply from here
+    on."""
+
+    at: Instant
+    job: str
+    namespace: str
+    spec: JobSpec
+    policy: str = "ordered"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A persisted decision at `at`, which `decide` makes again from the same observation. A sample, unless it changed
+    the stage of the job or counted a loss.
+
+    `state` is the state before such a decision, and `after` the state after it. Otherwise `after` is None and `state`
+    is the state after the decision, which leads to the same decision.
+    """
+
+    at: Instant
+    seen: Observation
+    state: JobState
+    after: JobState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +133,6 @@ class Resized:
     attempt: int
     workers: int
     wanted: int
-
-    @classmethod
-    def of(cls, at: Instant, attempt: int, workers: int, spec: JobSpec) -> Self:
-        """The record of a job with this spec. The job may have had more workers than its spec has now."""
-        return cls(at, attempt, workers, max(workers, spec.workers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +241,8 @@ class Ended:
 
 Record = (
     Began
+    | Specified
+    | Decided
     | Moved
     | Lost
     | Launched
@@ -241,25 +265,47 @@ KINDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in get_args(Re
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A timeline that was read. `damaged` is the number of complete lines that could not be parsed; `gaps` are
-    sentences about other missing data. `printed` are the last lines of programs: attempt, source, lines."""
+    """A stream that was read. `damaged` is the number of complete lines that could not be parsed; `gaps` are sentences
+    about other missing data. `printed` are the last lines of programs: attempt, source, lines."""
 
     records: tuple[Record, ...] = ()
     damaged: int = 0
     gaps: tuple[str, ...] = ()
     printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
 
+    @property
+    def state(self) -> JobState:
+        """The newest recorded state; that of a new job without one."""
+        newest = next((record for record in reversed(self.records) if isinstance(record, Decided)), None)
+        return JobState() if newest is None else newest.after or newest.state
 
-def encode(record: Record) -> str:
-    """One line of strict ASCII JSON, without its newline."""
-    return json.dumps(
-        {"kind": type(record).__name__, **to_plain(record, full=True)}, separators=(",", ":"), allow_nan=False
-    )
+
+def encode(record: Record, clean: Callable[[str], str] = str) -> str:
+    """One line of strict ASCII JSON, without its newline. `clean` removes secrets from a text."""
+    # Most fields of an observation and of a state have their defaults, which would be most of the line.
+    plain = to_plain(record, full=not isinstance(record, Decided))
+    return json.dumps({"kind": type(record).__name__, **_cleaned(plain, clean)}, separators=(",", ":"), allow_nan=False)
+
+
+def _cleaned(plain: Any, clean: Callable[[str], str]) -> Any:
+    match plain:
+        case str():
+            return clean(plain)
+        case dict():
+            return {key: _cleaned(value, clean) for key, value in plain.items()}
+        case list():
+            return [_cleaned(value, clean) for value in plain]
+        case float() if not math.isfinite(plain):
+            return str(plain)
+    return plain
+
+
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""The errors of `decode` for a damaged line."""
 
 
 def decode(line: str | bytes) -> Record | None:
-    """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError for a damaged
-    line."""
+    """The record of a line; None for a kind of a newer version. Raises one of `DAMAGE` for a damaged line."""
     value = json.loads(line)
     kind = KINDS.get(value["kind"])
     return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))

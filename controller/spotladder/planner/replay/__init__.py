@@ -1,1 +1,0 @@
-"""Runs a recorded job again, with other policies and settings, on the capacity that the job observed."""

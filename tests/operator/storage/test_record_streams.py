@@ -1,0 +1,234 @@
+"""When records are written, and that nothing waits for them or fails with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.memory_store import MemoryStore
+from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.clusters.clock import SteppedClock
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, Observation, Progress
+from spotladder.core.policies.ordered import Ordered
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.storage import record_streams as module
+from spotladder.operator.storage.commit_logs import LogAddress
+from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
+from spotladder.records import stored
+from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, Specified, encode
+from tests.core.builders import START, all_ready, attempt, spec, tier, worker
+
+SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))
+
+
+class Bucket:
+    """A bucket that first raises the errors in `errors`, and a job whose decisions are recorded in it."""
+
+    def __init__(self) -> None:
+        self.clock = SteppedClock()
+        self.store = MemoryStore()
+        self.errors: list[Exception] = []
+        self.writes = 0
+        self.gate: asyncio.Event | None = None
+        self.no_backlog = asyncio.Event()
+        self.no_backlog.set()
+        self.now = START
+        self.seen = Observation(0)
+        self.state = self.persisted = JobState()
+
+    async def record(self, address: LogAddress, records: Sequence[Record], after: int | None) -> int:
+        self.writes += 1
+        if self.gate:
+            await self.gate.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        return stored.append(self.folder, [encode(record) for record in records], after)
+
+    async def address(self) -> LogAddress:
+        return LogAddress("digits", "ns", "u", "s3://b/p")
+
+    def streams(self) -> RecordStreams:
+        return RecordStreams(cast("Any", self), clock=self.clock, no_backlog=self.no_backlog)
+
+    def see(self, streams: RecordStreams, *attempts: AttemptSeen, persisted: bool = True, after: float = 1.0) -> None:
+        """Decide until nothing changes, and record each decision."""
+        self.now += after
+        self.seen = Observation(self.seen.revision + 1, attempts)
+        while True:
+            decision = decide(SPEC, self.state, self.seen, self.now, Ordered())
+            self.record_decision(streams, decision, persisted=persisted)
+            if not decision.moves:
+                return
+
+    def record_decision(
+        self, streams: RecordStreams, decision: Decision, *, persisted: bool = True, commits: Sequence[Commit] = ()
+    ) -> None:
+        """Record this decision in the current state, which it changes."""
+        loaded = SimpleNamespace(
+            record=SimpleNamespace(uid="u", name="digits", namespace="ns", created_at=START),
+            job=SimpleNamespace(spec=SimpleNamespace(policy=SimpleNamespace(name="ordered"))),
+            spec=SPEC,
+            before=self.persisted,
+            state=self.state,
+            seen=self.seen,
+            reading=SimpleNamespace(commits=tuple(commits)),
+        )
+        streams.decided(cast("Any", loaded), decision, self.address, persisted=persisted)
+        self.state = decision.state
+        self.persisted = decision.state if persisted else self.persisted
+
+    @property
+    def folder(self) -> Any:
+        return stored.of_job(folder_of(self.store, "digits"), "u")
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return stored.read(self.folder).records
+
+    def kinds(self) -> list[type]:
+        return [type(record) for record in self.records]
+
+
+async def written() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_change_is_written_at_once_and_other_records_with_the_next_one_or_after_an_interval() -> None:
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        await written()
+        assert bucket.kinds()[0] is Began
+        assert Moved in bucket.kinds()
+        assert bucket.writes == 1
+        bucket.see(streams, attempt(1, worker("w0", ready=False)))
+        await written()
+        assert bucket.writes == 1
+        await bucket.clock.advance(WRITE_INTERVAL)
+        bucket.see(streams, attempt(1, worker("w0", ready=False)))
+        await written()
+        assert bucket.writes == 2
+        bucket.see(streams, all_ready(1), persisted=False)
+        await written()
+        assert bucket.writes == 2, "only what is persisted is recorded"
+    assert bucket.kinds().count(Began) == 1
+
+
+async def test_a_write_lets_waiting_jobs_go_first_for_a_limited_time() -> None:
+    bucket = Bucket()
+    bucket.no_backlog.clear()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        await written()
+        assert bucket.writes == 0
+        await bucket.clock.advance(BACKLOG_TIMEOUT)
+        await written()
+        assert bucket.writes == 1
+        bucket.see(streams, all_ready(1))
+        bucket.no_backlog.set()
+        await written()
+        assert bucket.writes == 2
+
+
+async def test_the_end_has_the_state_and_everything_before_it() -> None:
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        bucket.see(streams, all_ready(1))
+        bucket.see(streams, all_ready(1, exit=Exit.SUCCEEDED))
+        bucket.see(streams, after=30.0)
+    kinds = bucket.kinds()
+    assert kinds.index(Ended) > max(index for index, kind in enumerate(kinds) if kind is Moved)
+    assert stored.read(bucket.folder).state == bucket.state
+
+
+async def test_a_controller_that_restarts_continues_the_stream() -> None:
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+    async with bucket.streams() as streams:
+        bucket.see(streams, all_ready(1))
+    assert bucket.kinds().count(Began) == 1
+    assert bucket.kinds().count(Specified) == 1
+    assert stored.read(bucket.folder).gaps == ()
+
+
+async def test_a_bucket_that_does_not_answer_delays_nothing_and_gets_the_records_later() -> None:
+    bucket = Bucket()
+    bucket.errors = [StoreUnavailable("away"), StoreUnavailable("away")]
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        bucket.see(streams, all_ready(1))
+        for pause in RETRY_INTERVALS[:2]:
+            await written()
+            await bucket.clock.advance(pause)
+        await written()
+        assert bucket.kinds().count(Moved) == 2
+        assert Noted not in bucket.kinds()
+
+
+@pytest.mark.parametrize("error", [StoreRefused("read only"), SpotladderError("denied"), RuntimeError("a defect")])
+async def test_records_that_are_refused_are_lost_and_the_next_write_says_so(error: Exception) -> None:
+    bucket = Bucket()
+    bucket.errors = [error]
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        await written()
+        bucket.see(streams, all_ready(1))
+        await written()
+    (noted,) = [record for record in bucket.records if isinstance(record, Noted)]
+    assert "records are missing" in noted.text
+    assert bucket.kinds().count(Moved) == 1
+
+
+async def test_a_hanging_bucket_keeps_a_bounded_number_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING", 5)
+    monkeypatch.setattr(module, "CLOSE_TIMEOUT", 0.01)
+    bucket = Bucket()
+    bucket.gate = asyncio.Event()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        await written()
+        for _ in range(20):
+            bucket.see(streams, all_ready(1), after=30.0)
+        (stream,) = streams._streams.values()
+        assert len(stream.pending) <= 5
+        bucket.gate.set()
+        await written()
+        assert bucket.writes == 2
+        assert any(isinstance(record, Noted) and "missing" in record.text for record in bucket.records)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_defect_while_records_are_made_is_no_error_of_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("defect")
+
+    monkeypatch.setattr(module, "_records", broken)
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+    assert bucket.writes == 0 or bucket.kinds() == [Began]
+
+
+async def test_commits_have_the_metrics_of_the_log_and_times_within_the_attempt() -> None:
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        logged = [
+            Commit(seq, "n", START + at, "w", 1, "spot-a", step, 100, "path", (), {"loss": 1.0 / seq})
+            for seq, at, step in ((2, -5.0, 10), (4, 1e6, 20))
+        ]
+        newest = Progress(30, 100, START + 1, 1, commit=6)
+        bucket.record_decision(streams, Decision(replace(bucket.state, progress=newest)), commits=logged)
+    commits = [record for record in bucket.records if isinstance(record, Committed)]
+    assert [(one.step, one.metrics.get("loss")) for one in commits] == [(10, 0.5), (20, 0.25), (30, None)]
+    assert all(START + 1 <= one.at <= bucket.now for one in commits)
