@@ -18,7 +18,7 @@ from tests.frameworks.scripts import program, run_two_ranks, script
 from tests.train.builders import log_of
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1800)]
 
 LIGHTNING, HUGGINGFACE, TORCHRUN = "train.lightning.callback()", "train.huggingface.callback()", "init_process_group("
 QUIET = {"accelerator=": "enable_progress_bar=False, enable_model_summary=False, logger=False, accelerator="}

@@ -239,6 +239,9 @@ async def test_without_permission_for_the_token_an_attempt_runs_without_it(made:
     loaded, applier, _home = launching(job(ray_template()), client)
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     assert "authOptions" not in client.made[-1]["spec"]["rayClusterSpec"]
+    (policy,) = (body for body in client.made if body["kind"] == "NetworkPolicy")
+    open_to_all = [entry["port"] for rule in policy["spec"]["ingress"] if "from" not in rule for entry in rule["ports"]]
+    assert open_to_all == [8080], "the dashboard is closed"
     assert RayJobRecord.of(client.made[-1]).token_refused == (
         "Ray requires no token: Secret team-a/spotladder-ray-token cannot be created: secrets is forbidden: upgrade "
         "the chart there, or create the Secret with the key auth_token; the next attempt uses it"

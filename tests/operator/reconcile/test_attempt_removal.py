@@ -65,10 +65,9 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
     top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
     loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    policies = [(NETWORK_POLICIES, "digits-a001", "", None)] if kind == RAYJOBS else []
     assert client.removed == [
         (DISRUPTION_BUDGETS, "digits-a001", "", None),
-        *policies,
+        (NETWORK_POLICIES, "digits-a001", "", None),
         (kind, "digits-a001", "r", None),
         (PODS, "to-hurry", "p1", SHORT_GRACE),
         (PODS, "slow", "p2", SHORT_GRACE),
