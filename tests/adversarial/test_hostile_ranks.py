@@ -8,6 +8,7 @@ import resource
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,8 @@ from spotladder.train.spoke import Spoke
 def pair() -> Iterator[tuple[Hub, Spoke]]:
     hub = Hub(2, Agreement(), timeout=60)
     spoke = Spoke(hub.address, 1, 2, Agreement())
+    while 1 not in hub._peers:
+        time.sleep(0.002)
     try:
         yield hub, spoke
     finally:

@@ -22,7 +22,10 @@ from spotladder.checkpoints.store import folder_of
 from spotladder.cli import output, terminal
 from spotladder.cli.terminal import Terminal, cleaned
 from spotladder.core.codec import dump
-from spotladder.core.model import JobState, Stage
+from spotladder.core.model import JobSpec, JobState, Stage, Tier
+from spotladder.core.reasons import Reason
+from spotladder.records import stored
+from spotladder.records.model import Began, Ended, Noted, encode
 from tests.checkpoints.builders import uploaded
 from tests.cli.terminal import Answer, call
 from tests.cli.test_cluster import kubeconfig
@@ -118,7 +121,6 @@ def assert_harmless(answer: Answer, *, code: int = 0, mentioned: str = SEEN) -> 
         (("logs", "digits", "--all-pods"), 0),
         (("events", "digits"), 0),
         (("events", "digits", "-o", "json"), 0),
-        (("report", "digits"), 0),
         (("watch", "digits"), 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -130,6 +132,19 @@ def test_texts_of_a_cluster(
     assert_harmless(answer, code=code)
     if "json" in arguments:
         assert json.loads(answer.out)["items"][0]["message"].startswith("\x1b]0;")
+
+
+def test_texts_of_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tier = Tier(HOSTILE)
+    records = (
+        Began(1.0, HOSTILE, HOSTILE, JobSpec((tier,))),
+        Noted(2.0, HOSTILE),
+        Ended(3.0, 1, Reason.APPLICATION_FAILED, HOSTILE),
+    )
+    log = CommitLog(open_store(tmp_path), "digits", uid="u")
+    log.start(1, HOSTILE)
+    stored.append(stored.of_job(log.store, "u"), [encode(record) for record in records], None)
+    assert_harmless(call(capsys, "report", str(tmp_path / "digits")))
 
 
 @pytest.mark.parametrize(

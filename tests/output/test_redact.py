@@ -26,6 +26,7 @@ from spotladder.output.redact import redacted, secret_values
         ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "[redacted]"),
         ("session IQoJb3JpZ2luX2VjEJ" + "aB3/" * 20 + "==", "session [redacted]"),
         ("AccountName=a;" + "aB3/" * 21 + "aB==", "AccountName=a;[redacted]"),
+        ("password=[redacted]", "password=[redacted]"),
         # Ordinary training output is unchanged.
         ("tokens: 4096, loss 0.31", "tokens: 4096, loss 0.31"),
         ("num_tokens=123456789", "num_tokens=123456789"),

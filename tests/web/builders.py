@@ -9,9 +9,10 @@ from typing import Any
 
 from spotladder.display.report.facts import Facts
 from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.records.timeline import read
 from spotladder.web.places import Object
 
-RECORDED = Path(__file__).parents[2] / "docs/images/run"
+RECORDED = Path(__file__).parents[2] / "docs/images/run/timeline.jsonl"
 """A run of `make demo` that has ended."""
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">\x1b]0;owned\x07\u202e"
@@ -54,7 +55,7 @@ def recorded_run(root: Path) -> JobFolder:
     """The recorded run, in this state folder."""
     folder = JobFolder(root, "default", "digits-tensorflow")
     folder.path.mkdir(parents=True)
-    for file in RECORDED.iterdir():
-        (folder.path / file.name).write_bytes(file.read_bytes())
+    folder.timeline.write_bytes(RECORDED.read_bytes())
+    folder.save(read(folder.timeline).state)
     folder.save_run(RunIdentity(1_795_884_502.0, "3.11", "2.60.0", "file:///checkpoints"))
     return folder

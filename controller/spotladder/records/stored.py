@@ -17,7 +17,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 
-from spotladder.checkpoints.store import ObjectMeta, Store, folder_of
+from spotladder.checkpoints.store import ObjectMeta, Store, folder_of, listed
 from spotladder.errors import EnvironmentFailure
 from spotladder.records.model import DAMAGE, Began, Record, Recorded, decode
 
@@ -92,7 +92,7 @@ def newest_uid(folder: Store) -> str:
     """The uid of the job of this folder that began last. Raises EnvironmentFailure if it has no records, and
     StoreUnavailable."""
     found: dict[str, float] = {}
-    for uid in dict.fromkeys(meta.key.partition("/")[0] for meta in folder_of(folder, FOLDER).list("")):
+    for uid in dict.fromkeys(meta.key.partition("/")[0] for meta in listed(folder_of(folder, FOLDER), "")):
         opening = next((record for record in _first(of_job(folder, uid)) if isinstance(record, Began)), None)
         found[uid] = opening.at if opening else 0.0
     if not found:
@@ -147,7 +147,7 @@ def _trim(store: Store) -> None:
 
 def _objects(store: Store) -> list[tuple[int, ObjectMeta]]:
     """The objects with their numbers, oldest first."""
-    found = [(int(match[1]), meta) for meta in store.list("") if (match := _KEY.fullmatch(meta.key))]
+    found = [(int(match[1]), meta) for meta in listed(store, "") if (match := _KEY.fullmatch(meta.key))]
     return sorted(found, key=lambda each: each[0])
 
 
