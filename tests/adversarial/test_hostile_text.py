@@ -22,10 +22,10 @@ from spotladder.checkpoints.store import folder_of
 from spotladder.cli import output, terminal
 from spotladder.cli.terminal import Terminal, cleaned
 from spotladder.core.codec import dump
-from spotladder.core.model import AttemptRecord, JobSpec, JobState, Observation, Stage, Tier
+from spotladder.core.model import JobSpec, JobState, Move, Stage, Tier
 from spotladder.core.reasons import Reason
 from spotladder.records import stored
-from spotladder.records.model import Began, Decided, encode
+from spotladder.records.model import Began, Moved, encode
 from tests.checkpoints.builders import uploaded
 from tests.cli.terminal import Answer, call
 from tests.cli.test_cluster import kubeconfig
@@ -135,12 +135,13 @@ def test_texts_of_a_cluster(
 
 
 def test_texts_of_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    attempt = AttemptRecord(1, HOSTILE, 1.0, 2.0, 3.0, Reason.APPLICATION_FAILED, 1, 0, 9)
-    state = JobState(stage=Stage.FAILED, history=(attempt,), last_number=1, tier=HOSTILE, message=HOSTILE)
-    seen = Decided(3.0, Observation(0), state)
     log = CommitLog(open_store(tmp_path), "digits", uid="u")
     log.start(1, HOSTILE)
-    records = (Began(1.0, HOSTILE, HOSTILE, JobSpec((Tier(HOSTILE),))), seen)
+    records = (
+        Began(1.0, HOSTILE, HOSTILE, JobSpec((Tier(HOSTILE),))),
+        Moved(2.0, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, HOSTILE)),
+        Moved(3.0, Move(Stage.STARTING, Stage.FAILED, Reason.APPLICATION_FAILED, 1, HOSTILE, HOSTILE)),
+    )
     stored.append(stored.of_job(log.store, "u"), [encode(record) for record in records], None)
     assert_harmless(call(capsys, "report", str(tmp_path / "digits")))
 
