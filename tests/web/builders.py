@@ -32,7 +32,7 @@ class Shelf:
 
     def __init__(self, *jobs: Object) -> None:
         self.held = list(jobs)
-        self.problem = ""
+        self.problem = self.gap = ""
         self._changed: Callable[[], None] = lambda: None
 
     def jobs(self) -> Sequence[Object]:

@@ -98,6 +98,15 @@ async def test_a_place_that_does_not_answer_is_named_and_its_last_jobs_stay() ->
         assert "digits" in text
 
 
+async def test_a_job_whose_records_cannot_be_read_says_why() -> None:
+    shelf = Shelf(job("digits"))
+    shelf.gap = "s3://bucket/prefix: no credentials"
+    async with browsing(shelf) as client:
+        text = await (await client.get("/jobs/west/team-a/digits")).text()
+        assert "cannot be read: s3://bucket/prefix: no credentials" in text
+        assert "40/100" in text
+
+
 async def test_a_run_of_this_machine_has_its_report(tmp_path: Path) -> None:
     recorded_run(tmp_path)
     here = ThisMachine(tmp_path)

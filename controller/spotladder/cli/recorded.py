@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from spotladder.cli.local.selection import print_place, run_of
 from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
-    from spotladder.checkpoints.store import Store
     from spotladder.records.model import Recorded
 
 JobOrAddress = Annotated[
@@ -27,13 +25,12 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
     """The records, with the last lines of the job's programs. Raises Refused, EnvironmentFailure, StoreUnavailable."""
     from spotladder.checkpoints.open_store import open_store
     from spotladder.checkpoints.store import folder_of
-    from spotladder.core.model import TERMINAL
     from spotladder.records import stored
-    from spotladder.records.model import Looked
+    from spotladder.records.recorded_job import recorded_in
 
     if "://" in name or name.startswith(("/", "./", "../")):
         folder = open_store(name)
-        return _stored(folder, stored.newest_uid(folder))
+        return recorded_in(folder, stored.newest_uid(folder))
     try:
         name = kubernetes_names.job(name)
     except typer.BadParameter as error:
@@ -47,24 +44,4 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
 
     job = on_cluster(target, find)
     folder = folder_of(open_store(job["spec"]["checkpoints"]["uri"]), name)
-    found = _stored(folder, job["metadata"]["uid"])
-    if found.state.stage in TERMINAL or not found.records:
-        return found
-    now = max(time.time(), found.records[-1].at)
-    return replace(found, records=(*found.records, Looked(now)))
-
-
-def _stored(folder: Store, uid: str) -> Recorded:
-    from spotladder.checkpoints import outputs
-    from spotladder.errors import SpotladderError
-    from spotladder.output.last_error import last_lines
-    from spotladder.records import stored
-
-    found, store = stored.read(stored.of_job(folder, uid)), outputs.of_job(folder, uid)
-    try:
-        printed = outputs.kept(store)
-        texts = outputs.read(store, printed)
-    except SpotladderError:
-        return found
-    lines = ((each.attempt, each.title, last_lines(text)) for each, text in zip(printed, texts, strict=True))
-    return replace(found, printed=tuple(lines))
+    return recorded_in(folder, job["metadata"]["uid"], time.time())

@@ -43,11 +43,12 @@ def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection
     )
 
 
-def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: float) -> str:
-    """One job: its report if the place has its records, else what its status says."""
+def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: float, gap: str = "") -> str:
+    """One job: what its status says, and its report if the place has its records. `gap` says why it has none."""
     name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
     status = element("section", _status(JobRow.of(place, job, now), job, now), class_="status")
-    body = sections(facts) if facts is not None else element("header", element("h1", name))
+    title = element("header", element("h1", name), element("p", gap, class_="note") if gap else None)
+    body = sections(facts) if facts is not None else title
     return _document(f"{name} – spotladder", _bar(), element("main", _live(_problems([place]), status, body)))
 
 

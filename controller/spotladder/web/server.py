@@ -24,6 +24,9 @@ CHANGE_INTERVAL = 0.5
 KEEP_ALIVE_INTERVAL = 15.0
 """Seconds after which a page without a message gets an empty one, so that a lost connection is noticed."""
 
+READ_TIMEOUT = 20.0
+"""Seconds after which a page is shown without the records of its job."""
+
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
@@ -93,11 +96,15 @@ class Pages:
         if place is None or job is None:
             name = "{namespace}/{name}".format(**request.match_info)
             return _html(missing_page("No such job", f"There is no job {name} here, or no longer."), status=404)
-        facts = None
-        with suppress(SpotladderError):  # The page has the status alone while the records have no beginning.
-            metadata = job["metadata"]
-            facts = await asyncio.to_thread(place.facts, metadata["namespace"], metadata["name"])
-        return _html(job_page(place, job, facts, time.time()))
+        facts, gap, metadata = None, "", job["metadata"]
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                facts = await asyncio.to_thread(place.facts, metadata["namespace"], metadata["name"])
+        except TimeoutError:
+            gap = f"The records of the job cannot be read: the bucket does not answer in {READ_TIMEOUT:g} s"
+        except SpotladderError as error:
+            gap = f"The records of the job cannot be read: {error}"
+        return _html(job_page(place, job, facts, time.time(), gap))
 
     def _found(self, place: str, namespace: str, name: str) -> tuple[Place | None, Object | None]:
         here = next((each for each in self._places if each.name == place), None)

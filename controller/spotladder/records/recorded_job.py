@@ -1,0 +1,33 @@
+"""What the bucket has of one job of a cluster: its records, and the last lines of its programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.store import Store
+from spotladder.core.model import TERMINAL, Instant
+from spotladder.errors import SpotladderError
+from spotladder.output.last_error import last_lines
+from spotladder.records import stored
+from spotladder.records.model import Looked, Recorded
+
+
+def recorded_in(folder: Store, uid: str, now: Instant | None = None) -> Recorded:
+    """The job of this uid in its folder of the bucket. `now` is the time of the look at a job that may be running; None
+    if it no longer exists. Raises EnvironmentFailure if the folder has no records of it, and StoreUnavailable."""
+    found = _with_output(folder, uid, stored.read(stored.of_job(folder, uid)))
+    if now is None or found.state.stage in TERMINAL or not found.records:
+        return found
+    return replace(found, records=(*found.records, Looked(max(now, found.records[-1].at))))
+
+
+def _with_output(folder: Store, uid: str, found: Recorded) -> Recorded:
+    store = outputs.of_job(folder, uid)
+    try:
+        printed = outputs.kept(store)
+        texts = outputs.read(store, printed)
+    except SpotladderError:
+        return found
+    lines = ((each.attempt, each.title, last_lines(text)) for each, text in zip(printed, texts, strict=True))
+    return replace(found, printed=tuple(lines))
