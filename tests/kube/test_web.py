@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from aiohttp import ClientSession
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
+from spotladder.web import cluster_jobs
 from spotladder.web.cluster_jobs import JobsOfCluster
 from spotladder.web.server import serving
 from tests.kube.apiserver import ApiServer
+from tests.kube.test_report import walk
 from tests.kube.world import eventually, world
 
 
@@ -32,4 +37,25 @@ async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> 
         await kube.begin(1, "spot-a")
         await eventually(lambda: shows("digits", "Running", "spot-a", f"{kube.namespace} · west"))
         await kube.fall_back()
-        await eventually(lambda: shows("spot-b", "2 failures on spot-a", path=f"/jobs/west/{kube.namespace}/digits"))
+        await eventually(lambda: shows("on spot-b", path=f"/jobs/west/{kube.namespace}/digits"))
+
+
+async def test_the_page_of_a_job_has_the_report_from_its_bucket(
+    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_jobs, "BUCKETS", ("file://",))
+    monkeypatch.setattr(cluster_jobs, "REPORT_INTERVAL", 0.0)
+    async with (
+        world(api_server) as kube,
+        kube.operator(),
+        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
+        serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
+        ClientSession(f"http://127.0.0.1:{port}") as browser,
+    ):
+
+        async def reported() -> bool:
+            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits")).text()
+            return "<h2>Timeline</h2>" in page and "MaxFailuresExceeded" in page
+
+        await walk(kube, tmp_path)
+        await eventually(reported)

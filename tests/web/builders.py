@@ -39,6 +39,8 @@ class Shelf:
         return self.held
 
     def facts(self, namespace: str, name: str) -> Facts | None:
+        if self.gap:
+            raise EnvironmentFailure(self.gap)
         return None
 
     async def follow(self, changed: Callable[[], None]) -> None:
