@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.display.report.facts import Facts
+from spotladder.errors import EnvironmentFailure
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.records.timeline import read
 from spotladder.web.places import Object
