@@ -5,7 +5,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
@@ -300,12 +300,24 @@ def _cleaned(plain: Any, clean: Callable[[str], str]) -> Any:
     return plain
 
 
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """The errors of `decode` for a damaged line."""
 
 
+def decoded(lines: Iterable[str | bytes]) -> Iterator[Record | None]:
+    """The records of the lines; None for each damaged line. Lines of the kinds of a newer version are left out."""
+    for line in lines:
+        try:
+            record = decode(line)
+        except _DAMAGE:
+            yield None
+            continue
+        if record is not None:
+            yield record
+
+
 def decode(line: str | bytes) -> Record | None:
-    """The record of a line; None for a kind of a newer version. Raises one of `DAMAGE` for a damaged line."""
+    """The record of a line; None for a kind of a newer version. Raises one of `_DAMAGE` for a damaged line."""
     value = json.loads(line)
     kind = KINDS.get(value["kind"])
     return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from spotladder.checkpoints.store import ObjectMeta, Store, folder_of, listed
 from spotladder.errors import EnvironmentFailure
-from spotladder.records.model import DAMAGE, Began, Record, Recorded, decode
+from spotladder.records.model import Began, Record, Recorded, decoded
 
 FOLDER = "records"
 
@@ -77,13 +77,10 @@ def read(store: Store) -> Recorded:
         if lines is None:
             gaps.append(f"{where} cannot be read: it is no gzip file of at most {MAX_UNPACKED} bytes.")
             continue
-        for line in lines:
-            try:
-                record = decode(line)
-            except DAMAGE:
+        for record in decoded(lines):
+            if record is None:
                 damaged += 1
-                continue
-            if record is not None:
+            else:
                 records.append(record)
     return Recorded(tuple(records), damaged, tuple(gaps))
 
@@ -103,13 +100,7 @@ def newest_uid(folder: Store) -> str:
 def _first(store: Store) -> tuple[Record, ...]:
     objects = _objects(store)[:1]
     lines = next((lines for _, lines in _contents(store, objects)), None)
-    found = []
-    for line in lines or ():
-        try:
-            found.append(decode(line))
-        except DAMAGE:
-            continue
-    return tuple(record for record in found if record is not None)
+    return tuple(record for record in decoded(lines or ()) if record is not None)
 
 
 def _contents(store: Store, objects: Sequence[tuple[int, ObjectMeta]]) -> Iterator[tuple[str, list[bytes] | None]]:

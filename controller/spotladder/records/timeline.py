@@ -18,7 +18,7 @@ from typing import Self
 from spotladder.core.model import Instant
 from spotladder.errors import EnvironmentFailure
 from spotladder.output.redact import redacted
-from spotladder.records.model import DAMAGE, Record, Recorded, decode, encode
+from spotladder.records.model import Record, Recorded, decoded, encode
 from spotladder.records.sampling import Sampler
 
 MAX_LINE = 16 * 1024 * 1024
@@ -89,22 +89,14 @@ def read(path: Path) -> Recorded:
 
     Raises `EnvironmentFailure` if the file exists and cannot be read.
     """
-    records: list[Record] = []
-    damaged = 0
     try:
-        for line in _complete_lines(path):
-            try:
-                record = decode(line)
-            except DAMAGE:
-                damaged += 1
-                continue
-            if record is not None:
-                records.append(record)
+        found = list(decoded(_complete_lines(path)))
     except FileNotFoundError:
         return Recorded()
     except OSError as error:
         raise EnvironmentFailure(f"{path}: cannot read the timeline: {error.strerror}") from error
-    return Recorded(tuple(records), damaged)
+    records = tuple(record for record in found if record is not None)
+    return Recorded(records, len(found) - len(records))
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:
@@ -130,11 +122,4 @@ def _cut_torn_tail(file: int) -> int:
 
 
 def _first_instant(path: Path) -> Instant | None:
-    for line in _complete_lines(path):
-        try:
-            record = decode(line)
-        except DAMAGE:
-            continue
-        if record is not None:
-            return record.at
-    return None
+    return next((record.at for record in decoded(_complete_lines(path)) if record is not None), None)
