@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, JobState
 from spotladder.core.savings import savings
-from spotladder.records.model import Began, Waited
+from spotladder.records.model import Began, Record, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp
 
@@ -32,7 +33,9 @@ def object_of(run: LocalRun) -> dict[str, Any]:
 
 
 def _status(run: LocalRun, state: JobState) -> dict[str, Any]:
-    progress, size, standby, waited = state.progress, trains_with(state), state.standby, _waited(run)
+    records = run.recorded().records
+    progress, size, standby = state.progress, trains_with(state), state.standby
+    waited = _waited(records) if run.process is not None else None
     text = f"{progress.step}/{progress.total}" if progress.total else str(progress.step)
     status = {
         "reason": str(state.reason),
@@ -43,7 +46,7 @@ def _status(run: LocalRun, state: JobState) -> dict[str, Any]:
         "conditions": _conditions(state),
         "progress": {"step": progress.step, "total": progress.total, "text": text},
         "elastic": None if size is None else {"workers": size[0], "wanted": size[1]},
-        "cost": _cost(run, state),
+        "cost": _cost(records, state),
         "standby": None
         if standby is None
         else {
@@ -67,8 +70,8 @@ def _conditions(state: JobState) -> list[dict[str, str]]:
     return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
 
 
-def _cost(run: LocalRun, state: JobState) -> dict[str, str]:
-    spec = next((record.spec for record in reversed(run.recorded().records) if isinstance(record, Began)), None)
+def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
+    spec = next((record.spec for record in reversed(records) if isinstance(record, Began)), None)
     saved = None if spec is None else savings(spec, state)
     return {
         "spent": f"{state.spent_usd:.4f}",
@@ -78,10 +81,9 @@ def _cost(run: LocalRun, state: JobState) -> dict[str, str]:
     }
 
 
-def _waited(run: LocalRun) -> Waited | None:
-    """What the job waits for now; None if it does not wait, or no runner is active."""
-    found = run.recorded().records if run.process is not None else ()
-    newest = next((record for record in reversed(found) if isinstance(record, Began | Waited)), None)
+def _waited(records: Sequence[Record]) -> Waited | None:
+    """What the job waits for now, while a runner is active; None if it does not wait."""
+    newest = next((record for record in reversed(records) if isinstance(record, Began | Waited)), None)
     return newest if isinstance(newest, Waited) and newest.message else None
 
 

@@ -13,7 +13,7 @@ from spotladder.core.model import TERMINAL, JobState
 from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
 from spotladder.output.last_error import last_lines
-from spotladder.output.redact import redacted, secret_values
+from spotladder.output.redact import secret_values
 from spotladder.records import model as records
 from spotladder.records import timeline
 
@@ -75,9 +75,9 @@ def recorded_in(folder: Path) -> records.Recorded:
     """
     known = secret_values(os.environ)
     printed = [
-        (attempt, "driver", tuple(redacted("\n".join(lines), known).split("\n")))
+        (attempt, "driver", lines)
         for attempt in _attempts(folder)[-KEPT_ATTEMPTS:]
-        if (lines := last_lines(end_of(_log(folder, attempt), LONGEST)))
+        if (lines := last_lines(end_of(_log(folder, attempt), LONGEST), known=known))
     ]
     return replace(timeline.read(folder / "timeline.jsonl"), printed=tuple(printed))
 

@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spotladder.output.redact import redacted
@@ -71,8 +72,9 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
     return redacted(_shortened(_OWN_LINE.sub(r"\1", last), longest))
 
 
-def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
-    """The last traceback with its exception, else the last lines; at most `most` lines. Secrets are removed."""
+def last_lines(text: str, most: int = 20, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """The last traceback with its exception, else the last lines; at most `most` lines. Secrets are removed, also the
+    values that are `known`."""
     lines = _lines(text)
     if (found := _last_traceback(lines)) is not None:
         kept = [line.text.rstrip() for line in found.lines]
@@ -80,7 +82,8 @@ def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
             kept = [kept[0], "  …", *kept[len(kept) - most + 2 :]]
     else:
         kept = [line.text.rstrip() for line in lines if line.text.strip()][-most:]
-    return tuple(redacted("\n".join(_shortened(line, LONGEST_LINE) for line in kept)).split("\n")) if kept else ()
+    shown = "\n".join(_shortened(line, LONGEST_LINE) for line in kept)
+    return tuple(redacted(shown, known).split("\n")) if kept else ()
 
 
 @dataclass(frozen=True, slots=True)
