@@ -10,6 +10,9 @@ from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
 
+ENDED = frozenset({"Succeeded", "Failed"})
+"""The phases of jobs that have ended."""
+
 COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
 
 
@@ -35,7 +38,7 @@ def _phase(job: Mapping[str, Any]) -> str:
     """The phase of the status, or Deleting for a job with a deletion timestamp, whose status has the phase
     Suspended."""
     phase = (job.get("status") or {}).get("phase") or ""
-    ended = phase in ("Succeeded", "Failed")
+    ended = phase in ENDED
     return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 
@@ -84,7 +87,7 @@ def _unattended(job: Mapping[str, Any], now: float) -> str:
 def message(status: Mapping[str, Any], now: float) -> str:
     """Why the job does not train, or what is wrong with it, why it has failed, and the attempts that are being removed;
     "" if none applies."""
-    ended = status.get("phase") in ("Succeeded", "Failed")
+    ended = status.get("phase") in ENDED
     parts = (_ended(status) if ended else _impeded(status, now), _removing(status.get("removing"), now))
     return "; ".join(part for part in parts if part)
 
@@ -121,7 +124,7 @@ def _unused(status: Mapping[str, Any]) -> str:
 def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
     """What `get` prints below the row of one job, as labels and texts."""
     status, run = job.get("status") or {}, job.get("run")
-    ended = status.get("phase") in ("Succeeded", "Failed")
+    ended = status.get("phase") in ENDED
     wrong = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
     last = ": ".join(part for part in (status.get("reason"), status.get("message")) if part)
     progress = status.get("progress") or {}

@@ -11,7 +11,7 @@ from spotladder.display.figures import money, numbered
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import document, sections
 from spotladder.web.places import Place
-from spotladder.web.rows import ENDED, JobRow, Selection
+from spotladder.web.rows import JobRow, Selection
 
 if TYPE_CHECKING:
     from spotladder.display.report.facts import Facts
@@ -86,7 +86,7 @@ def _problems(places: Sequence[Place]) -> Markup | None:
 
 def _summary(rows: Sequence[JobRow]) -> Markup:
     spent = sum(row.spent for row in rows)
-    active = sum(row.phase not in ENDED for row in rows)
+    active = sum(row.phase not in job_text.ENDED for row in rows)
     failed = sum(row.phase == "Failed" for row in rows)
     parts = [numbered(len(rows), "job"), f"{active} active", f"{failed} failed", f"{money(spent)} spent"]
     return element("header", element("h1", "Jobs"), element("p", " · ".join(parts), class_="soft", id="summary"))

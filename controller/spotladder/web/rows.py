@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -10,10 +10,6 @@ from urllib.parse import urlencode
 from spotladder.display import job_text
 from spotladder.timestamps import seconds_of
 from spotladder.web.places import Place
-
-ENDED = frozenset({"Succeeded", "Failed"})
-
-SORTED_BY = ("age", "name", "phase", "tier", "progress", "failures", "cost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +64,18 @@ class JobRow:
         return self.namespace, self.name, self.place
 
 
+ORDERS: Mapping[str, Callable[[JobRow], Any]] = {
+    "age": lambda row: -row.created,
+    "name": lambda row: (row.namespace, row.name),
+    "phase": lambda row: row.phase,
+    "tier": lambda row: row.tier,
+    "progress": lambda row: -1.0 if row.share is None else row.share,
+    "failures": lambda row: row.failures,
+    "cost": lambda row: row.spent,
+}
+"""The orders of the list by column, each as the value that it sorts by."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What the list shows: jobs with all words of `text` in their name, namespace, tier or message, of one phase or of
@@ -82,7 +90,7 @@ class Selection:
     def of(cls, query: Mapping[str, str]) -> Self:
         """The selection that the query of an address names. What it does not know, it ignores."""
         sort = query.get("sort", "age")
-        known = sort.removeprefix("-") in SORTED_BY
+        known = sort.removeprefix("-") in ORDERS
         return cls(
             text=query.get("text", "")[:200],
             phase=query.get("phase", "")[:40],
@@ -100,20 +108,9 @@ class Selection:
         """The rows that are shown, in their order."""
         words = self.text.lower().split()
         found = [row for row in rows if self.phase in ("", row.phase) and _has(row, words)]
-        return sorted(found, key=lambda row: (_ORDER[self.sort](row), row.key), reverse=self.falling)
+        return sorted(found, key=lambda row: (ORDERS[self.sort](row), row.key), reverse=self.falling)
 
 
 def _has(row: JobRow, words: Sequence[str]) -> bool:
     text = " ".join((row.namespace, row.name, row.phase, row.tier, row.where, row.why)).lower()
     return all(word in text for word in words)
-
-
-_ORDER: Mapping[str, Any] = {
-    "age": lambda row: -row.created,
-    "name": lambda row: (row.namespace, row.name),
-    "phase": lambda row: row.phase,
-    "tier": lambda row: row.tier,
-    "progress": lambda row: -1.0 if row.share is None else row.share,
-    "failures": lambda row: row.failures,
-    "cost": lambda row: row.spent,
-}

@@ -48,10 +48,9 @@ class Pages:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._changes = 0
         self._open = 0
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def app(self) -> web.Application:
         """The application. It follows the places while it runs."""
@@ -77,14 +76,9 @@ class Pages:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _note(self) -> None:
-        task = asyncio.ensure_future(self._tell())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _tell(self) -> None:
-        async with self._changed:
-            self._changes += 1
-            self._changed.notify_all()
+        self._changes += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _jobs(self, request: web.Request) -> web.StreamResponse:
         now = time.time()
@@ -122,11 +116,10 @@ class Pages:
             await answer.prepare(request)
             seen = self._changes
             while True:
-                async with self._changed:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
-                            while self._changes == seen:
-                                await self._changed.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
+                        while self._changes == seen:
+                            await self._changed.wait()
                 told, seen = self._changes != seen, self._changes
                 await answer.write(b"event: changed\ndata:\n\n" if told else b":\n\n")
                 await asyncio.sleep(CHANGE_INTERVAL)

@@ -16,6 +16,7 @@ from spotladder.cli.local.logs import print_logs
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.display import job_text
 from spotladder.errors import SpotladderError
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def _last(job: Mapping[str, Any]) -> int:
 
 
 def _ended(job: Mapping[str, Any]) -> bool:
-    return (job.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return (job.get("status") or {}).get("phase") in job_text.ENDED
 
 
 def _live(job: Mapping[str, Any], number: int) -> bool:

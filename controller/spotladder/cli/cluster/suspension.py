@@ -73,7 +73,7 @@ async def _set(cluster: ConnectedCluster, name: str, *, suspended: bool) -> Obje
 
     job = await cluster.job(name)
     phase = (job.get("status") or {}).get("phase")
-    if phase in ("Succeeded", "Failed"):
+    if phase in job_text.ENDED:
         raise Refused(f"tieredjob {name} is {phase}: it cannot be {'suspended' if suspended else 'resumed'}")
     word = "suspended" if suspended else "resumed"
     if bool(job["spec"].get("suspend")) is suspended:
@@ -94,7 +94,7 @@ async def _until_suspended(cluster: ConnectedCluster, job: Object, longest: floa
             job = await cluster.job(name)
         status = job.get("status") or {}
         current = status.get("observedGeneration") == job["metadata"]["generation"]
-        if current and status.get("phase") in ("Suspended", "Succeeded", "Failed"):
+        if current and status.get("phase") in {"Suspended", *job_text.ENDED}:
             return job
         if time.monotonic() > end:
             if tolerance.error:
