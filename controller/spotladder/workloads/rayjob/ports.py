@@ -2,8 +2,8 @@
 
 These are the dashboard, the metrics, and ports that the template declares, except those with which Ray is controlled.
 The dashboard is among them because the API server's proxy uses it, for which no policy has an address that is right in
-every cluster: the token protects it. Without a token, whoever reaches the dashboard runs programs, so that it is closed
-to all but the pods of the job and KubeRay. An administrator can open it with a further policy.
+every cluster: Ray's token protects it. Without a token, everyone who reaches the dashboard can run programs. Then the
+policy admits only the pods of the job and KubeRay. An administrator can open the dashboard with a further policy.
 """
 
 from __future__ import annotations
