@@ -8,7 +8,6 @@ import resource
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,14 +20,14 @@ from spotladder.train.framing import CODE_SIZE, STRANGER_LIMIT, FramedConnection
 from spotladder.train.hub import MOST_STRANGERS, Hub
 from spotladder.train.interruption import RankLost
 from spotladder.train.spoke import Spoke
+from tests.waiting import until
 
 
 @contextmanager
 def pair() -> Iterator[tuple[Hub, Spoke]]:
     hub = Hub(2, Agreement(), timeout=60)
     spoke = Spoke(hub.address, 1, 2, Agreement())
-    while 1 not in hub._peers:
-        time.sleep(0.002)
+    until(lambda: 1 in hub._peers)
     try:
         yield hub, spoke
     finally:
