@@ -11,7 +11,6 @@ from spotladder.core.model import (
     AttemptSeen,
     CapacityType,
     Decision,
-    Exit,
     JobSpec,
     JobState,
     Loss,
@@ -168,12 +167,3 @@ class SteppedJob:
 
 def priced(name: str, per_hour: float, on_demand: float, **more: Any) -> Tier:
     return tier(name, price=Price(per_hour, on_demand), **more)
-
-
-ENDED = {
-    "succeeded": Exit.SUCCEEDED,
-    "interrupted": Exit.INTERRUPTED,
-    "fenced": Exit.FENCED,
-    "failed": Exit.FAILED,
-    "lost": Exit.LOST,
-}

@@ -20,11 +20,6 @@ from spotladder.core.cost import (
 from spotladder.core.model import Price
 from spotladder.errors import InvalidSpec
 
-
-def near(value: float) -> Any:
-    return pytest.approx(value)
-
-
 REFERENCE = CostScenario(hours=5, spot_fraction=0.6, max_failures=5, overhead=0.2)
 
 

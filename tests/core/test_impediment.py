@@ -29,7 +29,6 @@ from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, r
 
 LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
 PROVISION, QUEUE = 300.0, 1000.0
-Facts = dict[str, Any]
 
 
 def queued() -> SteppedJob:

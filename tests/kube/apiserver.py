@@ -106,10 +106,6 @@ class ApiServer:
             found: dict[str, Any] = json.load(answer)
         return found
 
-    def freeze(self, *, frozen: bool) -> None:
-        """SIGSTOP or SIGCONT the API server: connections stay open without responses."""
-        self._processes["kube-apiserver"].send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
-
     def processor_time(self) -> float:
         """CPU seconds of the API server, without etcd."""
         return processor_time(self._processes["kube-apiserver"].pid)

@@ -7,7 +7,7 @@ import pytest
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.resources import CAPACITYTIERS, APIResource
+from spotladder.resources import APIResource
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
 from tests.kube.world import eventually, ray_spec, world
@@ -35,63 +35,6 @@ async def test_the_message_of_an_invalid_spec_names_the_field(api_server: ApiSer
         assert await kube.rayjobs() == []
         await kube.patch(workload={"ray": {"template": {"spec": {**ray_spec(), "backoffLimit": None}}}})
         await eventually(lambda: kube.rayjob(1))
-
-
-async def test_an_unknown_policy_makes_a_job_invalid(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(policy={"name": "no-such"})
-        assert "no-such" in await message_of(kube, "Valid", "False", "InvalidSpec")
-
-
-async def test_a_local_path_as_checkpoints_uri(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(checkpoints={"uri": "checkpoints"})
-        message = await message_of(kube, "Valid", "False", "InvalidSpec")
-        assert "spec.checkpoints.uri" in message
-        assert "file:///" in message
-        assert await kube.rayjobs() == []
-
-
-async def test_an_unknown_cluster_makes_a_job_invalid(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        name = await kube.capacity("far", cluster="east")
-        await kube.submit(tiers=[{"name": "far", "capacityTier": name}])
-        message = await message_of(kube, "Valid", "False", "UnknownCluster")
-        assert '"east"' in message
-        assert "home" in message
-
-
-async def test_a_contradiction_with_a_later_tier_is_reported_early(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        zones = {"spec": {"extraSelectors": {"pool": "b"}}}
-        await kube.client.merge(CAPACITYTIERS, f"{kube.namespace}-on-demand", body=zones)
-        group = ray_spec()["rayClusterSpec"]["workerGroupSpecs"][0]
-        group["template"] = {"spec": {**group["template"]["spec"], "nodeSelector": {"pool": "a"}}}
-        spec = ray_spec()
-        spec["rayClusterSpec"]["workerGroupSpecs"] = [group]
-        await kube.patch(workload={"ray": {"template": {"spec": spec}}}, updateStrategy="AtNextAttempt")
-        message = await message_of(kube, "Degraded", "True", "InvalidSpec")
-        assert "tier on-demand" in message
-        assert await kube.has_phase("Running")  # It does not affect a running attempt.
-        await kube.client.merge(CAPACITYTIERS, f"{kube.namespace}-on-demand", body={"spec": {"extraSelectors": None}})
-        await message_of(kube, "Degraded", "False", "AsExpected")
-
-
-async def test_a_capacity_tier_deleted_while_in_use(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        await kube.program_starts(1)
-        await kube.client.delete(CAPACITYTIERS, f"{kube.namespace}-spot-a")
-        assert "spot-a" in await message_of(kube, "Degraded", "True", "CapacityTierGone")
-        assert await kube.has_phase("Running")
-        await kube.kill_worker(1)
-        await kube.kill_worker(1)
-        await eventually(lambda: kube.is_on("spot-b", 2))
 
 
 async def test_a_controller_without_permission_to_create_rayjobs(api_server: ApiServer) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.transport import Object
-from spotladder.core.model import Price
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
@@ -62,24 +60,6 @@ async def test_a_nodeclaim_without_capacity_falls_back_at_once(api_server: ApiSe
         await eventually(lambda: kube.is_on("on-demand", 2))
 
 
-async def test_events_about_other_objects_are_ignored(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(tiers=tiers(kube))
-        (pod, *_) = await kube.waiting(1)
-        mine: Object = {"kind": "Pod", **pod}
-        stranger: Object = {"kind": "Pod", "metadata": {"name": "x", "namespace": kube.namespace, "uid": "uid-x"}}
-        earlier: Object = {"kind": "Pod", "metadata": {**pod["metadata"], "uid": "of-an-earlier-pod-of-this-name"}}
-        await kube.record_event("FailedScheduling", NONE, about=stranger)
-        await kube.record_event("FailedScheduling", NONE, about=earlier)
-        await kube.record_event("FailedScheduling", NONE, about=mine, source="default-scheduler")
-        await kube.record_event(
-            "FailedScheduling", "Failed to schedule pod, all available instance types exceed limits", about=mine
-        )
-        await kube.record_event("InsufficientCapacityError", ICE, about=claim(f"{kube.namespace}-of-another-tier"))
-        await kube.pass_time(60)
-        assert await kube.is_on("spot-a", 1)
-
-
 async def tier_status(kube: KubeWorld, tier: str) -> Object:
     """The status of a CapacityTier."""
     return (await kube.client.get(CAPACITYTIERS, f"{kube.namespace}-{tier}")).get("status") or {}
@@ -133,45 +113,3 @@ async def test_the_status_of_a_capacity_tier_has_its_use_and_availability(api_se
         status = await tier_status(kube, "on-demand")
         assert (status["refusals"], status["availability"]) == (1, "0.000")
         assert status["lastUnavailableAt"]
-
-
-async def test_conditions_of_an_invalid_tier_and_of_one_without_a_price(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        await kube.capacity("free", price=None)
-        await kube.capacity("far", cluster="east")
-        await tier_condition(kube, "free", "Priced", "False", "PriceUnknown")
-        await tier_condition(kube, "far", "Available", "False", "UnknownCluster")
-        await kube.submit(tiers=[{"name": "free", "capacityTier": f"{kube.namespace}-free"}], budget="5")
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        await kube.pass_time(301)
-
-        async def unknown() -> bool:
-            return bool((await kube.status())["cost"]["spent"] == "unknown")
-
-        await eventually(unknown)
-        assert (await kube.status())["cost"]["unpriced"] == ["free"]
-        degraded = await kube.condition("Degraded")
-        assert (degraded["status"], degraded["reason"]) == ("True", "PriceUnknown")
-        assert "spec.budget" in degraded["message"]
-
-
-async def test_a_price_is_looked_up_while_the_job_starts(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as kube:
-        found = {PriceSource.AWS: lambda _spec: Price(0.5, 2.0)}
-        async with kube.operator(price_sources=found):
-            await kube.capacity("spot", price={"source": "aws"}, region="r", instanceTypes=["t"])
-            await kube.submit(tiers=[{"name": "spot", "capacityTier": f"{kube.namespace}-spot"}])
-            await kube.run(1)
-            await eventually(lambda: kube.has_phase("Running"))
-            await tier_condition(kube, "spot", "Priced", "True", "Known")
-            await kube.pass_time(540)  # for two nodes
-
-            async def costs() -> bool:
-                cost = (await kube.status())["cost"]
-                on_demand = float(cost["onDemandEquivalent"])
-                return 0.08 <= float(cost["spent"]) < 0.3 and on_demand == pytest.approx(
-                    4 * float(cost["spent"]), abs=0.03
-                )
-
-            await eventually(costs)

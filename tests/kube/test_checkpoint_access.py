@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.resources import SECRETS
@@ -63,33 +62,6 @@ async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_s
         await message_of(kube, "Degraded", "False", "AsExpected")
 
 
-async def test_an_unreadable_bucket_is_reported_and_the_job_continues(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        kube.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
-        await kube.clock.advance(120)
-        assert "no route" in await message_of(kube, "Degraded", "True", "StoreUnavailable")
-        # stallTimeout is 10 minutes: without the log the controller cannot tell whether the job makes progress.
-        await kube.pass_time(3600)
-        assert await kube.is_on("spot-a", 1)
-        kube.bucket.broken = None
-        await kube.clock.advance(120)
-        await message_of(kube, "Degraded", "False", "AsExpected")
-        await kube.pass_time(400)
-        assert await kube.is_on("spot-a", 1), "stallTimeout does not start again after the outage"
-
-
-async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        CommitLog(kube.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
-        async with kube.operator():
-            await kube.submit()
-            assert "foreign object" in await message_of(kube, "Valid", "False", "CheckpointsCorrupt")
-            assert await kube.rayjobs() == []
-
-
 KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
 
 
@@ -112,44 +84,6 @@ async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiSe
         await kube.clock.advance(11)
         await message_of(kube, "Degraded", "False", "AsExpected")
         assert kube.bucket.opened[-1].grant == Grant(KEYS, isolated=True, secret=KEYS)
-
-
-async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        listed = [{"namespaces": [kube.namespace], "uris": ["s3://bucket/team"]}]
-        async with kube.operator(checkpoint_access=()):
-            await kube.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
-            message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
-            assert message.startswith("spec.checkpoints.uri: ")
-            assert "ask the administrator to add the address to the chart's checkpointAccess" in message
-            assert await kube.rayjobs() == []
-            assert kube.bucket.opened == []
-        async with kube.operator(checkpoint_access=listed):
-            await kube.run(1)
-            assert (await kube.condition("Valid"))["status"] == "True"
-            await kube.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
-            assert "allowed: s3://bucket/team" in await message_of(
-                kube, "Valid", "False", "CheckpointsNotAllowed", "other"
-            )
-            assert {address.job for address in kube.bucket.opened} == {"digits"}
-
-
-async def test_an_endpoint_that_is_not_listed_is_never_used(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        await create_secret(kube, {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio:9000"})
-        credentials = {"credentials": {"secretName": "bucket"}}
-        async with kube.operator(checkpoint_access=()):
-            await kube.submit(checkpoints={"uri": "s3://bucket/team", "interval": "30s", **credentials})
-            message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
-            assert "AWS_ENDPOINT_URL: http://minio.minio:9000 is not allowed in this namespace" in message
-            assert message.endswith("ask the administrator to add it to the endpoints of the chart's checkpointAccess")
-            assert await kube.rayjobs() == []
-            assert kube.bucket.opened == []
-        rule = {"namespaces": [kube.namespace], "endpoints": ["http://minio.minio:9000"]}
-        async with kube.operator(checkpoint_access=[rule]):
-            await kube.run(1)
-            assert (await kube.condition("Valid"))["status"] == "True"
-            assert str(kube.bucket.opened[-1].grant.endpoint) == "http://minio.minio:9000"
 
 
 async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:

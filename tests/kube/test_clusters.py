@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from spotladder.api.stored import FORCE_DELETE
@@ -17,7 +16,7 @@ from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, 
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.second_cluster import ControlledConnection, SecondCluster, second_cluster
+from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
@@ -130,30 +129,6 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         assert (await kube.status())["failures"] == 1  # The lost attempt counts once.
 
 
-async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    """The job moved to another cluster long ago, and its tier there is exhausted: nothing else refers to
-    that cluster."""
-    async with (
-        two_clusters(api_server, second_server) as (kube, east),
-        kube.operator(sources={"east": east.source}) as runtime,
-    ):
-        await running_in_east(kube, east)
-        await kube.program_starts(1)
-        await east.proxy.cut()
-        await down(kube, runtime)
-        await kube.pass_time(601)
-        await kube.run(2)
-        await eventually(lambda: kube.has_phase("Running"))
-        await kube.delete()
-        await eventually(lambda: degraded(kube, "CleanupBlocked"))
-        message = (await kube.condition("Degraded"))["message"]
-        assert message.startswith("attempt 1 (east)")
-        assert FORCE_DELETE in message
-        east.proxy.mend()
-
-
 async def degraded(kube: KubeWorld, reason: str, name: str = "digits") -> bool:
     return (await kube.condition("Degraded", name)).get("reason") == reason
 
@@ -183,26 +158,6 @@ async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_serv
 
 async def provisioned(kube: KubeWorld) -> bool:
     return (await kube.condition("Provisioned")).get("status") == "True"
-
-
-async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east):
-        async with kube.operator(sources={"east": east.source}):
-            await running_in_east(kube, east)
-        await kube.program_starts(1)
-        await east.proxy.cut()
-        async with kube.operator(sources={"east": east.source}) as runtime:
-            await down(kube, runtime)
-            await eventually(lambda: degraded(kube, "ClusterUnreachable"))
-            status = await kube.status()
-            assert (status["attempt"], status["failures"]) == (1, 0)
-            assert await kube.rayjobs() == []
-            east.proxy.mend()
-            await up(runtime)
-            await eventually(lambda: provisioned(kube))
-        assert await east.rayjobs() == ["digits-a001"]
 
 
 async def test_a_hanging_cluster_does_not_delay_jobs_of_others(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -256,33 +211,6 @@ async def foreign(east: SecondCluster, like: dict[str, Any], name: str, labels: 
     await east.client.create(RAYJOBS, body)
 
 
-async def test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cluster(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    async with (
-        two_clusters(api_server, second_server) as (kube, east),
-        kube.operator(sources={"east": east.source}) as runtime,
-    ):
-        await running_in_east(kube, east)
-        first = (await east.rayjob(1))["metadata"]["uid"]
-        await east.proxy.cut()
-        await down(kube, runtime)
-        await kube.delete()
-        body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
-        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
-        await eventually(lambda: gone(kube))
-        await kube.submit(tiers=tiers(kube, "spot-east"))
-        east.proxy.mend()
-
-        async def another() -> bool:
-            return bool((await east.rayjob(1))["metadata"]["uid"] != first)
-
-        await east.collect(1)
-        await kube.clock.advance(30)
-        await eventually(another)
-        assert (await kube.job())["metadata"]["uid"] == (await east.rayjob(1))["metadata"]["labels"][names.JOB_UID]
-
-
 async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
@@ -293,26 +221,6 @@ async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
         await eventually(lambda: none_left(east))
         await east.collect(1)
         await eventually(lambda: gone(kube))
-
-
-async def test_a_missing_namespace_in_a_member_cluster_degrades_the_job(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    async with (
-        two_clusters(api_server, second_server, namespace=False) as (kube, east),
-        kube.operator(sources={"east": east.source}),
-    ):
-        await submit(kube)
-        await eventually(lambda: degraded(kube, "NamespaceMissing"))
-        assert (
-            f"namespace {kube.namespace} does not exist in cluster east"
-            in (await kube.condition("Degraded"))["message"]
-        )
-        await kube.pass_time(3600)
-        assert await kube.is_on("spot-east", 1)  # The tier is not exhausted.
-        await east.make_namespace()
-        await kube.pass_time(11)
-        await eventually(lambda: east.rayjob(1))
 
 
 async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -352,34 +260,3 @@ async def put_kubeconfig(kube: KubeWorld, east: SecondCluster, *, token: str) ->
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
     metadata = {"name": "cluster-east", "namespace": kube.namespace}
     await kube.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-
-
-class Expiring:
-    """Credentials whose token is revoked; a fresh one is available on request."""
-
-    def __init__(self) -> None:
-        self.token = TOKEN
-        self.renewed = 0
-
-    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
-        if fresh:
-            self.token, self.renewed = TOKEN, self.renewed + 1
-        return {"Authorization": f"Bearer {self.token}"}
-
-
-async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east):
-        credentials = Expiring()
-        source = ControlledConnection(replace(east.proxy.of(east.client.connection), credentials=credentials))
-        async with kube.operator(sources={"east": source}) as runtime:
-            await running_in_east(kube, east)
-            credentials.token = "expired"
-            await kube.patch(suspend=True)
-
-            async def notified() -> bool:
-                return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
-
-            await eventually(notified)
-            assert credentials.renewed
-            assert runtime.clusters.problem("east") == ""
-            assert (await kube.status())["failures"] == 0

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from spotladder.api.stored import FORCE_DELETE
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters import transport
 from spotladder.clusters.errors import NotFound
-from spotladder.errors import StoreUnavailable
 from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
@@ -88,58 +83,6 @@ async def test_the_program_gets_the_notice_of_its_node(api_server: ApiServer) ->
         assert "EvictionNotice" in await kube.events()
 
 
-@pytest.mark.parametrize("from_cloud", [False, True])
-async def test_the_deadline_of_a_notice_is_that_of_the_tier_or_the_cloud(
-    api_server: ApiServer, from_cloud: bool
-) -> None:
-    """The deadline is that of the tier's `notice`, unless the cloud names one. AKS does, in the message of a
-    condition."""
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        await kube.capacity("spot", notice="30s")
-        await kube.submit(tiers=[{"name": "spot", "capacityTier": f"{kube.namespace}-spot", "maxFailures": 3}])
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        node, began = worker["spec"]["nodeName"], kube.clock.now()
-        if from_cloud:
-            await kube.client.merge(NODES, node, body=preempted_at(began + 13), subresource="status")
-        else:
-            taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-            await kube.set_node(node, ready="True", taints=[taint])
-        (notice, *_) = await all_notified(kube, 1)
-        assert notice["deadline"] - began == pytest.approx(12.5 if from_cloud else 31.0, abs=1.5)
-
-
-@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
-async def test_the_deadline_of_a_notice_uses_the_clusters_clock(
-    api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, ahead: float
-) -> None:
-    """The clocks of cluster and controller differ by an hour: the time to commit is the same, and the skew is
-    reported."""
-    monkeypatch.setattr(transport, "time", SimpleNamespace(time=lambda: time.time() - ahead))
-    async with world(api_server, tiers=()) as kube, kube.operator():
-        await kube.capacity("spot")
-        await kube.submit(tiers=[{"name": "spot", "capacityTier": f"{kube.namespace}-spot", "maxFailures": 3}])
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        began = kube.clock.now()
-        gone = preempted_at(began + 13 + ahead)
-        await kube.client.merge(NODES, worker["spec"]["nodeName"], body=gone, subresource="status")
-        (notice, *_) = await all_notified(kube, 1)
-        assert notice["deadline"] - began == pytest.approx(12.5, abs=2.5)
-        skewed = await kube.condition("Degraded")
-        assert skewed["reason"] == "ClockSkewed"
-        assert f"60 minutes {'ahead of' if ahead > 0 else 'behind'} the controller's" in skewed["message"]
-
-
-def preempted_at(at: float) -> dict[str, Any]:
-    """The status of a Node that AKS is about to evict."""
-    message = f"Preempt Scheduled: {datetime.fromtimestamp(int(at), UTC):%a, %d %b %Y %H:%M:%S} GMT. EventId: 2B1A"
-    gone = {"type": "PreemptionScheduled", "status": "True", "reason": "SpotEvictionIncoming", "message": message}
-    return {"status": {"conditions": [{"type": "Ready", "status": "True"}, gone]}}
-
-
 async def test_the_outcome_is_appended_to_the_log_once(api_server: ApiServer) -> None:
     async with world(api_server) as kube:
         async with kube.operator():
@@ -177,61 +120,6 @@ async def _checkpointing(kube: KubeWorld, reason: str) -> bool:
     return (await kube.condition("Checkpointing")).get("reason") == reason
 
 
-async def test_a_job_whose_checkpoints_are_gone_does_not_start_at_step_0(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await running(kube)
-            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
-            await kube.patch(suspend=True)
-            await all_notified(kube, 1)
-            await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
-                              message="Job entrypoint command failed with exit code 75")  # fmt: skip
-            await eventually(lambda: _no_rayjobs(kube))
-            await kube.collect(1)
-            await eventually(lambda: kube.has_phase("Suspended"))
-        kube.bucket.store.objects.clear()
-        async with kube.operator():
-            await kube.patch(suspend=False)
-
-            async def reported() -> bool:
-                condition = await kube.condition("Degraded")
-                return condition.get("reason") == "CheckpointsGone" and "step 40 was committed" in condition["message"]
-
-            await eventually(reported)
-            assert await kube.rayjobs() == []
-
-
-async def test_refused_credentials_are_not_a_failure(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await running(kube)
-        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
-                          message="Job entrypoint command failed with exit code 77")  # fmt: skip
-        await eventually(lambda: _no_rayjobs(kube))
-        await kube.collect(1)
-
-        async def reported() -> bool:
-            return (await kube.condition("Degraded")).get("reason") == "AccessDenied"
-
-        await eventually(reported)
-        assert await kube.rayjobs() == []
-        await kube.pass_time(15)
-        await eventually(lambda: kube.rayjob(2))
-        status = await kube.status()
-        assert (status["tier"], status.get("failures", 0)) == ("spot-a", 0)
-
-
-async def test_the_outcome_is_appended_after_an_outage(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await running(kube)
-        kube.bucket.broken = StoreUnavailable("s3://bucket: down")
-        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: _checkpointing(kube, "CheckpointsUnreadable"))
-        assert await kube.has_phase("Succeeded")
-        kube.bucket.broken = None
-        await kube.clock.advance(61)
-        await eventually(lambda: _checkpointing(kube, "Ended"))
-
-
 async def test_delete_drains_the_attempt_and_then_removes_the_finalizer(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         await running(kube)
@@ -256,23 +144,6 @@ async def test_a_job_can_be_deleted_before_its_first_pod(api_server: ApiServer) 
             await kube.delete()
             await eventually(lambda: gone(kube))
             assert await kube.rayjobs() == []
-
-
-async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await running(kube)
-        await kube.patch(policy={"name": "no-such"})
-        await eventually(lambda: _valid(kube, "False"))
-        assert await kube.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
-        await kube.delete()
-        await eventually(lambda: _no_rayjobs(kube))
-        await kube.collect(1)
-        await kube.clock.advance(5)
-        await eventually(lambda: gone(kube))
-
-
-async def _valid(kube: KubeWorld, status: str) -> bool:
-    return (await kube.condition("Valid")).get("status") == status
 
 
 async def test_a_deleted_job_reports_why_it_waits_and_can_be_forced(api_server: ApiServer) -> None:

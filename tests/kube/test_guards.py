@@ -47,53 +47,6 @@ async def test_deleted_guards_of_a_running_attempt_are_created_again(api_server:
             assert after["spec"] == before["spec"]
 
 
-async def test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_writes(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(stallTimeout="1h")
-        await kube.begin(1, "spot-a")
-        found = set()
-        for _ in range(60):
-            for kind in GUARDS:
-                if "digits-attempts" in await names_of(kube, kind):
-                    found.add((await guard(kube, kind))["metadata"]["uid"])
-                    await kube.client.delete(kind, "digits-attempts", kube.namespace)
-            await kube.pass_time(1)
-        assert 3 * len(GUARDS) <= len(found) <= 5 * len(GUARDS), "at once, and after 10, 20 and 40 s"
-        assert "PodDisruptionBudget digits-attempts" in (await kube.condition("Degraded"))["message"]
-        assert (await kube.events()).count("GuardsDeleted") == 1
-
-        async def forgotten() -> bool:
-            await kube.pass_time(60)  # Not at once: the last pause must end before the guards can stay.
-            return bool((await kube.condition("Degraded"))["reason"] == "AsExpected")
-
-        await eventually(forgotten)
-        for kind in GUARDS:
-            assert await names_of(kube, kind) == ["digits-attempts"]
-
-
-async def test_guards_that_were_deleted_while_no_controller_ran_are_created_again(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.begin(1, "spot-a")
-            before = {kind: await guard(kube, kind) for kind in GUARDS}
-        for kind in GUARDS:
-            await kube.client.delete(kind, "digits-attempts", kube.namespace)
-        async with kube.operator():
-            for kind in GUARDS:
-                await eventually(lambda kind=kind: is_new(kube, kind, before[kind]))  # type: ignore[misc]
-
-
-async def test_the_guards_of_a_job_that_has_ended_are_not_created_again(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await kube.begin(1, "spot-a")
-        await kube.succeed(1)
-        await kube.pass_time(30)
-        for kind in GUARDS:
-            assert await names_of(kube, kind) == []
-
-
 async def test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again(api_server: ApiServer) -> None:
     """Kubernetes may delete them before the job has stopped."""
     async with world(api_server) as kube, kube.operator():

@@ -14,7 +14,7 @@ from spotladder.workloads.jobset.records import JOBSETS
 from tests.kube import jobset
 from tests.kube.apiserver import ApiServer
 from tests.kube.crash import Crash
-from tests.kube.test_standby import log_of, notices, notices_are_empty, reads_the_log, release_first, standby_of
+from tests.kube.test_standby import log_of, notices, notices_are_empty, reads_the_log, release_first
 from tests.kube.world import KubeWorld, eventually, world
 from tests.workloads.builders import jobset_template
 
@@ -76,36 +76,6 @@ async def jobsets(kube: KubeWorld) -> list[str]:
 async def notified(kube: KubeWorld) -> bool:
     """Whether all pods of attempt 1 are asked to stop."""
     return all(text and NoticeKind.COMMIT not in text for text in await notices(kube, 1))
-
-
-async def test_a_changed_image_starts_the_next_jobset_beside_the_running_one(api_server: ApiServer) -> None:
-    async with jobset.jobset_installed(api_server), world(api_server) as kube, kube.operator():
-        await training(kube)
-        await kube.patch(workload=workload("example.org/train:2"))
-        await eventually(lambda: jobset.jobset(kube, 2))
-        found = await standby_of(kube)
-        assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "SpecUpdated")
-        await takes_over(kube)
-        assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
-        status = await kube.status()
-        assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
-
-
-async def test_the_next_jobset_boots_during_a_notice_because_no_pod_can_be_replaced_early(
-    api_server: ApiServer,
-) -> None:
-    async with jobset.jobset_installed(api_server), world(api_server, tiers=()) as kube, kube.operator():
-        pool = await kube.capacity("spot-a", notice="120s")
-        await training(kube, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 3}])
-        await kube.announce(1)
-        await eventually(lambda: jobset.jobset(kube, 2))
-        found = await standby_of(kube)
-        assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "EvictionNotice")
-        await takes_over(kube)
-        assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
-        status = await kube.status()
-        assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
-        assert "Replacing" not in await kube.events()
 
 
 TAKEOVER = [

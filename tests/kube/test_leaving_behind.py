@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spotladder.clusters.errors import NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from spotladder.workloads import names
@@ -72,30 +71,3 @@ async def test_the_next_rayjob_exists_while_a_finalizer_keeps_the_ended_one(api_
             await eventually(gone)
             await kube.succeed(2)
             assert (await kube.status())["failures"] == 1
-
-
-async def test_a_deleted_job_waits_for_an_attempt_that_is_being_removed(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await has_moved(kube)
-        await eventually(lambda: kube.rayjob(2))
-        await kube.delete()
-
-        async def only_the_first() -> bool:
-            await kube.pass_time(15)
-            return await kube.rayjobs() == []
-
-        await eventually(only_the_first)
-        assert await is_being_deleted(kube)
-        assert (await kube.job())["metadata"]["finalizers"]
-        await kube.collect(1)
-        await keep(kube, kept=False)
-
-        async def released() -> bool:
-            await kube.pass_time(15)
-            try:
-                await kube.job()
-            except NotFound:
-                return True
-            return False
-
-        await eventually(released)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from spotladder.checkpoints.log import CommitLog
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, APIResource
 from spotladder.workloads import names
-from spotladder.workloads.operators import SILENCE
-from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import WORKERS, KubeWorld, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 WEBHOOKS = APIResource(
     "admissionregistration.k8s.io",
@@ -24,22 +21,6 @@ WEBHOOKS = APIResource(
 
 async def reason(kube: KubeWorld, kind: str, wanted: str) -> bool:
     return (await kube.condition(kind)).get("reason") == wanted
-
-
-async def test_a_silent_kuberay_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await eventually(lambda: kube.rayjob(1))
-        await kube.pass_time(SILENCE + 1)
-        await eventually(lambda: reason(kube, "Degraded", "OperatorSilent"))
-        assert "RayJob digits-a001" in (await kube.condition("Degraded"))["message"]
-        for _ in range(4):
-            await kube.pass_time(900)  # The provisionTimeout is 600 s.
-        status = await kube.status()
-        assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        await eventually(lambda: reason(kube, "Degraded", "AsExpected"))
 
 
 @asynccontextmanager
@@ -87,23 +68,6 @@ async def test_a_webhook_that_does_not_respond_exhausts_no_tier(api_server: ApiS
             await eventually(lambda: reason(kube, "Degraded", "AsExpected"))
 
 
-async def test_a_silent_scheduler_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        await eventually(lambda: kube.rayjob(1))
-        await kube.report(1, jobDeploymentStatus="Initializing")
-        await kube.pod(1, "head", 0)
-        for index in range(2):
-            pod = await kube.pod(1, "worker", index, run=False)
-            await kube.set_pod(pod, conditions=[])
-        await kube.pass_time(SILENCE + 1)
-        await eventually(lambda: reason(kube, "Degraded", "OperatorSilent"))
-        assert "the scheduler does not act" in (await kube.condition("Degraded"))["message"]
-        for _ in range(4):
-            await kube.pass_time(900)
-        assert await kube.is_on("spot-a", 1)
-
-
 async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure(api_server: ApiServer) -> None:
     async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
         tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
@@ -128,57 +92,3 @@ async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_fai
         await eventually(lambda: kube.is_on("on-demand", 2))
         assert (await kube.status())["failures"] == 0
         assert "Maintenance" in await kube.events()
-
-
-async def test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
-        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
-        await kube.submit(tiers=[tier])
-        await kube.run(1)
-        await kube.raycluster(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "", hands_over=True)
-        going = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        await kube.client.merge(NODES, going["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
-
-        async def asked() -> bool:
-            return bool((await kube.worker_group(1))["replicas"] == WORKERS + 1)
-
-        await eventually(asked)
-        await kube.pass_time(120)
-        assert await kube.has_phase("Running"), "it waits for the replacement longer than for a commit"
-        await kube.pod(1, "worker", WORKERS)
-
-        name = going["metadata"]["name"]
-
-        async def named() -> bool:
-            await kube.pass_time(1)
-            group = await kube.worker_group(1)
-            return bool(group["replicas"] == WORKERS and group["scaleStrategy"]["workersToDelete"] == [name])
-
-        await eventually(named)
-        await kube.client.delete(PODS, name, kube.namespace, grace=0)  # as KubeRay does
-        await eventually(lambda: reason(kube, "Running", "HandedOver"))
-        status = await kube.status()
-        assert (status["attempt"], status["failures"], status["phase"]) == (1, 0, "Running")
-        assert {"Replacing", "HandedOver", "Maintenance"} <= set(await kube.events())
-
-
-async def test_a_deleted_raycluster_is_one_failure(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit()
-        rayjob = await eventually(lambda: kube.rayjob(1))
-        labels = rayjob["metadata"]["labels"]
-        metadata = {"name": "digits-a001-x", "namespace": kube.namespace, "labels": labels}
-        spec = rayjob["spec"]["rayClusterSpec"]
-        body = {"apiVersion": RAYCLUSTERS.api_version, "kind": RAYCLUSTERS.kind, "metadata": metadata, "spec": spec}
-        await kube.client.create(RAYCLUSTERS, body)
-        await kube.run(1)
-        await kube.report(1, rayClusterName="digits-a001-x")
-        await eventually(lambda: kube.has_phase("Running"))
-        await kube.client.delete(RAYCLUSTERS, "digits-a001-x", kube.namespace)
-        for pod in await kube.pods(1):
-            await kube.client.delete(PODS, pod["metadata"]["name"], kube.namespace, grace=0)
-        await eventually(lambda: kube.is_on("spot-a", 2))
-        assert (await kube.status())["failures"] == 1
-        assert "HeadLost" in await kube.events()

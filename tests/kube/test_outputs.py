@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import folder_of
-from spotladder.operator.storage.outages import OUTAGE_POLL_INTERVAL
-from spotladder.output.outage import Outage, away_line, back_line
-from spotladder.resources import PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
-from tests.kube.kubelet import dashboard
 from tests.kube.world import KubeWorld, eventually, world
 
 FAILED = """\
@@ -78,60 +72,3 @@ async def test_the_error_and_the_output_of_a_failed_program_are_kept(
         ]  # fmt: skip
         ended = await cli("watch", "digits", "-n", kube.namespace)
         assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {message}"
-
-
-async def test_the_output_of_a_succeeded_program_is_read_from_the_dashboard(
-    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(api_server) as kube, dashboard() as (ray, address, port), kube.operator():
-        monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
-        await running(kube, tmp_path)
-        for pod in await kube.pods(1):
-            await kube.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
-        ray.printed = "step 99\naccuracy 0.97\n"
-        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: kube.has_phase("Succeeded"))
-
-        async def done() -> bool:
-            return stored(kube) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
-
-        await eventually(done)
-
-
-async def test_an_outage_that_only_the_program_observes_is_reported(
-    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(api_server) as kube, dashboard() as (ray, address, port), kube.operator():
-        monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
-        await running(kube, tmp_path)
-        for pod in await kube.pods(1):
-            await kube.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
-        outage = Outage(kube.clock.now(), "connection refused (http://minio:9000)")
-        ray.printed = f"step 20\n{away_line(outage, kube.clock.now(), 'training goes on')}\n"
-        await kube.pass_time(400)
-
-        async def degraded(status: str, reason: str) -> bool:
-            found = await kube.condition("Degraded")
-            return (found["status"], found["reason"]) == (status, reason)
-
-        await eventually(lambda: degraded("True", "StoreUnavailable"))
-        assert (await kube.condition("Degraded"))["message"] == (
-            "the checkpoint store does not answer (the program reports: connection refused (http://minio:9000)); "
-            "nothing is committed until it does"
-        )
-        ray.printed += f"{back_line(100)}\n"
-        await kube.pass_time(OUTAGE_POLL_INTERVAL)
-        await eventually(lambda: degraded("False", "AsExpected"))
-        assert await kube.has_phase("Running")
-
-
-async def test_an_attempt_without_readable_output_is_deleted(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await running(kube, tmp_path)
-        (head,) = [pod for pod in await kube.pods(1) if pod["metadata"]["labels"]["spotladder.io/role"] == "head"]
-        await kube.client.merge(PODS, head["metadata"]["name"], kube.namespace, body={"status": {"podIP": "192.0.2.1"}},
-                                subresource="status")  # fmt: skip
-        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: kube.has_phase("Succeeded"))
-        await eventually(lambda: no_pods(kube))
-        assert stored(kube) == {}

@@ -11,7 +11,6 @@ import pytest
 from spotladder.checkpoints.open_store import open_store
 from spotladder.clusters.errors import NotFound
 from spotladder.display import report
-from spotladder.errors import StoreUnavailable
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
@@ -110,17 +109,3 @@ async def test_records_outlive_the_job_and_its_policy_decides_again_as_recorded(
         assert dear["policies"][0]["decisions"] > 10
         found = json.loads((await cli("report", folder, "-o", "json")).out)
     assert (found["phase"], found["sessions"], found["gaps"]) == ("Succeeded", 1, [])
-
-
-async def test_a_job_trains_and_ends_although_its_records_cannot_be_written(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
-    async with world(api_server) as kube, kube.operator():
-        kube.bucket.refuses_records = StoreUnavailable("the bucket is full")
-        await kube.submit(checkpoints={"uri": tmp_path.as_uri(), "interval": "30s"})
-        await kube.begin(1, "spot-a")
-        await kube.succeed(1)
-        await eventually(lambda: kube.has_phase("Succeeded"))
-        answer = await cli("report", "digits", "-n", kube.namespace)
-    assert answer.code == 5
-    assert "has no records of the job: the controller writes them from its first decision on" in answer.err

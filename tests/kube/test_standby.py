@@ -9,7 +9,6 @@ from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.contract import Notice, NoticeKind, Variable
-from spotladder.resources import NODES
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import KubeWorld, eventually, ray_spec, world
@@ -133,19 +132,6 @@ async def asked_to_commit(kube: KubeWorld) -> int:
     return len(texts)
 
 
-async def test_a_change_right_after_the_start_waits_until_the_start_entry_is_read(api_server: ApiServer) -> None:
-    """Regression: the controller had not read the log since the program started, and the attempt was drained first."""
-    async with world(api_server) as kube, kube.operator():
-        await kube.submit(overlap={"maxDuration": "20m"})
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        log_of(kube).start(1, "spot-a", stands_by=True)
-        await kube.patch(workload=other_image())
-        await eventually(lambda: kube.rayjob(2))
-        assert (await kube.status())["attempt"] == 1
-        assert "StandbyStarted" in await kube.events()
-
-
 async def test_a_new_controller_continues_the_standby_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as kube:
         async with kube.operator():
@@ -162,21 +148,6 @@ async def test_a_new_controller_continues_the_standby_attempt(api_server: ApiSer
             await second_takes_over(kube)
             assert (await kube.status())["failures"] == 0
             await only_second_is_left(kube)
-
-
-async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await training(kube, stallTimeout="2h")
-        await kube.patch(workload=other_image())
-        await eventually(lambda: kube.rayjob(2))
-        await kube.pass_time(601)
-
-        async def gone() -> bool:
-            return await kube.rayjobs() == [names.attempt_name("digits", 1)] or await kube.has_phase("Draining")
-
-        await eventually(gone)
-        assert "StandbyEnded" in await kube.events()
-        assert (await kube.status())["failures"] == 0
 
 
 async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_server: ApiServer) -> None:
@@ -208,30 +179,6 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
 
 
-async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api_server: ApiServer) -> None:
-    """An administrator cordons the head's node: the job keeps training until the next attempt is ready."""
-    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
-        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
-        await kube.submit(tiers=[tier], overlap={"maxDuration": "20m"})
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        log_of(kube).start(1, "on-demand", stands_by=True)
-        head = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
-        await kube.client.merge(NODES, head["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
-        await eventually(lambda: kube.rayjob(2))
-        found = await standby_of(kube)
-        assert (found["number"], found["tier"], found["reason"]) == (2, "on-demand", "Maintenance")
-        await kube.run(2)
-        await kube.pass_time(60)
-        assert await kube.has_phase("Running")
-        assert await asked_to_commit(kube) == 3, "the head's node is drained, so every pod gets the request"
-        await release_first(kube)
-        await stop_first(kube)
-        await second_takes_over(kube, "on-demand")
-        status = await kube.status()
-        assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Maintenance")
-
-
 async def hedged(kube: KubeWorld) -> None:
     """Attempt 1 has no nodes on spot-a, and attempt 2 has been started on spot-b beside it."""
     await kube.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
@@ -246,19 +193,3 @@ async def hedged(kube: KubeWorld) -> None:
     found = await standby_of(kube)
     assert (found["number"], found["tier"], found["reason"]) == (2, "spot-b", "Hedged")
     assert variables(await kube.rayjob(2))[Variable.STANDBY] == "true"
-
-
-async def test_a_new_controller_lets_the_next_tier_run_that_is_ready_first(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await hedged(kube)
-            await kube.run(2)
-            assert "StandbyStarted" in await kube.events()  # The Events that wait are lost with the controller.
-        report_held(log_of(kube).store, 2)
-        async with kube.operator():
-            await second_takes_over(kube, "spot-b")
-            await only_second_is_left(kube)
-            status = await kube.status()
-            assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Hedged")
-            assert [tier["name"] for tier in status["tiers"] if tier.get("spent")] == []
-            assert {"Hedged", "Relieved"} <= set(await kube.events())

@@ -15,7 +15,6 @@ from tests.topology.builders import EVERY_OPTION, fleet_file
 from tests.topology.google import GoogleCloud, google_cloud
 from tests.topology.test_online import PROJECT, google_offers
 
-GPUS = ("NVIDIA_L4_GPUS", "PREEMPTIBLE_NVIDIA_L4_GPUS")
 E2 = {"guestCpus": 4}
 
 

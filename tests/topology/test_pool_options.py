@@ -12,7 +12,6 @@ from spotladder_infra.rendering.values import values
 from tests.topology.builders import fleet_file
 
 SPOT = "      limits: {nodes: 16}"
-P5 = "      efa: true"
 
 
 def made(folder: Path, cluster: str, *changes: tuple[str, str]) -> dict[str, Any]:

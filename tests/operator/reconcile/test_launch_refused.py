@@ -22,8 +22,6 @@ from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, ray_template
 
-INSTALL = "this cluster has no RayJobs"
-
 
 @dataclass
 class RefusingServer(AcceptingClient):
