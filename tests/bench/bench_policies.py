@@ -5,7 +5,6 @@ It needs the traces (SPOTLADDER_TRACES). Without them it is skipped, and docs/be
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from spotladder.errors import SpotladderError
 from spotladder.policies import registry
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row
-from tests.bench.ticks import drive, oracle
+from tests.bench.ticks import oracle
 
 PUBLISHED = {"greedy": 30.98, "uniform-progress": 41.67, "adaptive": 45.15, "oracle": 52.52}
 """Published mean scores; for `adaptive` that of the best published policy."""
@@ -31,9 +30,6 @@ WIDTH, HEIGHT, LEFT = 1000, 440, 40
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
-FASTEST = 1_000_000
-"""The goal for ticks per second of one thread."""
-
 
 def measure(every: int) -> Sequence[Row]:
     traces = published.folder()
@@ -43,21 +39,17 @@ def measure(every: int) -> Sequence[Row]:
         if name in LIMITED:
             continue
         entrant = _entrant(name, traces)
-        began = time.process_time()
         try:
             result = published.scores(starts, entrant, every=every)
         except SpotladderError as error:
             print(f"{name}: {error}", flush=True)
             continue
-        speed = result.ticks / (time.process_time() - began)
         reference = PUBLISHED.get(name)
         goal = "≥ 48.1, no deadline missed" if name == "adaptive" else "no deadline missed"
         met = result.missed == 0 and (name != "adaptive" or result.mean >= 48.1)
         found.append(Row(f"{name}: mean of the 12 variants", result.mean, "points", "published", reference, goal, met))
         found += [Row(f"{name}: {variant}", value, "points", "–") for variant, value in result.variants.items()]
-        found.append(Row(f"{name}: speed", speed, "ticks/s", "wanted", FASTEST, "≥ 1,000,000", speed >= FASTEST))
-    found += [_oracle(starts, every), _decided(starts)]
-    return found
+    return [*found, _oracle(starts, every)]
 
 
 def _oracle(starts: published.Starts, every: int) -> Row:
@@ -82,14 +74,6 @@ def _entrant(name: str, traces: Path) -> published.Entrant:
         return lambda _zone, _job: policy
     models = fit_adaptive.held_back(fit_adaptive.load(traces))
     return lambda zone, _job: Adaptive(models[zone])
-
-
-def _decided(starts: published.Starts) -> Row:
-    """The speed of the real `decide`, for comparison with the fast path."""
-    job = published.job(starts[published.ZONES[0]][0], 70, 0.2)
-    began = time.process_time()
-    result = drive.run(job, registry.by_name("ordered"))
-    return Row("decide: speed", result.ticks / (time.process_time() - began), "ticks/s", "–")
 
 
 def draw(found: Sequence[Row], file: Path) -> None:

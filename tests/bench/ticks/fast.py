@@ -1,11 +1,10 @@
 """The fast path of the tick world: the same policies and the same views, without the lifecycle around them.
 
 In the tick world an attempt starts, stops and is lost within a tick, nothing fails to start and no tier is exhausted.
-`decide` then only asks the policy until the policy keeps its choice. `ask` does the same, and skips in one step all
+`decide` then only asks the policy until the policy keeps its choice. `run` does the same, and skips in one step all
 ticks in which the availability of no tier changes and which `TierChoice.holds_until` covers, and those of a wait and of
 the capacity that ends it which `TierChoice.until_lost` covers. A property test shows that its result is that of
-`drive.run`, and that both show the policy the same views at the ticks that it does not skip. For some jobs and policies
-`by_slack` finds the same result without calls of the policy.
+`drive.run`, and that both show the policy the same views at the ticks that it does not skip.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.core.work import work_after
 from spotladder.sim.oscillation import PolicyOscillates
-from tests.bench.ticks import by_slack
 from tests.bench.ticks.capacity import ALWAYS, capacity_of
 from tests.bench.ticks.drive import DECISIONS_PER_TICK
 from tests.bench.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
@@ -56,12 +54,6 @@ def supports(job: TickJob) -> bool:
 
 def run(job: TickJob, policy: Policy) -> TickResult:
     """The same as `drive.run` for a job that `supports` accepts."""
-    found = by_slack.run(job, policy)
-    return ask(job, policy) if found is None else found
-
-
-def ask(job: TickJob, policy: Policy) -> TickResult:
-    """The same as `run`, by calling the policy."""
     return _Run(job, policy).run()
 
 
