@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from spotladder.api.check import checked
 from spotladder.api.document import documents_of
@@ -70,15 +69,6 @@ TIERS = """\
     provisionTimeout: 30m
 """
 """The tiers of JOB."""
-
-
-class Case(NamedTuple):
-    """One change of a valid file and the exact error message for it."""
-
-    name: str
-    old: str
-    new: str
-    message: str
 
 
 def changed(text: str, *changes: tuple[str, str]) -> str:

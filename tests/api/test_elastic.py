@@ -11,7 +11,7 @@ from spotladder.api.document import documents_of
 from spotladder.api.resolve import sizes, small_pools
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
-from tests.api.builders import JOB, WORLD, Case, changed, said_about
+from tests.api.builders import JOB, WORLD, changed, said_about
 
 REPLICAS = "replicas: 2", "replicas: 8"
 
@@ -39,86 +39,6 @@ def test_a_job_grows_after_ten_minutes_by_default() -> None:
     assert elastic is not None
     assert elastic.grow_after == 600
     assert sizes(checked(documents_of(JOB, "job.yaml")[0], TieredJob)) == ()
-
-
-CASES = [
-    Case(
-        "min above the number of workers",
-        "  suspend: false",
-        "  elastic: {min: 3}",
-        "job.yaml:21:18: spec.elastic.min: must be at most the number of workers of the workload, 2, not 3",
-    ),
-    Case(
-        "min of 0",
-        "  suspend: false",
-        "  elastic: {min: 0}",
-        "job.yaml:21:18: spec.elastic.min: must be at least 1, not 0",
-    ),
-    Case(
-        "no min",
-        "  suspend: false",
-        "  elastic: {sizes: [1, 2]}",
-        "job.yaml:21:12: spec.elastic.min: is required: smallest number of workers. With fewer the job waits for "
-        "capacity, up to provisionTimeout",
-    ),
-    Case(
-        "a size below min",
-        "  suspend: false",
-        "  elastic: {min: 2, sizes: [1, 2]}",
-        "job.yaml:21:29: spec.elastic.sizes[0]: must be from min to the number of workers of the workload, 2 to 2, "
-        "not 1",
-    ),
-    Case(
-        "a size above the number of workers",
-        "  suspend: false",
-        "  elastic: {min: 1, sizes: [1, 3]}",
-        "job.yaml:21:32: spec.elastic.sizes[1]: must be from min to the number of workers of the workload, 1 to 2, "
-        "not 3",
-    ),
-    Case(
-        "sizes without the number of workers",
-        "  suspend: false",
-        "  elastic: {min: 1, sizes: [1]}",
-        "job.yaml:21:28: spec.elastic.sizes: must contain min and the number of workers of the workload: add 2",
-    ),
-    Case(
-        "sizes without min",
-        "  suspend: false",
-        "  elastic: {min: 1, sizes: [2]}",
-        "job.yaml:21:28: spec.elastic.sizes: must contain min and the number of workers of the workload: add 1",
-    ),
-    Case(
-        "no sizes",
-        "  suspend: false",
-        "  elastic: {min: 1, sizes: []}",
-        "job.yaml:21:28: spec.elastic.sizes: must have at least one entry",
-    ),
-    Case(
-        "growAfter without unit",
-        "  suspend: false",
-        "  elastic: {min: 1, growAfter: 10}",
-        "job.yaml:21:32: spec.elastic.growAfter: needs a unit: write 10s for seconds (or 10m, 1h30m)",
-    ),
-    Case(
-        "elastic without the fence",
-        "handover: Fenced",
-        "handover: WhenGone\n  elastic: {min: 1}",
-        "job.yaml:18:3: spec.elastic: needs handover: Fenced, because the program commits before its number of workers "
-        "changes: remove elastic, or set handover: Fenced if the program uses spotladder.train",
-    ),
-    Case(
-        "several hosts in a worker",
-        "              replicas: 2",
-        "              replicas: 2\n              numOfHosts: 2\n  elastic: {min: 1}",
-        "job.yaml:32:3: spec.elastic: cannot be used with numOfHosts, because the hosts of a group are lost together: "
-        "remove elastic",
-    ),
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_wrong_values_are_refused(case: Case) -> None:
-    assert said_about(changed(JOB, (case.old, case.new))) == [case.message]
 
 
 def test_a_jobset_cannot_be_elastic() -> None:
