@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT
-from spotladder.core.model import Delete, Drain, Exit, Finish, Launch, PodPhase, PodRole, Progress
+from spotladder.core.model import Delete, Drain, Exit, Finish, Launch, PodPhase, PodRole
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import driver
 from spotladder.local.backend import SPARE_AFTER
 from spotladder.local.pools import PoolClock, PoolPlan, Window
-from spotladder.records.model import DriverExited, DriverStarted, Launched, PoolChanged, Resized
+from spotladder.records.model import DriverExited, DriverStarted, Launched, Resized
 from tests.local.rig import BEGAN, BackendRig
 
 
@@ -55,21 +55,6 @@ def test_the_program_gets_its_environment_and_command(rig: BackendRig) -> None:
     assert program == {"entrypoint": "python train.py", "cwd": str(rig.folder)}
 
 
-def test_an_elastic_program_starts_without_the_nodes_that_lack_capacity(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig = BackendRig(tmp_path, monkeypatch, workers=5, min_workers=2)  # the pool has four nodes
-    rig.backend.launch(Launch(1, "spot-a"))
-    rig.up("h1")
-    rig.observe()
-    rig.up("a1-w1-1", "a1-w2-1", "a1-w3-1")
-    rig.observe()
-    assert not (rig.attempt() / "go").exists(), "the fourth node is starting"
-    rig.up("a1-w4-1")
-    rig.observe()
-    assert (rig.attempt() / "go").exists()
-
-
 def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,18 +68,6 @@ def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded
         sizes.append(rig.observe().size)
     assert sizes == [None, 4, 4, 3, 4]
     assert rig.of(Resized) == [Resized(BEGAN, 1, size, 4) for size in (4, 3, 4)]
-
-
-def test_the_size_of_another_program_is_not_observed(rig: BackendRig) -> None:
-    rig.start_all()
-    driver.note(rig.attempt() / "heartbeat.json", step=1, workers=7)
-    assert rig.observe().size is None
-    assert rig.of(Resized) == []
-
-
-def test_revisions_continue_after_the_saved_one(rig: BackendRig) -> None:
-    assert rig.backend.observe().revision == 8
-    assert rig.backend.observe().revision == 9
 
 
 def test_a_spare_head_is_started_when_the_program_makes_progress(rig: BackendRig) -> None:
@@ -112,13 +85,6 @@ def test_a_spare_head_is_started_when_the_program_makes_progress(rig: BackendRig
     rig.backend.launch(Launch(2, "spot-b"))
     rig.observe(2)
     assert "a2-w1-1" in rig.nodes, "the spare head is up already"
-
-
-def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: BackendRig) -> None:
-    rig.start_all()
-    rig.now += SPARE_AFTER
-    rig.observe()
-    assert "h2" in rig.nodes
 
 
 def test_a_spare_head_is_started_while_the_pool_has_no_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,16 +176,6 @@ def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: BackendRig)
     assert rig.log.polls == 1
 
 
-def test_an_exit_is_observed_together_with_the_last_commit(rig: BackendRig) -> None:
-    rig.start_all()
-    rig.log.current = False
-    driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
-    assert rig.observe().exit is None
-    rig.log.progress, rig.log.current = Progress(2000, 2000, BEGAN, 1), True
-    seen = rig.backend.observe()
-    assert (seen.attempts[0].exit, seen.progress.step) == (Exit.SUCCEEDED, 2000)
-
-
 def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: BackendRig) -> None:
     rig.start_all()
     rig.log.current = False
@@ -244,18 +200,6 @@ def test_finishing_ends_all_attempts_and_records_the_outcome(rig: BackendRig) ->
     assert rig.pool.held == 0
 
 
-def test_changes_of_a_pools_availability_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spotladder.local.pools import Window
-
-    rig = BackendRig(tmp_path, monkeypatch)
-    dry = PoolClock(PoolPlan("pool", dry=(Window(0, 10),)), BEGAN, BEGAN)
-    rig.backend._pools = {"spot-a": dry}
-    for seconds in (0, 5, 10, 15):
-        rig.now = BEGAN + seconds
-        rig.backend.observe()
-    assert rig.of(PoolChanged) == [PoolChanged(BEGAN, "spot-a", False), PoolChanged(BEGAN + 10, "spot-a", True)]
-
-
 def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: BackendRig) -> None:
     rig.start_all()
     assert rig.observe().moved_at is None
@@ -265,13 +209,6 @@ def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: B
     assert (seen.moved_at, seen.total) == (BEGAN + 5, 9)
     (beat,) = rig.backend.beats()
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
-
-
-def test_temporary_files_are_deleted_with_the_attempt(rig: BackendRig) -> None:
-    rig.start_all()
-    (rig.folder / "tmp" / "a1" / "left.pb").touch()
-    rig.backend.delete(Delete(1, Reason.STALLED))
-    assert not (rig.folder / "tmp" / "a1").exists()
 
 
 def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: BackendRig) -> None:

@@ -9,7 +9,6 @@ import pytest
 from spotladder.core.model import Drain, Exit, PodPhase
 from spotladder.core.reasons import Reason
 from spotladder.local import driver
-from spotladder.local.backend import CONNECTS_WITHIN
 from spotladder.local.program import Program
 from spotladder.records.model import Noted
 from tests.local.rig import BEGAN, BackendRig
@@ -59,25 +58,6 @@ def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_
     assert killed == []
     assert "a1-w3-1" in rig.nodes
     assert rig.of(Noted) == []
-
-
-def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_later(
-    rig: BackendRig, killed: list[str]
-) -> None:
-    rig.start_all()
-    rig.nodes["h1"].used = False
-    rig.nodes["a1-w1-1"].alive = False
-    rig.observe()
-    rig.observe()
-    rig.up("a1-w3-1")
-    rig.now += CONNECTS_WITHIN
-    rig.observe()
-    rig.observe()
-    assert rig.of(Noted), "the program counts as without Ray now"
-    assert killed == []
-    rig.nodes["a1-w3-1"].alive = False
-    rig.observe()
-    assert killed == ["0001"]
 
 
 def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: BackendRig, killed: list[str]) -> None:

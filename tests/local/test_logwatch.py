@@ -48,11 +48,6 @@ def watch(bucket: WrittenLog) -> Iterator[LogWatch]:
     watch.close()
 
 
-def test_commits_before_the_start_are_progress_but_not_new(watch: LogWatch) -> None:
-    assert (watch.progress.step, watch.progress.total, watch.progress.attempt) == (10, 100, 1)
-    assert watch.take_new() == []
-
-
 def test_each_new_commit_is_returned_once(watch: LogWatch, bucket: WrittenLog) -> None:
     bucket.commit(20)
     bucket.commit(30)
@@ -170,15 +165,6 @@ def test_values_that_are_known_to_be_secret_are_not_stored(bucket: WrittenLog, t
     watch.close()
     stored = outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")])
     assert stored == ["the key is [redacted]\n"]
-
-
-def test_the_driver_output_is_stored_when_the_run_ends(bucket: WrittenLog, tmp_path: Path) -> None:
-    watch = LogWatch(bucket.log, keep=2, spacing=60.0)
-    watch.start()
-    (tmp_path / "driver.log").write_text("bye\n")
-    watch.keep_output(1, tmp_path / "driver.log")
-    watch.close()
-    assert outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")]) == ["bye\n"]
 
 
 def test_the_log_is_current_after_a_requested_read_even_if_it_failed(

@@ -29,14 +29,6 @@ def test_a_pool_lends_its_nodes_and_lends_returned_ones_again() -> None:
     assert clock.give(BEGAN) == 3
 
 
-def test_an_unavailable_pool_lends_no_nodes_and_reclaims_none() -> None:
-    clock = pool(nodes=2, dry=(Window(10, 20),))
-    assert clock.give(BEGAN + 9.9) == 1
-    assert clock.give(BEGAN + 10) is None
-    assert clock.reclaims(BEGAN + 15, [LentNode("one", 1, BEGAN)]) == []
-    assert clock.give(BEGAN + 20) == 2
-
-
 def test_each_interruption_time_reclaims_the_oldest_node_once() -> None:
     clock = pool(nodes=2, taken_at=(20.0, 45.0))
     old, young = LentNode("old", 1, BEGAN + 1), LentNode("young", 2, BEGAN + 2)
@@ -44,18 +36,6 @@ def test_each_interruption_time_reclaims_the_oldest_node_once() -> None:
     assert clock.reclaims(BEGAN + 20, [young, old]) == ["old"]
     assert clock.reclaims(BEGAN + 21, [young]) == []
     assert clock.reclaims(BEGAN + 50, [young]) == ["young"]
-
-
-def test_two_interruption_times_between_two_polls_reclaim_two_nodes() -> None:
-    clock = pool(nodes=2, taken_at=(20.0, 20.5))
-    held = [LentNode("one", 1, BEGAN), LentNode("two", 2, BEGAN)]
-    assert sorted(clock.reclaims(BEGAN + 30, held)) == ["one", "two"]
-
-
-def test_an_interruption_time_without_nodes_reclaims_none_later() -> None:
-    clock = pool(taken_at=(20.0,))
-    assert clock.reclaims(BEGAN + 25, []) == []
-    assert clock.reclaims(BEGAN + 26, [LentNode("one", 1, BEGAN + 25)]) == []
 
 
 def test_each_interruption_step_reclaims_the_oldest_node_once_even_if_the_step_is_repeated() -> None:
@@ -69,17 +49,6 @@ def test_each_interruption_step_reclaims_the_oldest_node_once_even_if_the_step_i
     assert clock.reclaims(BEGAN + 14, held, step=900) == ["old"]
 
 
-def test_interruption_steps_that_are_due_while_the_nodes_change_reclaim_one_node_at_a_time_later() -> None:
-    clock = pool(nodes=3, taken_at_steps=(40, 60, 80))
-    held = [LentNode(name, number, BEGAN + number) for number, name in enumerate(("one", "two", "three"), 1)]
-    assert clock.reclaims(BEGAN + 9, held, step=0) == []
-    assert clock.reclaims(BEGAN + 10, held, step=70, changing=True) == []
-    assert clock.reclaims(BEGAN + 11, held, step=70) == ["one"]
-    assert clock.reclaims(BEGAN + 12, held[1:], step=75, changing=True) == []
-    assert clock.reclaims(BEGAN + 13, held[1:], step=75) == ["two"]
-    assert clock.reclaims(BEGAN + 14, held[2:], step=79) == []
-
-
 def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     clock = pool(taken_at_steps=(300, 700))
     held = [LentNode("one", 1, BEGAN)]
@@ -88,27 +57,11 @@ def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
 
 
-def test_an_interruption_time_before_the_next_poll_reclaims_no_younger_node() -> None:
-    """The job was on another tier at the time of the interruption."""
-    clock = pool(nodes=2, taken_at=(20.0,))
-    assert clock.reclaims(BEGAN + 10, []) == []
-    assert clock.reclaims(BEGAN + 30, [LentNode("later", 1, BEGAN + 25)]) == []
-    assert clock.reclaims(BEGAN + 40, [LentNode("later", 1, BEGAN + 25)]) == []
-
-
 def test_a_resumed_run_does_not_repeat_past_interruptions() -> None:
     clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
     held = [LentNode("one", 1, BEGAN + 10)]
     assert clock.reclaims(BEGAN + 51, held) == []
     assert clock.reclaims(BEGAN + 100, held) == ["one"]
-
-
-def test_a_clock_that_steps_back_repeats_no_interruption() -> None:
-    clock = pool(taken_at=(20.0,))
-    held = [LentNode("one", 1, BEGAN)]
-    assert clock.reclaims(BEGAN + 21, held) == ["one"]
-    assert clock.reclaims(BEGAN + 10, held) == []
-    assert clock.reclaims(BEGAN + 21, held) == []
 
 
 @given(seed=st.integers(0, 1000), ordinal=st.integers(1, 100))
@@ -130,10 +83,6 @@ def test_a_node_is_reclaimed_at_the_end_of_its_lifetime() -> None:
     held = [LentNode("one", 1, BEGAN + 5)]
     assert clock.reclaims(BEGAN + 5 + lifetime - 0.001, held) == []
     assert clock.reclaims(BEGAN + 5 + lifetime + 0.001, held) == ["one"]
-
-
-def test_without_a_hazard_a_node_is_never_reclaimed() -> None:
-    assert PoolPlan("a").lifetime(1) == math.inf
 
 
 def trace(folder: Path, *samples: int) -> Path:
@@ -177,11 +126,6 @@ def test_an_invalid_trace_is_rejected_with_the_expected_format(tmp_path: Path, t
     path.write_text(text)
     with pytest.raises(InvalidSpec, match=r"trace\.json.*gap_seconds"):
         read_trace(path)
-
-
-def test_the_error_for_a_missing_trace_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match=r"none\.json"):
-        read_trace(tmp_path / "none.json")
 
 
 def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:

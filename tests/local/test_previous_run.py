@@ -154,11 +154,6 @@ def test_resuming_an_exhausted_job_resets_its_tiers_and_keeps_the_cost(place: Pr
     assert start.state.spent_usd == EXHAUSTED.spent_usd
 
 
-def test_resuming_a_succeeded_job_keeps_its_stage(place: PreviousRun) -> None:
-    place.left(SUCCEEDED)
-    assert start_from(StartMode.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
-
-
 def test_resume_continues_from_checkpoints_without_a_state(place: PreviousRun) -> None:
     place.commit(40, at=-1000.0)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
@@ -199,25 +194,6 @@ def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Previous
         start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
-def test_the_writer_timeout_respects_a_long_commit_interval(place: PreviousRun) -> None:
-    place.commit(10, at=NOW.began - 800, uid="theirs")
-    with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
-        start_from(StartMode.FRESH, place.folder, place.log, NOW, interval=300.0)
-
-
-def test_the_log_of_a_finished_job_has_no_live_writer(place: PreviousRun) -> None:
-    place.commit(40, at=NOW.began, uid="theirs")
-    place.log.end_as_controller("Succeeded")
-    start_from(StartMode.FRESH, place.folder, place.log, NOW)
-
-
-def test_the_previous_run_of_this_folder_is_not_a_live_writer(place: PreviousRun) -> None:
-    place.folder.save(SUSPENDED)
-    place.folder.save_run(replace(THEN, uid="mine"))
-    place.commit(40, at=NOW.began, uid="mine")
-    assert start_from(StartMode.RESUME, place.folder, place.log, NOW).run.uid == "mine"
-
-
 # --- missing checkpoints --------------------------------------------------------------------------------------------
 
 
@@ -255,17 +231,7 @@ def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: P
     assert start.state.history[-1].reason is Reason.INTERRUPTED
 
 
-def test_without_a_live_attempt_no_attempt_is_closed(place: PreviousRun) -> None:
-    place.left(SUSPENDED)
-    start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
-    assert close_interrupted_attempt(start, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (start, [])
-
-
 def test_commits_that_a_killed_runner_did_not_record_are_recorded_by_the_next() -> None:
     first, second, third = (Committed(20.0 + step, 1, "spot-a", step) for step in (20, 40, 60))
     assert unrecorded_commits([first, second, third], (Noted(5.0, "x"), first)) == [second, third]
     assert unrecorded_commits([first, replace(first, attempt=2)], (first,)) == [replace(first, attempt=2)]
-
-
-def test_commits_of_a_run_without_a_timeline_are_not_recorded() -> None:
-    assert unrecorded_commits([Committed(20.0, 1, "spot-a", 20)], ()) == []

@@ -110,13 +110,6 @@ def test_the_message_has_the_last_exception_without_terminal_codes(tmp_path: Pat
         )
 
 
-def test_a_program_killed_by_a_signal_fails_with_the_signal_in_the_message(tmp_path: Path) -> None:
-    with Supervised(tmp_path, "kill -SEGV $$") as job:
-        job.program.release()
-        assert job.ended() is Exit.FAILED
-        assert job.program.last_words().startswith(f"signal {int(signal.SIGSEGV)}")
-
-
 def test_a_killed_driver_process_is_reported_as_lost(tmp_path: Path) -> None:
     with Supervised(tmp_path, "sleep 600") as job:
         job.program.release()
@@ -136,23 +129,6 @@ def test_killing_the_program_ends_its_driver_and_its_children(tmp_path: Path) ->
         assert eventually(lambda: not alive(child))
         assert job.process.wait(600) == -signal.SIGKILL
         job.program.kill()
-
-
-def test_a_program_killed_before_its_start_never_starts(tmp_path: Path) -> None:
-    program = Program(tmp_path / "attempt", "touch ran", tmp_path)
-    program.kill()
-    program.release()
-    command = [sys.executable, "-I", "-S", driver.__file__, str(program.folder)]
-    assert subprocess.run(command, timeout=600, check=False).returncode == 0
-    assert not (tmp_path / "ran").exists()
-
-
-def test_sigterm_reaches_the_program(tmp_path: Path) -> None:
-    with Supervised(tmp_path, "trap 'exit 75' TERM; touch ready; while :; do sleep 0.05; done") as job:
-        job.program.release()
-        assert eventually((tmp_path / "ready").exists)
-        job.process.terminate()
-        assert job.ended() is Exit.INTERRUPTED
 
 
 def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
@@ -238,15 +214,6 @@ def test_a_submission_without_effect_is_repeated(tmp_path: Path, monkeypatch: py
     assert eventually(lambda: len(agent.bodies) == 2)
     agent.server.shutdown()
     assert sorted(str(body["submission_id"]) for body in agent.bodies) == ["digits-0001-1", "digits-0001-2"]
-
-
-def test_two_successful_submissions_run_the_program_once(tmp_path: Path) -> None:
-    with Supervised(tmp_path, "echo ran >> runs") as job:
-        command = [sys.executable, "-I", "-S", driver.__file__, str(job.program.folder)]
-        assert subprocess.run(command, timeout=600, check=False).returncode == 0
-        job.program.release()
-        job.ended()
-        assert (tmp_path / "runs").read_text() == "ran\n"
 
 
 def test_a_refused_submission_is_reported(tmp_path: Path) -> None:

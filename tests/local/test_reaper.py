@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.local.reaper import MARK, Reaper, alive, end_all, end_session, members
+from spotladder.local.reaper import MARK, Reaper, alive, end_all, members
 from tests.waiting import eventually
 
 RUNNER = """\
@@ -107,17 +107,6 @@ def test_a_killed_watchdog_is_replaced_and_ends_all_adopted_sessions(mark: str, 
         assert sleeper.wait(600) == -signal.SIGKILL
 
 
-def test_a_forgotten_session_is_not_ended(mark: str, tmp_path: Path) -> None:
-    """Its process id may belong to another process now."""
-    reaper = Reaper(mark, tmp_path / "none")
-    with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
-        reaper.adopt(sleeper.pid)
-        reaper.forget(sleeper.pid)
-        reaper.close()
-        assert sleeper.poll() is None
-        sleeper.kill()
-
-
 def ignores(pid: int, number: int) -> bool:
     """Whether the process ignores this signal, as Linux shows it."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -157,14 +146,6 @@ def test_a_daemon_without_mark_and_session_ends_with_the_run(mark: str, tmp_path
         left = members(mark, set())
         assert end_all(mark, set()) == []
         assert not any(map(alive, left))
-
-
-def test_ending_a_session_does_not_affect_other_processes(bystander: subprocess.Popen[bytes]) -> None:
-    command = ["sh", "-c", "sleep 600 & sleep 600"]
-    with subprocess.Popen(command, start_new_session=True) as tree:
-        assert eventually(lambda: len(members("", {tree.pid})) >= 2)
-        assert end_session(tree.pid)
-        assert members("", {tree.pid}) == []
 
 
 def test_a_zombie_process_is_not_alive() -> None:

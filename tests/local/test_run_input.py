@@ -115,12 +115,6 @@ def test_the_command_to_continue_repeats_the_options() -> None:
     assert _continue_command(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --continue"
 
 
-def test_a_missing_job_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    files.job.unlink()
-    assert files.run() == 2
-    assert "job.yaml" in capsys.readouterr().err
-
-
 def test_a_missing_world_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.world.unlink()
     assert files.run() == 2
@@ -131,12 +125,6 @@ def test_a_missing_trace_is_reported(files: Files, capsys: pytest.CaptureFixture
     files.world.write_text("pools:\n  a: {interruptions: {trace: gone.json}}\n")
     assert files.run() == 2
     assert "gone.json" in capsys.readouterr().err
-
-
-def test_a_missing_framework_is_reported_before_the_start(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    (files.folder / "train.py").write_text("import no_such_framework\n")
-    assert files.run() == 5
-    assert "train.py:1: no_such_framework is not installed" in capsys.readouterr().err
 
 
 def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,13 +169,6 @@ def test_checkpoints_of_another_job_are_not_touched(files: Files, capsys: pytest
     assert files.run("--fresh") == 5
     assert "team-b" in capsys.readouterr().err
     assert sorted(path.name for path in folder.rglob("*")) == before
-
-
-def test_a_rejected_run_creates_no_files(files: Files) -> None:
-    files.change("python train.py", "python trian.py")
-    assert files.run() == 2
-    assert not files.state.exists()
-    assert not (files.folder / "checkpoints").exists()
 
 
 def test_a_deadline_in_the_past_is_rejected(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,19 +90,6 @@ def test_a_folder_without_a_valid_mark_is_not_swept(mine: Scratch, owner: str | 
         shutil.rmtree(other)
 
 
-def test_a_link_is_not_followed(mine: Scratch, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "owner").write_text(uuid.uuid4().hex)
-    link = mine.path.parent / f"{module.PREFIX}{uuid.uuid4().hex}"
-    link.symlink_to(precious)
-    try:
-        assert link not in sweep(mine.path)
-        assert precious.exists()
-    finally:
-        link.unlink()
-
-
 def test_the_folder_of_another_user_is_not_swept(mine: Scratch, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = new_scratch(mark)
     other.close()

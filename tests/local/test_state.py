@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -43,29 +41,6 @@ def test_a_job_folder_has_one_owner_at_a_time(folder: JobFolder) -> None:
         pass
 
 
-def test_a_killed_owner_releases_the_job_folder(folder: JobFolder) -> None:
-    code = (
-        "import os, sys, signal, pathlib; from spotladder.local.state import JobFolder\n"
-        "owned = JobFolder(pathlib.Path(sys.argv[1]), 'team-a', 'digits').owned(); owned.__enter__()\n"
-        "print('owned', flush=True); signal.pause()"
-    )
-    root = str(folder.path.parent.parent)
-    with subprocess.Popen([sys.executable, "-c", code, root], stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
-        assert owner.stdout.readline() == "owned\n"
-        with pytest.raises(AlreadyRunning, match=str(owner.pid)), folder.owned():
-            pass
-        owner.kill()
-        owner.wait()
-        with folder.owned():
-            pass
-
-
-def test_different_jobs_are_owned_independently(folder: JobFolder) -> None:
-    with folder.owned(), JobFolder(folder.path.parent.parent, "team-b", "digits").owned():
-        pass
-
-
 @pytest.mark.parametrize("text", ["", "{", '{"version": 99}', "[]", '{"version": 1, "stage": "Dreaming"}'])
 def test_the_error_for_an_invalid_state_names_the_file_and_keeps_it(folder: JobFolder, text: str) -> None:
     with folder.owned():
@@ -73,13 +48,6 @@ def test_the_error_for_an_invalid_state_names_the_file_and_keeps_it(folder: JobF
         with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
             folder.load()
     assert (folder.path / "state.json").read_text() == text
-
-
-def test_the_error_for_a_binary_state_names_the_file(folder: JobFolder) -> None:
-    with folder.owned():
-        (folder.path / "state.json").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
-            folder.load()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"began": 1}', '{"surprise": 1}'])
@@ -101,12 +69,6 @@ def test_a_full_disk_is_reported_and_the_last_state_is_kept(folder: JobFolder, m
             folder.save(STATE)
     assert folder.load() == JobState()
     assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "state.json"]
-
-
-def test_the_error_for_a_folder_that_cannot_be_created_names_it(tmp_path: Path) -> None:
-    (tmp_path / "team-a").write_text("a file instead of the folder")
-    with pytest.raises(EnvironmentFailure, match=r"team-a.*--state-dir"), JobFolder(tmp_path, "team-a", "x").owned():
-        pass
 
 
 def test_clear_deletes_the_files_of_the_run_and_no_others(folder: JobFolder) -> None:

@@ -74,14 +74,6 @@ def phases(pods: list[PodSeen]) -> list[PodPhase]:
     return [pod.phase for pod in pods]
 
 
-def test_a_node_that_waits_for_ray_counts_as_placed() -> None:
-    rig = bench(provision_delay=3.0, head_is_up=False)
-    assert [pod.placed for pod in rig.at(1)] == [False, False]
-    assert [(pod.phase, pod.placed) for pod in rig.at(40)] == [(PodPhase.PENDING, True)] * 2
-    rig.head_is_up = True
-    assert [(pod.phase, pod.placed) for pod in rig.at(60)] == [(PodPhase.PENDING, True)] * 2
-
-
 def test_a_pool_of_zero_nodes_is_named_as_the_cause_of_the_wait() -> None:
     """A regression test: a job on its last tier with such a pool waited without a message."""
     causes = {pod.waiting_message for pod in bench(nodes=0).at(60)}
@@ -123,12 +115,6 @@ def test_a_node_is_taken_at_a_step_only_after_a_step_with_all_nodes() -> None:
     assert [pod.noticed for pod in rig.at(9, step=61) if pod.phase is not PodPhase.LOST] == [True, False]
 
 
-def test_pods_beyond_the_pool_are_unschedulable() -> None:
-    rig = bench(size=3, nodes=2)
-    assert [pod.unschedulable for pod in rig.at(0)] == [False, False, True]
-    assert not rig.fleet.can_start(None)
-
-
 def test_an_elastic_program_can_start_with_enough_nodes_when_the_others_lack_capacity() -> None:
     rig = bench(size=3, nodes=2)
     rig.at(0)
@@ -155,15 +141,6 @@ def test_a_pool_that_becomes_unavailable_cancels_pending_nodes() -> None:
     rig.at(10)
     assert not rig.nodes, "the provision delay restarts"
     rig.at(15)
-    assert len(rig.nodes) == 2
-
-
-def test_nodes_start_after_the_head_is_up() -> None:
-    rig = bench(head_is_up=False)
-    rig.at(1)
-    assert not rig.nodes
-    rig.head_is_up = True
-    rig.at(2)
     assert len(rig.nodes) == 2
 
 
@@ -225,16 +202,6 @@ def test_a_noticed_pod_has_a_replacement_beside_it() -> None:
     assert [(pod.ready, pod.noticed) for pod in rig.at(25)] == [(True, True), (True, False), (True, False)]
 
 
-def test_a_pool_without_a_free_node_has_no_room() -> None:
-    rig = bench(dry=(Window(30, 40),), nodes=3)
-    rig.at(0)
-    assert [rig.fleet.room(BEGAN + after) for after in (1, 30, 40)] == [1, 0, 1]
-    assert bench(nodes=1, size=1).fleet.room(BEGAN) == 1
-    full = bench(nodes=2)
-    full.at(0)
-    assert full.fleet.room(BEGAN + 1) == 0
-
-
 def test_a_removed_pod_is_gone_without_a_loss_when_its_node_has_drained() -> None:
     rig = replacing()
     rig.at(21)
@@ -267,26 +234,6 @@ def test_without_a_notice_period_the_node_is_killed_at_once() -> None:
     pods = rig.at(20)
     assert (pods[0].phase, pods[0].cause, pods[0].noticed) == (PodPhase.LOST, Cause.INTERRUPTION, False)
     assert rig.nodes["a1-w1-1"].noticed == 0
-
-
-def test_a_killed_node_is_lost_and_replaced() -> None:
-    rig = bench()
-    rig.at(0)
-    rig.up()
-    rig.at(1)
-    rig.nodes["a1-w2-1"].alive = False
-    pods = rig.at(2)
-    assert (pods[1].phase, pods[1].cause) == (PodPhase.LOST, Cause.NODE_LOST)
-    assert len(pods) == 3
-
-
-def test_lost_nodes_of_an_ending_attempt_are_not_replaced() -> None:
-    rig = bench()
-    rig.at(0)
-    rig.up()
-    rig.at(1)
-    rig.nodes["a1-w2-1"].alive = False
-    assert len(rig.at(2, replace=False)) == 2
 
 
 def test_a_failed_node_start_is_retried_and_then_an_error_with_the_cause() -> None:
