@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.resources import SECRETS
@@ -99,3 +100,12 @@ async def test_a_running_job_continues_without_access_to_its_bucket(api_server: 
             assert await kube.has_phase("Running")
             await kube.pass_time(3600)
             assert await kube.has_phase("Running")
+
+
+async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
+    async with world(api_server) as kube:
+        CommitLog(kube.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
+        async with kube.operator():
+            await kube.submit()
+            assert "foreign object" in await message_of(kube, "Valid", "False", "CheckpointsCorrupt")
+            assert await kube.rayjobs() == []

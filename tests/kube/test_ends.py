@@ -266,3 +266,20 @@ async def test_a_deleted_rayjob_is_a_failure_and_the_job_continues(api_server: A
         await kube.collect(1)
         await eventually(lambda: kube.rayjob(2))
         assert await kube.is_on("spot-a", 2) or await kube.is_on("spot-b", 2)
+
+
+async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServer) -> None:
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.patch(policy={"name": "no-such"})
+        await eventually(lambda: _valid(kube, "False"))
+        assert await kube.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
+        await kube.delete()
+        await eventually(lambda: _no_rayjobs(kube))
+        await kube.collect(1)
+        await kube.clock.advance(5)
+        await eventually(lambda: gone(kube))
+
+
+async def _valid(kube: KubeWorld, status: str) -> bool:
+    return (await kube.condition("Valid")).get("status") == status

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, APIResource
+from spotladder.checkpoints.log import CommitLog
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import KubeWorld, eventually, world
+from tests.kube.world import WORKERS, KubeWorld, eventually, world
 
 WEBHOOKS = APIResource(
     "admissionregistration.k8s.io",
@@ -92,3 +93,37 @@ async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_fai
         await eventually(lambda: kube.is_on("on-demand", 2))
         assert (await kube.status())["failures"] == 0
         assert "Maintenance" in await kube.events()
+
+
+async def test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
+        await kube.submit(tiers=[tier])
+        await kube.run(1)
+        await kube.raycluster(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "", hands_over=True)
+        going = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        await kube.client.merge(NODES, going["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
+
+        async def asked() -> bool:
+            return bool((await kube.worker_group(1))["replicas"] == WORKERS + 1)
+
+        await eventually(asked)
+        await kube.pass_time(120)
+        assert await kube.has_phase("Running"), "it waits for the replacement longer than for a commit"
+        await kube.pod(1, "worker", WORKERS)
+
+        name = going["metadata"]["name"]
+
+        async def named() -> bool:
+            await kube.pass_time(1)
+            group = await kube.worker_group(1)
+            return bool(group["replicas"] == WORKERS and group["scaleStrategy"]["workersToDelete"] == [name])
+
+        await eventually(named)
+        await kube.client.delete(PODS, name, kube.namespace, grace=0)  # as KubeRay does
+        await eventually(lambda: reason(kube, "Running", "HandedOver"))
+        status = await kube.status()
+        assert (status["attempt"], status["failures"], status["phase"]) == (1, 0, "Running")
+        assert {"Replacing", "HandedOver", "Maintenance"} <= set(await kube.events())
