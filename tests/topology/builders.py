@@ -139,3 +139,9 @@ def fleet_file(folder: Path, *changes: tuple[str, str], today: date = TODAY) -> 
     path = folder / "fleet.yaml"
     path.write_text(text)
     return read_fleet(path, today)
+
+
+def many_teams(count: int) -> tuple[str, str]:
+    """A change of the fleet file: more teams, with a namespace in every cluster."""
+    more = "".join(f"  - {{name: research-{number:03}}}\n" for number in range(count))
+    return "  - {name: team-b, clusters: [west]}\n", more

@@ -1,0 +1,271 @@
+"""Each rule of a fleet file: the field and the beginning of its error or warning.
+
+A row has a part of a right fleet, what stands there instead, and the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file, many_teams
+
+REFUSED = [
+    (*many_teams(80), "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has "),
+    ("name: alpha\n", "name: west\n", 'spec.clusters[2].name: "west" is used twice'),
+    ("name: l4-spot", "name: g5-spot", 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
+    ("name: team-b", "name: team-a", 'fleet.yaml:13:12: spec.teams[1].name: "team-a" is used twice'),
+    ("home: east", "home: eastt", 'fleet.yaml:5:9: spec.home: there is no cluster "eastt"; did you mean east?'),
+    ("[west]", "[nowhere]", 'fleet.yaml:13:31: spec.teams[1].clusters[0]: there is no cluster "nowhere"'),
+    ("bucket: acme-east", "bucket: acme-esat", 'spec.clusters[0].bucket: there is no bucket "acme-esat"'),
+    ("bucket: acme-central", "bucket: acme-east", "is a bucket of aws: pods of gcp"),
+    ("- name: west", "- name: wwwwwwwwwwwwwwwwwwwww", "has 21 characters (expected at most 20 on gcp)"),
+    ("cost-center: ml", "spotladder-fleet: x", "has a prefix that is reserved"),
+    ("cost-center: ml", "Cost Center: ml", "cannot be a label on gcp"),
+    ("cidr: 10.1.0.0/20", "cidr: 10.0.128.0/20", "10.0.128.0/20 (west's nodes) overlaps 10.0.0.0/16 (east's nodes)"),
+    ("pods: 10.132.0.0/14", "pods: 10.128.0.0/15", "overlaps 10.128.0.0/14 (west's pods)"),
+    ("cidr: 10.0.0.0/16}", "cidr: 10.0.0.0/16, services: 10.0.4.0/22}", "(east's services) overlaps"),
+    ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/24", "/24 does not fit an EKS network (expected /16 to /22)"),
+    ("cidr: 10.0.0.0/16", "cidr: 10.0.0.1/16", "is not an IPv4 range"),
+    ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none", "set interfaceEndpoints to true"),
+    ("region: us-east-1\n    zones", "region: us-east\n    zones", '"us-east" is not a region of aws'),
+    ("[us-east-1a, us-east-1b]", "[us-east-1a, us-west-2b]", '"us-west-2b" is in us-west-2, not in us-east-1'),
+    ("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1z]", '"us-east-1z" does not exist'),
+    ("[us-central1-a]", "[us-central1]", '"us-central1" is not a zone of gcp'),
+    ("[us-east-1a, us-east-1b]", "[us-east-1a]", "has one zone: the EKS control plane needs at least two"),
+    (
+        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
+        "region: ap-east-2",
+        'spec.clusters[0].region: "ap-east-2" is not in the table of regions',
+    ),
+    ("zones: [us-east-1a]", "zones: [us-east-1c]", '"us-east-1c" is not a zone of cluster east'),
+    ("accelerator: {type: nvidia-a10g}", "accelerator: {type: nvidia-l4}", "g5.xlarge has nvidia-a10g, not nvidia-l4"),
+    (
+        "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}",
+        "instanceTypes: [g6.12xlarge]\n      accelerator: {type: nvidia-l4, count: 8}",
+        "spec.clusters[0].pools[1].instanceTypes[0]: g6.12xlarge has 4 accelerators, not 8",
+    ),
+    (
+        "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}",
+        "instanceTypes: [a2-highgpu-1g]\n      accelerator: {type: nvidia-a100-40gb}",
+        "a2-highgpu-1g has nvidia-tesla-a100, not nvidia-a100-40gb",
+    ),
+    (
+        "- {name: team-a,",
+        "- {name: team-a, iamPrincipals: [admins],",
+        'spec.teams[0].iamPrincipals[0]: "admins" is not a role or user of IAM',
+    ),
+    ("cloud: aws\n    region", 'cloud: aws\n    kubernetes: "1.25"\n    region', "Kubernetes 1.25 is not supported"),
+    ("cloud: aws\n    region", "cloud: aws\n    kubernetes: 1.35\n    region", "must be text: write it in quotes"),
+    ("role: heads, families: [m7i]", "families: [m7i]", "has no pool with role heads"),
+    (
+        "role: heads, families: [m7i]",
+        "role: heads, capacityType: spot, families: [m7i]",
+        "spec.clusters[0].pools[0].capacityType: must not be spot for role heads",
+    ),
+    ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 60s}", "1m is shorter than the 115s"),
+    ("families: [m7i]", "diskGiB: 100", "names no instances: specify instanceTypes or families"),
+    ("families: [m7i]", "families: [m7i.large]", "is an instance type: write it under instanceTypes"),
+    ("    project: acme-ml\n", "", "spec.clusters[1].project: is required for cloud gcp"),
+    ("    context: lab-admin\n", "", "spec.clusters[3].context: is required for cloud existing"),
+    ("context: lab-admin", "context: lab-admin\n    network: {nat: none}", "network: does not belong to cloud"),
+    ("{name: lab-gpu, selectors: {gpu: a10g},", "{name: lab-gpu,", "selects no nodes: set selectors"),
+    ("families: [m7i]", "families: [m7i], selectors: {a: b}", "selects existing nodes"),
+    ("      reservation: {capacityBlocks: [cr-0123456789abcdef0]}\n", "", "is reserved but names no capacity"),
+    ("{name: g5-on-demand,", "{name: g5-on-demand, reservation: {ids: [cr-1]},", "reservation: needs capacityType"),
+    (
+        "name: n2-spot, capacityType: spot,",
+        "name: n2-spot, capacityType: reserved, reservation: {ids: [a]},",
+        "reserved needs autoscaler compute-class",
+    ),
+    ("name: n2-spot,", "name: n2-spot, efa: true,", "efa: exists on aws only"),
+    ("      zones: [us-east-1a]\n", "", "efa: needs one zone, got those of the cluster"),
+    (
+        "capacityType: spot\n      instanceTypes: [g2",
+        "capacityType: spot\n      placementGroup: p\n      instanceTypes: [g2",
+        "placementGroup: needs one zone, got those of the cluster",
+    ),
+    ("instanceTypes: [p5.48xlarge]", "families: [p5]", "efa: needs instanceTypes: the number of interfaces depends"),
+    ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train", "secondaryBootDisk: exists on gcp only"),
+    ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,", '"train" is not a disk image (expected'),
+    ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}", "nodeClass: belongs to existing"),
+    (
+        "selectors: {gpu: a10g}",
+        "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}",
+        "selectors: selects existing nodes, and nodeClass creates nodes",
+    ),
+    (
+        "selectors: {gpu: a10g}",
+        "nodeClass: {group: a, kind: B, name: c}, families: [g5]",
+        "families: does not belong to cloud existing: use instanceTypes",
+    ),
+    ("efa: true", "diskThroughput: 100", "diskThroughput: must be at least 125"),
+    (
+        "cloud: aws\n    region",
+        "cloud: aws\n    autoscaler: compute-class\n    region",
+        "compute-class exists on gcp only",
+    ),
+    ("{name: acme-east,", "{name: s3://acme-east,", "is not a bucket name"),
+    (
+        "cloud: aws, region: us-east-1}",
+        "cloud: aws, region: us-east-1, replicateTo: us-east-1}",
+        "must be another region",
+    ),
+    (
+        "cloud: gcp, region: us-central1}",
+        "cloud: gcp, region: us-central1, replicateTo: us-east1}",
+        "exists on aws only",
+    ),
+    (
+        "cloud: aws, region: us-east-1}",
+        "cloud: aws, region: us-east-1, replicateTo: us-central1}",
+        'spec.buckets[0].replicateTo: "us-central1" is not a region of aws: buckets are not replicated to another',
+    ),
+    (
+        "cloud: aws, region: us-east-1}",
+        f"cloud: aws, region: us-east-1, kmsKey: {KMS_KEY}}}",
+        "spec.buckets[0].kmsKey: exists on gcp only",
+    ),
+    (
+        "cloud: gcp, region: us-central1}",
+        "cloud: gcp, region: us-central1, kmsKey: checkpoints}",
+        '"checkpoints" is not a key of Cloud KMS (expected projects/PROJECT/locations/LOCATION/keyRings/',
+    ),
+    (
+        "cloud: gcp, region: us-central1}",
+        f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY.replace('central', 'east')}}}",
+        "spec.buckets[1].kmsKey: is in us-east1: Cloud Storage needs a key in us-central1",
+    ),
+    ("fleet, region: us-east-1}", "fleet}", "spec.state.region: is required for s3"),
+    ("uri: s3://acme-state/fleet", "uri: ./state", "is not a bucket for state"),
+    ("    bucket: acme-east\n", "    buket: acme-east\n", "did you mean bucket?"),
+    ("cloud: kind", "cloud: kint", "did you mean kind?"),
+    ("kind: Fleet", "kind: TieredJob", "2:7: kind: is not a fleet file (expected kind: Fleet, got"),
+    (
+        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
+        "region: us-eastt-1",
+        'spec.clusters[0].region: "us-eastt-1" is not in the table of regions of 2026-11-22; did you mean',
+    ),
+    ('"123456789012"', '"12345"', '19:14: spec.clusters[0].account: "12345" is not an account id of AWS'),
+    ("name: team-a", "name: kube-system", 'spec.teams[0].name: "kube-system" is a namespace of Kubernetes'),
+    ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}", "allowed[0]: 192.168.0.0/16 is"),
+    ("instanceTypes: [g5.xlarge]", "instanceTypes: [g2-standard-8]", 'instanceTypes[0]: "g2-standard-8" is not an'),
+    ("instanceTypes: [g5.xlarge]", "instanceTypes: [g5.xlrge]", '"g5.xlrge" is not an instance type of aws (expected'),
+    (
+        "{cidr: 10.0.0.0/16}",
+        "{cidr: 10.0.0.0/16}\n    system: {instanceType: m7i.lage}",
+        'spec.clusters[0].system.instanceType: "m7i.lage" is not an instance type of aws',
+    ),
+    ("fleet, region: us-east-1}", "fleet, region: useast1}", 'spec.state.region: "useast1" is not a region of aws'),
+    (
+        "name: acme-east, cloud: aws, region: us-east-1",
+        "name: acme-east, cloud: aws, region: us-central1",
+        'spec.buckets[0].region: "us-central1" is not a region of aws',
+    ),
+    ("instanceTypes: [g2-standard-8]", "instanceTypes: [g5.xlarge]", '"g5.xlarge" is not an instance type of gcp'),
+    ("limits: {nodes: 16}", "limits: {nodes: many}", 'limits.nodes: must be a whole number, not "many"'),
+    ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023,", 'pools[2].image: "al2023" is not an image of EKS'),
+    ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,", '"al2023@v20261345" is not an image of'),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, taints: [{key: node.kubernetes.io/own, value: x}],",
+        'spec.clusters[1].pools[2].taints[0].key: "node.kubernetes.io/own" has a part that GKE reserves',
+    ),
+    (
+        "{name: l4-on-demand,",
+        '{name: l4-on-demand, taints: [{key: own, value: "no"}],',
+        'taints[0].value: "no" is not a valid value of a taint of a ComputeClass (expected one character, or',
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, disruption: {consolidateAfter: 25h},",
+        "consolidateAfter: 25h is longer than a ComputeClass can wait: set at most 24h",
+    ),
+    ("name: west-heads", "name: West_Heads", 'for example "west-heads"'),
+]
+
+WARNED = [
+    (PLATFORM, "", "spec.buckets[1]: is in gcp, where the controller in east has no identity: create a Secret"),
+    ("fleet, region: us-east-1}", "fleet, region: us-eastt-1}", 'spec.state.region: "us-eastt-1" is not in the table'),
+    (
+        "cloud: aws, region: us-east-1",
+        "cloud: aws, region: us-east-1, replicateTo: us-wst-2",
+        'spec.buckets[0].replicateTo: "us-wst-2" is not in the table of regions of 2026-11-22; did you mean',
+    ),
+    ("instanceTypes: [p5.48xlarge]", "instanceTypes: [p5.8xlarge]", 'pools[3].instanceTypes[0]: "p5.8xlarge" is not'),
+    ("instanceTypes: [g2-standard-8]", "instanceTypes: [g2-standrd-8]", "g2-standard-96): did you mean g2-standard-8?"),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    bucket: acme-east",
+        "spec.clusters[3].bucket: has no effect for cloud existing",
+    ),
+    ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none, interfaceEndpoints: true", "nat: leaves the nodes without"),
+    ("cidr: 10.1.0.0/20", "cidr: 10.1.0.0/20, nat: none", "spec.clusters[1].network.nat: leaves the nodes without"),
+    ("home: east", "home: west", "spec.clusters[0].api.allowed: is empty: the controller in west reaches this API"),
+    ("- {name: team-a,", "- {name: team-a, groups: [ml],", "spec.teams[0].groups: are empty on EKS: name the team's"),
+    (
+        "    zones: [us-east-1a, us-east-1b]\n",
+        '    zones: [us-east-1a, us-east-1b]\n    kubernetes: "1.41"\n',
+        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36",
+    ),
+    ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}", "opens the API server to the whole"),
+    (
+        "name: acme-east, cloud: aws, region: us-east-1",
+        "name: acme-east, cloud: aws, region: us-west-2",
+        "is in us-west-2, the cluster in us-east-1: 1000 GiB a month cost about $20/month",
+    ),
+    ("    bucket: acme-east\n", "", "has no bucket: jobs on it cannot write checkpoints"),
+    ("    image: {repository: registry.example.com/spotladder}\n", "", "has no platform.image"),
+    ("  state: {uri: s3://acme-state/fleet, region: us-east-1}\n", "", "has no state"),
+    ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 10m}", "10m is longer than the notice"),
+    ("      limits: {nodes: 16}", "      disruption: {consolidateAfter: 30s}", "30s is shorter than a restart of a"),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, startupTaints: [{key: own, value: x}],",
+        "spec.clusters[1].pools[2].startupTaints: has no effect with autoscaler compute-class",
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, image: ContainerOptimizedOS@latest,",
+        "spec.clusters[1].pools[2].image: has no effect with autoscaler compute-class",
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, limits: {cpu: 64},",
+        "spec.clusters[1].pools[2].limits.cpu: has no effect with autoscaler compute-class",
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, limits: {memory: 1Ti},",
+        "spec.clusters[1].pools[2].limits.memory: has no effect with autoscaler compute-class",
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, disruption: {expireAfter: 720h},",
+        "spec.clusters[1].pools[2].disruption.expireAfter: has no effect with autoscaler compute-class",
+    ),
+    (
+        "{name: l4-on-demand,",
+        "{name: l4-on-demand, disruption: {terminationGracePeriod: 5m},",
+        "spec.clusters[1].pools[2].disruption.terminationGracePeriod: has no effect with autoscaler compute-class",
+    ),
+    ("      placementGroup: training\n", "", "pools[3].efa: without placementGroup"),
+    ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@latest,", "pools[2].image: is not pinned"),
+    ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20260101,", "pools[2].image: is al2023@v20260101"),
+    ('      price: {perNodeHour: "31.46"}\n', "", "has no price: its costs will be reported as unknown"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), REFUSED, ids=[text for *_, text in REFUSED])
+def test_refused(old: str, new: str, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec) as error:
+        fleet_file(tmp_path, (old, new))
+    assert expected in str(error.value)
+    assert all(line.startswith(f"{tmp_path}/fleet.yaml:") for line in str(error.value).splitlines())
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), WARNED, ids=[text for *_, text in WARNED])
+def test_warned(old: str, new: str, expected: str, tmp_path: Path) -> None:
+    found = [str(problem) for problem in fleet_file(tmp_path, (old, new)).warnings]
+    assert [text for text in found if expected in text], found
