@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import shutil
 import threading
@@ -16,7 +15,6 @@ from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
 from spotladder.checkpoints.cache_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
@@ -81,26 +79,7 @@ def test_a_new_run_with_the_same_name_does_not_get_the_files_of_the_old_one(tmp_
     assert new.resume() == (1, {"w": b"weights B"})
 
 
-def test_jobs_in_one_folder_do_not_share_files(tmp_path: Path) -> None:
-    one, other = NodeCache(tmp_path, "memory:///one"), NodeCache(tmp_path, "memory:///other")
-    for cache in (one, other):
-        with cache.copying(a_folder(tmp_path / "program", w=b"x"), "a"):
-            pass
-    one.keep("b")
-    entry = MemoryStore().put_file("w", tmp_path / "program" / "w")
-    assert not one.fetch("a", entry, tmp_path / "w")
-    assert other.fetch("a", entry, tmp_path / "w")
-
-
 # --- links instead of copies ------------------------------------------------------------------------------------------
-
-
-def test_a_resume_in_place_copies_nothing(machine: CachedMachine) -> None:
-    machine.commit(1, w=b"weights 1")
-    found = machine.log.resume(machine.folder / "out")
-    assert found
-    assert (found.path / "w").samefile(machine.file("w"))
-    assert (found.path / "w").stat().st_mode & 0o777 == READ_ONLY
 
 
 def test_every_file_of_a_job_with_a_cache_is_read_only(machine: CachedMachine) -> None:
@@ -151,27 +130,6 @@ def test_a_second_process_gets_a_copy(machine: CachedMachine) -> None:
     assert machine.store.downloads == []
 
 
-def test_a_second_try_in_the_same_folder_does_not_write_through_the_link(machine: CachedMachine) -> None:
-    commit = machine.commit(1, w=b"weights 1")
-    machine.log.fetch(commit, machine.folder / "out")
-    machine.file("w").unlink()
-    machine.log.fetch(commit, machine.folder / "out")
-    machine.log.fetch(commit, machine.folder / "out")
-    assert (machine.folder / "out" / "w").read_bytes() == b"weights 1"
-    assert machine.store.downloads == ["w", "w"]
-
-
-def test_held_files_stay_readable_after_the_next_commit(machine: CachedMachine) -> None:
-    machine.commit(1, w=b"weights 1")
-    found = machine.log.resume(machine.folder / "out")
-    assert found
-    machine.commit(2, w=b"weights 2")
-    machine.commit(3, w=b"weights 3")
-    assert (found.path / "w").read_bytes() == b"weights 1"
-    machine.log.release()
-    assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
-
-
 def test_links_of_a_dead_process_are_removed_and_those_of_a_live_one_stay(machine: CachedMachine) -> None:
     commit = machine.commit(1, w=b"weights 1")
     machine.log.fetch(commit, machine.folder / "out")
@@ -210,15 +168,6 @@ def test_without_hard_links_the_program_gets_a_copy(
     assert machine.store.downloads == []
 
 
-def test_a_volume_that_is_gone_is_a_miss(machine: CachedMachine) -> None:
-    machine.commit(1, w=b"weights 1")
-    shutil.rmtree(machine.folder / "cache")
-    assert machine.resume() == (1, {"w": b"weights 1"})
-    assert machine.store.downloads == ["w"]
-    machine.commit(2, w=b"weights 2")
-    assert machine.cached() == {"ckpt-000002/w": b"weights 2"}
-
-
 def test_verification_reads_the_store(machine: CachedMachine) -> None:
     commit = machine.commit(1, w=b"weights 1")
     machine.log.store.delete([f"{commit.path}/w"])
@@ -242,44 +191,7 @@ def test_each_rank_finds_the_files_that_it_wrote(machine: CachedMachine) -> None
     assert [(machine.folder / "out" / rank_folder(rank) / "shard").read_bytes() for rank in (0, 1)] == [b"0", b"1"]
 
 
-def test_resume_logs_how_many_files_were_in_the_cache(machine: CachedMachine, caplog: pytest.LogCaptureFixture) -> None:
-    machine.commit(1, w=b"weights 1", o=b"optimizer")
-    machine.file("o").unlink()
-    with caplog.at_level(logging.INFO, "spotladder.checkpoints"):
-        machine.resume()
-    assert "step 1: 1 of 2 files from the cache on this machine" in caplog.messages
-
-
 # --- bounds ---------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_newest_commit_stays(machine: CachedMachine) -> None:
-    for step in (1, 2, 3):
-        machine.commit(step, w=b"weights %d" % step)
-    assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
-
-
-def test_the_newest_commit_stays_until_the_next_one_is_committed(machine: CachedMachine) -> None:
-    machine.commit(1, w=b"weights 1")
-    machine.upload(2, w=b"weights 2")
-    assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
-
-
-def test_the_older_commit_makes_room(tmp_path: Path) -> None:
-    machine = CachedMachine(tmp_path, blocks(1))
-    machine.commit(1, w=b"1" * BLOCK)
-    machine.upload(2, w=b"2" * BLOCK)
-    assert machine.cached() == {"ckpt-000002/w": b"2" * BLOCK}
-
-
-def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
-    machine = CachedMachine(tmp_path, blocks(1))
-    machine.commit(1, a=b"a" * BLOCK, b=b"b" * BLOCK)
-    assert machine.cached() == {"ckpt-000001/a": b"a" * BLOCK}
-    assert machine.resume() == (1, {"a": b"a" * BLOCK, "b": b"b" * BLOCK})
-    assert machine.store.downloads == ["b"]
-    machine.commit(2, w=b"w" * 9 * BLOCK)
-    assert machine.cached() == {}
 
 
 def test_of_two_ranks_that_copy_at_once_neither_exceeds_the_limit(

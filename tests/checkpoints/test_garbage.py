@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -14,7 +14,6 @@ from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
-from spotladder.checkpoints.store import ObjectMeta
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed
 
@@ -62,37 +61,9 @@ def test_a_commit_without_its_files_does_not_displace_a_complete_one(log: Commit
     assert steps(log) == [2, 3]
 
 
-def test_deleted_folders_are_not_listed_again(
-    log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = log.start(1)
-    committed(writer, 1, 2)
-    writer.collect(1)
-    listed: list[str] = []
-    list_below = store.list
-
-    def noted(prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
-        listed.append(prefix)
-        return list_below(prefix, after)
-
-    monkeypatch.setattr(store, "list", noted)
-    committed(writer, 3)
-    writer.collect(1)
-    assert not [prefix for prefix in listed if "ckpt-000001" in prefix]
-    assert [prefix for prefix in listed if "ckpt-000002" in prefix]
-
-
 def test_keep_0_is_rejected(log: CommitLog) -> None:
     with pytest.raises(InvalidSpec, match="keep 0: at least the newest commit must be kept"):
         log.collect(0)
-
-
-def test_files_of_a_commit_in_progress_are_kept(log: CommitLog, store: MemoryStore) -> None:
-    writer = log.start(1)
-    committed(writer, 1, 2)
-    store.put_if_absent(f"digits/{writer.folder(3)}/half", b"x")
-    log.collect(1)
-    assert folders(store) == {"0001/ckpt-000002", "0001/ckpt-000003"}
 
 
 def test_a_long_log_is_compacted_to_a_snapshot(
@@ -207,12 +178,3 @@ def test_garbage_never_becomes_valid_again(attempts: list[int], keep: int, cut: 
     for earlier, later in pairwise(found):
         assert earlier <= later
     assert all(len(history.commits) - len(one) >= min(keep, len(history.commits)) for one in found[-1:])
-
-
-def test_a_snapshot_keeps_the_outcome(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
-    committed(log.start(1), 1, 2)
-    end = log.end_as_controller("Succeeded")
-    assert log.collect(1).entries
-    assert [entry.kind for entry in log.tail()] == ["snapshot"]
-    assert log.read().end == end

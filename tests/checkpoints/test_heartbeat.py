@@ -26,15 +26,6 @@ def test_a_heartbeat_of_an_earlier_group_of_ranks_is_ignored() -> None:
     assert heartbeat.read(store, 2, 0) is None
 
 
-def test_a_heartbeat_of_a_deleted_job_with_the_same_name_is_ignored() -> None:
-    store = MemoryStore()
-    heartbeat.write(store, 1, StoredHeartbeat(0, 10, 100, uid="deleted"))
-    assert heartbeat.read(store, 1, 0, "new") is None
-    assert heartbeat.read(store, 1, 0, "deleted") == heartbeat.read(store, 1, 0)
-    heartbeat.write(store, 1, StoredHeartbeat(0, 10, 100))
-    assert heartbeat.read(store, 1, 0, "new") is not None, "a program without a TieredJob knows no uid"
-
-
 @pytest.mark.parametrize("content", [b"", b"[]", b"7", b'{"start": 0}', b'{"start": 0, "step": "x"}', b"\xff"])
 def test_an_object_that_is_no_heartbeat_is_ignored(content: bytes) -> None:
     store = MemoryStore()

@@ -41,15 +41,6 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert all(key.startswith("digits/") for key in store.objects)
 
 
-def test_the_progress_has_the_number_of_ranks_of_the_newest_start(log: CommitLog) -> None:
-    committed(log.start(1, "spot-a", workers=4), 1)
-    assert progress(log).workers == 4
-    log.start(1, "spot-a", workers=3)
-    assert progress(log).workers == 3
-    log.start(2, "spot-a")
-    assert progress(log).workers == 0
-
-
 def test_every_start_has_its_own_folder(log: CommitLog) -> None:
     folders = [log.start(attempt).folder(120) for attempt in (1, 1, 1, 2, 2, 12345)]
     assert folders == [
@@ -73,20 +64,6 @@ def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
     assert [commit.step for commit in new.history.commits] == [1, 2]
     committed(new, 3)
     assert [commit.step for commit in log.commits()] == [1, 2, 3]
-
-
-def test_a_repeated_start_reuses_the_entry_of_an_earlier_call(log: CommitLog) -> None:
-    tried: set[str] = set()
-    first, again = (log.start(1, "spot-a", tried=tried) for _ in range(2))
-    assert again.start == first.start
-    assert [entry.kind for entry in log.tail()] == ["start"]
-
-
-def test_an_older_attempt_cannot_start(log: CommitLog) -> None:
-    log.start(3)
-    with pytest.raises(Fenced, match="attempt 3 has started after attempt 2, which must stop"):
-        log.start(2)
-    assert len(log.tail()) == 1
 
 
 def test_a_fenced_writers_commit_in_the_log_is_ignored(log: CommitLog, store: MemoryStore) -> None:
@@ -140,11 +117,6 @@ def test_the_controller_ends_a_job_once(log: CommitLog) -> None:
     assert [entry.kind for entry in log.tail()] == ["start", "end"]
 
 
-def test_the_controller_agrees_with_the_program(log: CommitLog) -> None:
-    mine = log.start(1).end("Succeeded")
-    assert log.end_as_controller("Succeeded") == mine
-
-
 def test_the_controllers_outcome_replaces_the_programs(log: CommitLog) -> None:
     log.start(1).end("Succeeded")
     log.end_as_controller("Failed")
@@ -158,15 +130,6 @@ def test_a_controller_cannot_end_a_newer_attempt(log: CommitLog) -> None:
     with pytest.raises(Fenced, match="attempt 2 has started, attempt 1 cannot end the job"):
         log.end_as_controller("Failed", attempt=1)
     assert log.end_as_controller("Failed", attempt=2)
-
-
-def test_a_job_can_start_again_after_its_end(log: CommitLog) -> None:
-    committed(log.start(1), 1)
-    log.end_as_controller("Failed")
-    again = log.start(2)
-    assert [commit.step for commit in again.history.commits] == [1]
-    committed(again, 2)
-    assert log.read().end is None
 
 
 # --- damaged and foreign logs----------------------------------------------------------------------------------------
@@ -205,22 +168,6 @@ def test_users_of_other_namespaces_do_not_learn_the_name_of_the_owner(
     with pytest.raises(ForeignLog) as found:
         a_log(store, namespace="team-b").read()
     assert f"these checkpoints belong to {owner}, not to team-b/digits" in found.value.message_for(namespace)
-
-
-def test_a_reader_without_the_jobs_identity_may_read(store: MemoryStore) -> None:
-    committed(a_log(store, uid="1").start(1), 1)
-    assert a_log(store, namespace="").newest()
-
-
-def test_the_error_names_a_missing_entry(log: CommitLog, store: MemoryStore) -> None:
-    committed(log.start(1), 1, 2)
-    del store.objects["digits/log/00000001.json"]
-    with pytest.raises(
-        LogCorrupt, match=r"digits/log/00000001.json: this log entry is missing although later ones exist"
-    ):
-        log.read()
-    with pytest.raises(LogCorrupt, match="00000001"):
-        log.start(2)
 
 
 @pytest.mark.parametrize(
@@ -286,18 +233,6 @@ def test_an_unanswered_append_is_retried_and_appended_once(executes: bool) -> No
     assert [entry.kind for entry in log.tail()] == ["start", "commit"]
     assert clock.waits == sorted(clock.waits)
     assert clock.waits[0] < 1 < clock.waits[-1]
-
-
-@pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
-def test_a_failed_append_can_be_repeated(executes: bool) -> None:
-    store = UnresponsiveStore(executes)
-    writer = a_log(store).start(1)
-    store.unanswered = TRIES
-    with pytest.raises(StoreUnavailable, match="503"):
-        committed(writer, 1)
-    committed(writer, 1)
-    committed(writer, 2)
-    assert [entry.kind for entry in writer.log.tail()] == ["start", "commit", "commit"]
 
 
 @pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
@@ -379,13 +314,6 @@ def test_a_missing_first_entry_is_an_error(log: CommitLog, store: MemoryStore) -
     del store.objects["digits/log/00000000.json"]
     with pytest.raises(LogCorrupt, match=r"00000000\.json: this log entry is missing"):
         log.read()
-
-
-def test_the_controllers_end_has_the_given_time(log: CommitLog) -> None:
-    log.start(1)
-    end = log.end_as_controller("Failed", now=AT + 77)
-    assert end
-    assert end.at == AT + 77
 
 
 def test_a_writer_whose_log_has_no_start_is_fenced(log: CommitLog, store: MemoryStore) -> None:

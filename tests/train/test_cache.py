@@ -11,10 +11,8 @@ import pytest
 from spotladder.checkpoints import cache
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train import rendezvous
-from spotladder.train.commits import Commits
-from spotladder.train.pending import Checkpoint
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, job, log_of, member, train
+from tests.train.builders import Ranks, job, log_of, train
 
 
 @pytest.fixture(autouse=True)
@@ -45,53 +43,6 @@ def test_a_restart_in_place_reads_the_cache(tmp_path: Path) -> None:
     assert found_sum(job(store, cache=here)) == (25, sum(range(26)))
     with pytest.raises(CheckpointCorrupt):
         found_sum(job(store, cache=tmp_path / "another machine"))
-
-
-def test_without_the_variable_no_file_is_cached(tmp_path: Path) -> None:
-    rank = member(tmp_path / "store", cache_size=1 << 30)
-    assert rank.log.cache is None
-    rank.close()
-
-
-def test_the_cache_holds_only_the_newest_commit(tmp_path: Path) -> None:
-    train(job(tmp_path / "store", cache=tmp_path / "here"), 25)
-    assert [path.read_text() for path in (tmp_path / "here").rglob("sum")] == [str(sum(range(26)))]
-
-
-def test_a_resume_removes_what_was_never_committed(tmp_path: Path) -> None:
-    train(job(tmp_path / "store", cache=tmp_path / "here"), 25)
-    (own,) = (tmp_path / "here").iterdir()
-    (own / "attempts%2F0001%2Fckpt-000026").mkdir()
-    found_sum(job(tmp_path / "store", cache=tmp_path / "here"))
-    assert [path.name for path in own.iterdir()] == ["attempts%2F0001%2Fckpt-000025"]
-
-
-def test_a_start_without_a_commit_empties_the_cache(tmp_path: Path) -> None:
-    here = member(tmp_path / "store", cache=tmp_path / "here")
-    assert here.log.cache is not None
-    (tmp_path / "program").mkdir()
-    (tmp_path / "program" / "w").write_text("weights")
-    with here.log.cache.copying(tmp_path / "program", "attempts/0001/ckpt-000001"):
-        pass
-    here.close()
-    assert len(list((tmp_path / "here").glob("*/*"))) == 1
-    assert found_sum(job(tmp_path / "store", cache=tmp_path / "here")) is None
-    assert list((tmp_path / "here").glob("*/*")) == []
-
-
-def test_the_program_may_reuse_its_own_folder(tmp_path: Path) -> None:
-    """Under Ray Train the checkpoint is a folder of the program, which it overwrites after the report."""
-    rank = member(tmp_path / "store", cache=tmp_path / "here")
-    folder = tmp_path / "program"
-    folder.mkdir()
-    commits: Commits = rank.commits
-    for step in (1, 2):
-        (folder / "w").write_text(f"weights {step}")
-        commits.submit(Checkpoint(step, folder, keep_folder=True, path=f"attempts/0001/own/{step}"))
-        assert commits.wait(600)
-    (folder / "w").write_text("weights X")
-    assert [path.read_text() for path in (tmp_path / "here").rglob("w")] == ["weights 2"]
-    rank.close()
 
 
 def test_ranks_on_several_machines_restart_in_place(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
+from spotladder.errors import Fenced, SpotladderError
 from spotladder.train.agreement import AgreedStep, Agreement
 from spotladder.train.framing import FramedConnection
 from spotladder.train.hub import Hub
@@ -150,27 +150,6 @@ def test_a_held_rank_raises_when_rank_0_is_lost() -> None:
             asking.result(600)
 
 
-def test_a_second_agreed_step_does_not_replace_the_first() -> None:
-    agreement = Agreement()
-    agreement.set_step(10, stop=False)
-    agreement.set_step(12, stop=True)
-    assert [agreement.answer(step) for step in (9, 10, 11, 12, 13)] == [
-        None,
-        AgreedStep(10, stop=False),
-        None,
-        AgreedStep(12, stop=True),
-        None,
-    ]
-
-
-def test_a_skipped_agreed_step_applies_to_the_next_call() -> None:
-    agreement = Agreement()
-    agreement.set_step(11, stop=False)
-    agreement.set_step(12, stop=True)
-    assert agreement.answer(20) == AgreedStep(20, stop=True)
-    assert not agreement.pending
-
-
 def test_notices_reach_rank_0() -> None:
     with star(2) as ranks:
         ranks.spokes[0].report({"kind": "notice"})
@@ -234,14 +213,6 @@ def test_the_error_names_a_rank_that_never_joined() -> None:
     finally:
         spoke.close()
         hub.close()
-
-
-def test_store_unavailable_keeps_its_type_across_ranks() -> None:
-    def refuse(values: list[Any]) -> None:
-        raise StoreUnavailable("the bucket does not answer")
-
-    with star(2) as ranks:
-        assert isinstance(ranks.on_all(lambda rank, end: end.exchange("t", None, refuse))[1], StoreUnavailable)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_KEEPIDLE"), reason="the system has no such option")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from spotladder.train import rayelastic, rayworkers
 from spotladder.train.interruption import RESIZED, HandedOver, interrupted
 from spotladder.train.membership import leaving_of
 from spotladder.train.ranks import ProcessRank
-from spotladder.train.rayelastic import AllowedSizes, largest
+from spotladder.train.rayelastic import AllowedSizes
 from spotladder.train.raynodes import LONGEST_SILENCE
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, log_of, member
@@ -42,11 +41,6 @@ def test_the_shares_of_all_ranks_are_the_batch_in_its_order(size: int, batch: in
 def test_a_batch_with_fewer_examples_than_ranks_is_refused() -> None:
     with pytest.raises(ValueError, match="expected at least one example for each of 4 ranks"):
         share(0, 4, 3)
-
-
-@pytest.mark.parametrize(("limit", "size"), [(9, 8), (8, 8), (7, 6), (5, 4), (4, 4), (3, None), (0, None)])
-def test_other_numbers_of_nodes_use_the_next_lower_size(limit: int, size: int | None) -> None:
-    assert largest((4, 6, 8), limit) == size
 
 
 class SteppedPolicy:
@@ -109,12 +103,6 @@ def test_a_group_waits_for_a_silent_node_until_it_counts_as_lost_and_starts_with
     assert (stepped.begin(4), stepped.labels()) == (4, None)
 
 
-def test_a_group_never_starts_without_silent_nodes_below_the_smallest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    stepped = SteppedPolicy(monkeypatch)
-    stepped.silent = dict.fromkeys(("n0", "n1", "n2"), LONGEST_SILENCE)
-    assert stepped.begin(4) is None
-
-
 def test_the_labels_that_a_program_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     stepped = SteppedPolicy(monkeypatch, label_selector={"zone": "a"})
     stepped.silent = {"n1": LONGEST_SILENCE}
@@ -125,15 +113,6 @@ def test_with_labels_for_each_rank_a_group_waits_until_ray_marks_a_silent_node(m
     stepped = SteppedPolicy(monkeypatch, label_selector=[{"zone": "a"}] * 4)
     stepped.silent = {"n1": 60.0}
     assert (stepped.begin(4), stepped.labels()) == (None, None)
-
-
-def test_a_group_does_not_grow_for_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    stepped = SteppedPolicy(monkeypatch, grow_after=0.0)
-    stepped.begin(2)
-    stepped.silent = {"n3": 0.0}
-    assert stepped.requests_after(10, 4) == 0
-    stepped.silent = {}
-    assert stepped.requests_after(10, 4) == 1
 
 
 def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(
@@ -190,14 +169,6 @@ def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
     assert newest is not None
     assert newest.step >= 3
     assert [(type(end), end.step, end.leaving) for end in ended] == [(HandedOver, newest.step, (RESIZED,))] * 2
-
-
-def test_an_elastic_heartbeat_has_the_number_of_ranks(tmp_path: Path) -> None:
-    file = tmp_path / "heartbeat"
-    member(tmp_path / "fixed", heartbeat=file).close()
-    assert "workers" not in json.loads(file.read_text())
-    member(tmp_path / "elastic", heartbeat=file, sizes="1,2").close()
-    assert json.loads(file.read_text())["workers"] == 1
 
 
 def test_a_rank_without_a_notice_that_resizes_reports_it(tmp_path: Path) -> None:

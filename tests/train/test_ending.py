@@ -57,13 +57,6 @@ def script(tmp_path: Path, text: str, **more: object) -> subprocess.CompletedPro
     )
 
 
-def test_a_script_of_a_replaced_attempt_prints_one_line(tmp_path: Path) -> None:
-    job(tmp_path, attempt=2).close()
-    ended = script(tmp_path, "from spotladder import train; train.current()", attempt=1)
-    assert (ended.returncode, ended.stderr.count("\n")) == (76, 1)
-    assert "attempt 2 has started" in ended.stderr
-
-
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [

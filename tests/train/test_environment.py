@@ -54,12 +54,6 @@ def test_the_error_names_the_invalid_variable(name: str, text: str, read: str) -
     assert str(error.value).startswith(f"SPOTLADDER_{name}: ")
 
 
-@pytest.mark.parametrize(("text", "sizes"), [("", ()), ("4", (4,)), ("8, 4,6", (4, 6, 8))])
-def test_the_sizes_of_an_elastic_job(text: str, sizes: tuple[int, ...]) -> None:
-    assert of(SIZES=text).sizes == sizes
-    assert of(SIZES=text).grow_after == 600
-
-
 def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -89,12 +83,6 @@ def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (here.cache_folder, here.cache_size) == (None, None)
 
 
-@pytest.mark.parametrize("argument", ["", "-c", "-", "…"])
-def test_a_script_without_a_file_name_gets_a_job_name(monkeypatch: pytest.MonkeyPatch, argument: str) -> None:
-    monkeypatch.setattr("sys.argv", [argument])
-    assert of().job in {"script", "c"}
-
-
 def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None:
     assert of(STATE="/srv/state", NAMESPACE="team", JOB="digits").uri == "/srv/state/team/checkpoints"
 
@@ -104,20 +92,3 @@ def test_exported_variables_recreate_the_environment() -> None:
     recreated = Environment(exported.exported())
     for name in ("job", "namespace", "attempt", "tier", "uri", "interval", "notice_file", "keep"):
         assert getattr(recreated, name) == getattr(exported, name)
-
-
-def test_only_spotladder_variables_are_exported() -> None:
-    assert set(Environment({"AWS_SECRET_ACCESS_KEY": "s", "SPOTLADDER_JOB": "a"}).exported()) == {
-        f"SPOTLADDER_{name}" for name in ("JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI")
-    }
-
-
-def test_the_folder_of_the_cache_is_not_exported_to_other_machines() -> None:
-    here = of(JOB="digits", CACHE="/nvme", CACHE_SIZE="1000")
-    assert (here.cache_folder, here.cache_size) == (Path("/nvme"), 1000)
-    assert Environment(here.exported()).cache_folder is None
-
-
-def test_paths() -> None:
-    assert of(NOTICE="/a", HEARTBEAT="/b").notice_file == Path("/a")
-    assert of(NOTICE="/a", HEARTBEAT="/b").heartbeat_file == Path("/b")

@@ -45,16 +45,6 @@ def test_a_notice_ends_the_loop_after_its_commit(tmp_path: Path) -> None:
     assert not found.path.exists(), "the files stay only until the first step has ended"
 
 
-def test_a_framework_may_make_several_steps_at_a_time(tmp_path: Path) -> None:
-    job = builders.job(tmp_path, interval="4steps")
-    train(FrameworkLoop(job), 0, 9, each=3)
-    assert [commit.step for commit in builders.log_of(tmp_path).commits()] == [6, 9]
-
-
-def test_without_a_commit_the_framework_may_start_anywhere(tmp_path: Path) -> None:
-    assert train(FrameworkLoop(builders.job(tmp_path)), 5, 9) == 9
-
-
 def test_a_start_that_is_not_the_commit_is_rejected(tmp_path: Path) -> None:
     first = builders.job(tmp_path)
     train(FrameworkLoop(first), 0, 5)

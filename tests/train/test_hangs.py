@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from spotladder.train.hangs import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
+from spotladder.train.hangs import SHORTEST, STEPS_MISSED, StackWatch
 
 
 class WatchedRank:
@@ -64,16 +63,6 @@ def test_stacks_are_written_again_when_the_program_hangs_again() -> None:
     assert rank.quiet(100) == 1
 
 
-def test_one_long_evaluation_does_not_change_the_usual_duration_of_a_step() -> None:
-    rank = WatchedRank(per_step=1.0)
-    rank.step(600.0)
-    assert rank.quiet(SHORTEST + 5) == 1
-
-
-def test_the_first_steps_are_not_watched_because_they_compile() -> None:
-    assert WatchedRank(per_step=1.0, steps=MEASURED - 1).quiet(3600) == 0
-
-
 @pytest.mark.parametrize(
     ("per_step", "more", "limit"),
     [
@@ -113,12 +102,6 @@ def test_a_commit_is_not_time_without_a_step() -> None:
         assert rank.quiet(3600) == 0
     assert rank.quiet(SHORTEST - 1) == 0
     assert rank.quiet(5) == 1
-
-
-def test_the_warning_names_the_rank_and_the_times(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "spotladder.train"):
-        WatchedRank(per_step=2.0).quiet(70)
-    assert caplog.messages == ["rank 3 has made no step for 60 s (a step takes 2 s): the stacks of its threads follow"]
 
 
 def test_the_stacks_of_all_threads_are_in_the_output_of_the_process() -> None:

@@ -32,13 +32,6 @@ def test_it_is_written_at_most_once_a_second(tmp_path: Path) -> None:
     assert seen == [1, 1, 1, 4, 4, 4]
 
 
-def test_at_once_ignores_the_minimum_interval(tmp_path: Path) -> None:
-    beats, _ = heartbeat(tmp_path / "beat")
-    beats.beat(1, 100)
-    beats.beat(2, 100, at_once=True)
-    assert read(tmp_path / "beat") == {"step": 2, "total": 100, "at": 1700000000.0}
-
-
 def test_a_hang_is_written_until_it_ends(tmp_path: Path) -> None:
     beats, _ = heartbeat(tmp_path / "beat")
     beats.beat(7, 100)
@@ -68,12 +61,6 @@ def test_an_unwritable_file_does_not_stop_training(tmp_path: Path, caplog: pytes
         beats.beat(step, 100)
         clock.now += 5
     assert caplog.text.count("heartbeats stop: cannot write") == 1
-
-
-def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
-    beats, _ = heartbeat(None)
-    beats.beat(1, 100)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_phase_is_written_until_the_first_step_is_done(tmp_path: Path) -> None:

@@ -73,23 +73,6 @@ def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     assert NoticeFile(tmp_path).poll() is None
 
 
-class FakeSource:
-    def __init__(self, *notices: Notice | None) -> None:
-        self.notices = list(notices)
-
-    def poll(self) -> Notice | None:
-        return self.notices.pop(0)
-
-    def close(self) -> None:
-        self.notices.clear()
-
-
-def test_the_first_notice_is_kept() -> None:
-    drain, other = Notice("drain", "a"), Notice("notice", "b")
-    listener = Listener([FakeSource(None, drain), FakeSource(None, other)])
-    assert [listener.poll() for _ in range(3)] == [None, drain, drain]
-
-
 @contextmanager
 def served(*answers: tuple[int, str]) -> Iterator[str]:
     """A URL that returns these responses in order, then repeats the last one."""
@@ -169,11 +152,6 @@ def test_an_elastic_job_hands_over_the_ranks_of_draining_nodes_while_enough_are_
     assert notice is None or notice.deadline == 2.5
 
 
-def test_an_unknown_version_of_ray_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
-    assert RayPreemption().poll() is None
-
-
 def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
     clock, file = ManualClock(), tmp_path / "notice"
     listener = Listener([NoticeFile(file, clock)])
@@ -212,12 +190,3 @@ def test_a_request_to_commit_is_kept_beside_the_notice(tmp_path: Path) -> None:
     handover = Notice.of_handover(300.0)
     assert hear(handover) == (handover, second)
     assert hear(Notice.of(Reason.EVICTION_NOTICE, 301.0)) == (Notice("notice", "EvictionNotice", 301.0), second)
-
-
-def test_a_request_does_not_hide_a_notice_of_another_source(tmp_path: Path) -> None:
-    file = tmp_path / "notice"
-    file.write_text(Notice.of(Reason.EVICTION_NOTICE, 5.0).encode())
-    request = Notice.of_commit(Reason.EVICTION_NOTICE, 2.0)
-    listener = Listener([FakeSource(request), NoticeFile(file)], wall=lambda: 1.0)
-    assert listener.poll() == Notice("notice", "EvictionNotice", 5.0)
-    assert listener.notices == [Notice("notice", "EvictionNotice", 5.0), request]

@@ -11,7 +11,6 @@ from spotladder.checkpoints.store import RightsRefused
 from spotladder.core.contract import Notice
 from spotladder.errors import Fenced
 from spotladder.output.outage import last_reported
-from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
 from tests.train.outage import OutageSite
 
@@ -92,24 +91,6 @@ def test_a_notice_retries_the_last_commit_until_its_deadline(site: OutageSite, k
     assert site.newest() == interrupted.value.step
 
 
-def test_a_notice_after_the_last_step_retries_the_last_commit_at_once(site: OutageSite) -> None:
-    """The program only waits for its last commit. Without the notice, the next retry would be 30 s later."""
-    site.store.begins, site.store.ends = 20.0, 401.0
-    made = site.job(interval="1h")
-    with made.commit(1) as folder:
-        (folder / "w").write_text("1")
-    site.time.background = True
-    site.time.pass_by(20.0)
-    with made.commit(2) as folder:
-        (folder / "w").write_text("2")
-    while site.time.now < 395:
-        site.time.pass_by(1.0)
-    made._member.listener.hear(Notice("notice", "EvictionNotice", 450.0))
-    made.flush()
-    assert site.newest() == 2
-    assert site.time.now <= 405
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_start_waits_for_the_end_of_an_outage(site: OutageSite, kind: str) -> None:
     site.store.kind, site.store.ends = kind, 2 * HOUR
@@ -167,21 +148,6 @@ def test_the_exit_waits_for_the_last_commit_during_an_outage(site: OutageSite) -
 
 # --- permissions
 # ---------------------------------------------------------------------------------------------------------
-
-
-def test_refused_static_credentials_end_the_attempt_with_77(site: OutageSite) -> None:
-    site.store.kind, site.store.begins, site.store.ends = "rights", 100.0, HOUR
-    with pytest.raises(RightsRefused) as refused:
-        site.train(site.job(interval="10steps"), 10_000, STEP)
-    assert exit_code_of(refused.value) == 77
-    assert site.time.now <= 110 + 10 * STEP
-
-
-def test_renewed_credentials_are_read_again(site: OutageSite) -> None:
-    site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, 200.0, True
-    site.train(site.job(interval="10steps"), 100, STEP)
-    assert site.store.renewals > 1
-    assert site.newest() == 100
 
 
 def test_credentials_that_are_not_renewed_in_time_end_the_attempt(site: OutageSite) -> None:

@@ -100,12 +100,6 @@ def test_invalid_variables_are_rejected(variables: dict[str, str]) -> None:
         discover(variables, {})
 
 
-def test_a_restarted_group_has_another_name() -> None:
-    first, second = ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": count} for count in "01")
-    assert discover(first, {}).group != discover(second, {}).group
-    assert discover(tf_config("worker", 0), {}).group == discover(tf_config("worker", 1), {}).group
-
-
 def test_an_empty_tf_config_is_one_process() -> None:
     assert discover({"TF_CONFIG": "{}"}, {}) == ProcessRank()
 

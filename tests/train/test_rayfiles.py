@@ -90,17 +90,6 @@ def test_rays_uploads_wait_for_the_end_of_an_outage(
     away.close()
 
 
-def test_a_refusal_of_the_bucket_is_not_retried(bucket: str) -> None:
-    _, filesystem = storage_of(Environment({"SPOTLADDER_URI": "s3://nowhere/team", "SPOTLADDER_JOB": "d"}), "a")
-    with pytest.raises(Exception, match="NoSuchBucket"), filesystem.open_output_stream("nowhere/team/d/a/x") as file:
-        file.write(b"{}")
-
-
-def test_on_disk_ray_uses_the_folder(tmp_path: Path) -> None:
-    here = Environment({"SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_JOB": "digits"})
-    assert storage_of(here, "attempts/0002") == (str(tmp_path / "digits/attempts/0002"), None)
-
-
 @pytest.mark.parametrize("field", ["name", "storage_path", "storage_filesystem", "failure_config"])
 def test_fields_that_the_attempt_sets_are_rejected(field: str) -> None:
     with pytest.raises(InvalidSpec, match=field):

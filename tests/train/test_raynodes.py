@@ -68,12 +68,6 @@ def test_a_node_is_silent_since_its_first_refused_connection(silence: Silence) -
     assert silence.ask(1) == {"lost": 0.0}
 
 
-def test_a_node_that_was_not_asked_keeps_its_silence(silence: Silence) -> None:
-    silence.ask(0)
-    assert silence.nodes.ask([{**node("live"), **silence.answers}]) == {}
-    assert silence.ask(3) == {"lost": 3.0}
-
-
 def test_dead_nodes_and_the_head_are_not_asked(silence: Silence) -> None:
     assert silence.ask(0, alive=False) == silence.ask(0, **cast("Any", {HEAD: 1.0})) == {}
     assert silence.nodes.ask([]) == {}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.errors import Fenced, SpotladderError
 from spotladder.train import rendezvous
 from spotladder.train.interruption import RankLost
 from spotladder.train.session import Job
@@ -111,32 +110,6 @@ def test_other_ranks_do_not_commit_without_a_rank_0_that_has_begun(tmp_path: Pat
         mine, others = ranks.on_all(run)
     assert mine is None
     assert isinstance(others, RankLost)
-    assert committed(tmp_path) == []
-
-
-def test_a_rank_0_that_is_replaced_does_not_commit_alone(tmp_path: Path) -> None:
-    with Ranks(tmp_path, 2) as ranks:
-        log_of(tmp_path).start(2)
-        dies(ranks.jobs[1])
-        write(ranks.jobs[0], 1)
-        with pytest.raises(Fenced):
-            ranks.jobs[0].flush()
-    assert committed(tmp_path) == []
-
-
-def test_a_program_that_gives_up_a_commit_prevents_it_on_all_ranks(tmp_path: Path) -> None:
-    def run(job: Job) -> None:
-        if job.rank == 1:
-            with pytest.raises(KeyError), job.commit(1, replicated=True):
-                raise KeyError("a bug of the program")
-            return
-        write(job, 1)
-        job.flush()
-
-    with Ranks(tmp_path, 2) as ranks:
-        error, _ = ranks.on_all(run)
-    assert isinstance(error, SpotladderError)
-    assert not isinstance(error, RankLost)
     assert committed(tmp_path) == []
 
 

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -37,13 +36,6 @@ def test_the_first_start_finds_nothing(tmp_path: Path) -> None:
 def test_every_interval_and_the_last_step_are_committed(tmp_path: Path) -> None:
     assert train(job(tmp_path), 25) == [10, 20, 25]
     assert committed(tmp_path) == [(1, 10), (1, 20), (1, 25)]
-
-
-def test_a_commit_contains_step_total_and_metrics(tmp_path: Path) -> None:
-    train(job(tmp_path), 25)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
-    assert (newest.step, newest.total, dict(newest.metrics)) == (25, 25, {"sum": 325})
 
 
 def test_a_commit_contains_how_long_it_took(tmp_path: Path) -> None:
@@ -79,39 +71,6 @@ def test_a_later_attempt_resumes_from_the_newest_commit(tmp_path: Path) -> None:
         assert (found.path / "sum").read_text() == str(sum(range(1, 31)))
 
 
-def test_the_last_step_leaves_only_the_newest_commits(tmp_path: Path) -> None:
-    """No controller deletes checkpoints here, so the newest commit of each attempt is kept until the end."""
-
-    def die_at(last: int, step: int) -> None:
-        if step == last:
-            raise KeyError("a bug of the program")
-
-    for attempt in (1, 2, 3):
-        die = partial(die_at, 10 * attempt + 5)
-        with pytest.raises(KeyError):
-            train(job(tmp_path, attempt=attempt, keep=1), 50, on_step=die, flush=True)
-    assert committed(tmp_path) == [(1, 10), (2, 20), (3, 30)]
-    train(job(tmp_path, attempt=4, keep=1), 50)
-    assert committed(tmp_path) == [(4, 50)]
-    assert [path.name for path in sorted(tmp_path.glob("digits/attempts/*/ckpt-*"))] == ["ckpt-000050"]
-
-
-def test_a_finished_program_does_no_step_when_it_runs_again(tmp_path: Path) -> None:
-    train(job(tmp_path), 20)
-    done: list[int] = []
-    assert train(job(tmp_path), 20, on_step=done.append) == []
-    assert done == []
-
-
-def test_the_resume_folder_is_deleted_after_the_block(tmp_path: Path) -> None:
-    train(job(tmp_path), 10)
-    with job(tmp_path).resume() as found:
-        assert found is not None
-        path = found.path
-        assert found.merged() == path
-    assert not path.exists()
-
-
 @pytest.mark.parametrize(("start", "total", "steps"), [(0, 3, [1, 2, 3]), (3, 6, [4, 5, 6]), (6, 6, []), (0, 0, [])])
 def test_step_numbers_count_finished_steps(tmp_path: Path, start: int, total: int, steps: list[int]) -> None:
     assert list(job(tmp_path).steps(start, total)) == steps
@@ -126,11 +85,6 @@ def test_invalid_step_ranges(tmp_path: Path, start: int, total: int) -> None:
 def test_should_commit_gives_the_same_answer_for_the_same_step(tmp_path: Path) -> None:
     asked = job(tmp_path)
     assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]
-
-
-def test_an_interval_in_steps_with_rare_calls_of_should_commit(tmp_path: Path) -> None:
-    asked = job(tmp_path)
-    assert [step for step in range(7, 70, 7) if asked.should_commit(step)] == [14, 21, 35, 42, 56, 63]
 
 
 def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> None:
@@ -246,12 +200,6 @@ def test_the_program_does_not_start_anew_when_no_commit_verifies(tmp_path: Path)
         pass
 
 
-def test_only_the_newest_commits_are_kept(tmp_path: Path) -> None:
-    train(job(tmp_path, keep=2), 50)
-    assert committed(tmp_path) == [(1, 40), (1, 50)]
-    assert sorted(path.name for path in (tmp_path / "digits/attempts/0001").iterdir()) == ["ckpt-000040", "ckpt-000050"]
-
-
 # --- notices --------------------------------------------------------------------------------------------------------
 
 
@@ -275,13 +223,6 @@ def test_a_notice_commits_and_ends_the_loop_with_75(tmp_path: Path) -> None:
     assert interrupted.value.code == 75
     assert interrupted.value.step == 4
     assert committed(tmp_path) == [(1, 4)]
-
-
-def test_an_attempt_that_is_drained_before_its_first_step_commits_that_step(tmp_path: Path) -> None:
-    write_notice(tmp_path / "notice")
-    with pytest.raises(Interrupted):
-        train(job(tmp_path, notice=tmp_path / "notice"), 30)
-    assert committed(tmp_path) == [(1, 1)]
 
 
 def test_a_notice_at_the_last_step_does_not_interrupt(tmp_path: Path) -> None:
@@ -326,14 +267,6 @@ def test_a_second_sigterm_calls_the_programs_handler(tmp_path: Path) -> None:
         stopped.close()
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def test_stopping_is_set_for_programs_with_their_own_loop(tmp_path: Path) -> None:
-    write_notice(tmp_path / "notice")
-    own = job(tmp_path, notice=tmp_path / "notice")
-    assert not own.stopping
-    assert own.should_commit(7)
-    assert own.stopping
 
 
 # --- fencing ----------------------------------------------------------------------------------------------------------

@@ -86,21 +86,11 @@ def test_an_array_without_elements_needs_none(tmp_path: Path) -> None:
     assert shards.read(tmp_path, "shards-*")["w"].whole().shape == (0, 4)
 
 
-@pytest.mark.parametrize("number", [3, 0.5, True, 1j])
-def test_a_number_is_an_array_without_axes(number: Any, tmp_path: Path) -> None:
-    shards.write(tmp_path, "rank-1", {"n": shards.whole(np.asarray(number))})
-    assert shards.read(tmp_path, "rank-1")["n"].whole().item() == number
-
-
 def test_the_files_of_every_process_are_needed(tmp_path: Path) -> None:
     write_by_two(tmp_path, numbers())
     (tmp_path / "shards-1.json").unlink()
     with pytest.raises(CheckpointCorrupt, match="w: 48 of 96 elements are in none of the files of 1 processes"):
         shards.read(tmp_path, "shards-*")
-
-
-def test_a_folder_without_shards_has_no_arrays(tmp_path: Path) -> None:
-    assert shards.read(tmp_path, "shards-*") == {}
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"w": {"shape": [3]}}), json.dumps({"w": 3})])

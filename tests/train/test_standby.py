@@ -110,21 +110,6 @@ def test_a_drain_before_the_start_commits_and_stops_at_once(tmp_path: Path, pool
     assert interrupted.value.step in (1, 2)
 
 
-def test_a_drain_after_the_takeover_is_noticed(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    standby = Standby(tmp_path)
-    standby.ask(Notice.of_takeover())
-    running = standby.join()
-
-    def drained_at(step: int) -> None:
-        if step == 3:
-            standby.ask(Notice.of(Reason.POLICY, time.time() + 60))
-        time.sleep(0.06)
-
-    with pytest.raises(Interrupted) as interrupted:
-        train(running, 10_000, on_step=drained_at)
-    assert 3 <= interrupted.value.step < 10_000
-
-
 def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:
     standby = Standby(tmp_path)
     standby.ask(Notice.of_takeover())
@@ -205,22 +190,6 @@ def test_ranks_of_ray_train_that_resume_by_the_job_resume_from_the_last_commit(
     assert not any(each.done() for each in resumed)
     ranks[0].ask(Notice.of_takeover())
     assert [found and found.step for found in (each.result(600) for each in resumed)] == [20, 20]
-
-
-@pytest.mark.usefixtures("ray_group")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_elastic_program_takes_over_with_the_workers_with_which_it_is_held(
-    tmp_path: Path, pool: ThreadPoolExecutor, workers: int
-) -> None:
-    train(job(tmp_path), 20, flush=True)
-    ranks = [Standby(tmp_path, ProcessRank(rank, workers, "ray"), sizes="1,2,4") for rank in range(workers)]
-    joined = [each.result(600) for each in [pool.submit(each.join) for each in ranks]]
-    resumed = [pool.submit(each.resume().__enter__) for each in joined]
-    until(ranks[0].waits)
-    assert (progress(log_of(tmp_path)).attempt, progress(log_of(tmp_path)).workers) == (1, 0)
-    ranks[0].ask(Notice.of_takeover())
-    assert [found and found.step for found in (each.result(600) for each in resumed)] == [20] * workers
-    assert (progress(log_of(tmp_path)).attempt, progress(log_of(tmp_path)).workers) == (2, workers)
 
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:

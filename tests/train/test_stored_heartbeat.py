@@ -50,19 +50,6 @@ def test_many_steps_are_one_write() -> None:
     writer.close()
 
 
-def test_without_a_step_each_heartbeat_differs_from_the_last_one() -> None:
-    store = Counting()
-    writer = HeartbeatWriter(store, 1, interval=0.01)
-    writer.beat(0, 7, 100)
-    found = set[StoredHeartbeat | None]()
-    while len(found) < 3:
-        assert store.wrote.wait(600)
-        store.wrote.clear()
-        found.add(heartbeat.read(store, 1, 0))
-    writer.close()
-    assert {(beat.step, beat.every) for beat in found if beat} == {(7, 0.01)}
-
-
 def test_a_hang_and_its_end_are_written_at_once() -> None:
     store = Counting()
     writer = HeartbeatWriter(store, 1, interval=NEVER)

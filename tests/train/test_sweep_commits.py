@@ -72,14 +72,6 @@ def test_a_sweep_without_new_results_commits_nothing_more(sweep: Sweep) -> None:
     assert sweep.commits_after(0.1) == 1, "the interval is over"
 
 
-def test_new_results_within_the_interval_wait_for_its_end(sweep: Sweep) -> None:
-    sweep.reports(0, 1)
-    sweep.commits_after(INTERVAL)
-    sweep.reports(0, 2)
-    assert sweep.commits_after(INTERVAL / 2) == 0
-    assert sweep.commits_after(INTERVAL / 2) == 1
-
-
 def test_a_trial_that_ends_is_committed_before_the_end_of_the_interval(sweep: Sweep) -> None:
     sweep.reports(0, 1)
     sweep.commits_after(INTERVAL)

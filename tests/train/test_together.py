@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -64,13 +58,6 @@ def test_one_commit_holds_the_files_of_all_ranks(tmp_path: Path, size: int) -> N
         assert in_step(ranks, 25) == [[10, 20, 25]] * size
     assert [commit.step for commit in log_of(tmp_path).commits()] == [10, 20, 25]
     assert files_of(tmp_path) == [f"rank-{rank:04d}/sum" for rank in range(size)]
-
-
-def test_a_timed_interval_ends_at_the_same_step_on_all_ranks(tmp_path: Path) -> None:
-    with Ranks(tmp_path, 3, interval="30s") as ranks:
-        answers = in_step(ranks, 40, interval=7.0)
-    assert answers == [answers[0]] * 3
-    assert len(answers[0]) > 3  # type: ignore[arg-type]
 
 
 def test_a_notice_to_one_rank_stops_all_ranks_at_the_same_step(tmp_path: Path) -> None:
@@ -201,18 +188,6 @@ def test_each_request_and_the_notice_after_it_commit(tmp_path: Path) -> None:
     one.close()
 
 
-def test_a_request_waits_for_the_commit_in_progress(tmp_path: Path) -> None:
-    """A slow bucket must not stall the training."""
-    one = job(tmp_path, interval="1h")
-    one._member.listener.request = Notice.of_commit(Reason.EVICTION_NOTICE, 1.0)
-    with patch.object(commits.Commits, "busy", True):
-        assert not one.should_commit(1)
-        assert not one.should_commit(2)
-    assert one.should_commit(3)
-    assert not one.should_commit(4)
-    one.close()
-
-
 def test_a_missing_file_of_a_former_rank_skips_the_commit(tmp_path: Path) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
@@ -264,56 +239,10 @@ def test_all_ranks_of_a_replaced_group_are_fenced(tmp_path: Path) -> None:
     assert log_of(tmp_path).newest() is None
 
 
-def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
-    with Ranks(tmp_path, 2), Ranks(tmp_path, 2) as again:
-        assert again.on_all(lambda job: write_own(job, 5)) == [None, None]
-
-
 def test_a_rank_without_a_rank_0_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**(rendezvous.seek.__kwdefaults__ or {}), "timeout": 0.02})
     with pytest.raises(RankLost, match="rank 1 found no rank 0"):
         member(tmp_path, ProcessRank(1, 2, "test"))
-
-
-PROGRAM = """
-    import sys, time
-    from pathlib import Path
-    from spotladder import train
-    job = train.current()
-    with job.resume() as found:
-        start = found.step if found else 0
-    for step in job.steps(start, 100000):
-        time.sleep(0.005)
-        if job.should_commit(step):
-            with job.commit(step) as folder:
-                (folder / "mine").write_text(str(job.rank))
-        if step == 5:
-            Path(sys.argv[1], f"running-{job.rank}").touch()
-"""
-
-
-def test_a_sigterm_to_one_process_of_a_launcher_stops_all(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(textwrap.dedent(PROGRAM))
-    settings = {"SPOTLADDER_JOB": "digits", "SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_INTERVAL": "1h"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path)],
-            env={**os.environ, **settings, "RANK": str(rank), "WORLD_SIZE": "2"},
-        )
-        for rank in range(2)
-    ]
-    try:
-        while not all((tmp_path / f"running-{rank}").exists() for rank in range(2)):
-            assert all(process.poll() is None for process in processes)
-            time.sleep(0.02)
-        processes[1].send_signal(signal.SIGTERM)
-        assert [process.wait(600) for process in processes] == [75, 75]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    assert files_of(tmp_path) == ["rank-0000/mine", "rank-0001/mine"]
 
 
 def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:

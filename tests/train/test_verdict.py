@@ -20,7 +20,6 @@ from ray.train.v2._internal.execution.worker_group.poll import WorkerStatus  # n
 from spotladder.train import rayworkers  # noqa: E402
 from spotladder.train.rayworkers import UNEXPLAINED_LIMIT, RecoverInPlace, Routing  # noqa: E402
 
-RECLAIMED = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError(preempted=True))
 DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
 
 
@@ -79,12 +78,6 @@ def test_a_bug_of_the_program_ends_the_run(group: FakeWorkerGroup) -> None:
     assert group.final(KeyError("a bug"))
 
 
-def test_an_error_with_a_lost_node_does_not_end_the_run(group: FakeWorkerGroup) -> None:
-    group.alive.discard("b")
-    assert not group.final(RuntimeError("connection reset by peer"), DEAD)
-    assert not group.final(RuntimeError("connection reset by peer"))
-
-
 @pytest.mark.parametrize("error", [Interrupted(7), Fenced("replaced")])
 def test_an_interruption_ends_the_run_despite_a_lost_node(group: FakeWorkerGroup, error: BaseException) -> None:
     group.alive.discard("b")
@@ -112,12 +105,6 @@ def test_an_outage_of_the_store_never_ends_the_run(group: FakeWorkerGroup) -> No
 
 def test_a_refusal_of_the_store_ends_the_run(group: FakeWorkerGroup) -> None:
     assert group.final(StoreRefused("no rights"))
-
-
-def test_reclaimed_workers_are_not_counted(group: FakeWorkerGroup) -> None:
-    for _ in range(10):
-        group.start()
-        assert not group.final(RECLAIMED)
 
 
 def test_lost_nodes_are_not_counted(group: FakeWorkerGroup) -> None:

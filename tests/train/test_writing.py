@@ -18,12 +18,6 @@ def file(path: Path) -> Callable[[], None]:
     return write
 
 
-def test_outside_a_commit_files_are_written_at_once(tmp_path: Path) -> None:
-    assert not writing.is_deferred(tmp_path)
-    writing.write(tmp_path, file(tmp_path / "a"))
-    assert (tmp_path / "a").exists()
-
-
 def test_a_commit_collects_the_writes_to_its_folder_and_below(tmp_path: Path) -> None:
     with writing.deferred(tmp_path) as writes:
         assert writing.is_deferred(tmp_path / "part")
