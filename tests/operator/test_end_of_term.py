@@ -10,7 +10,6 @@ import pytest
 
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.election import NotLeading
-from spotladder.operator import leader
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.leader import LeaderRuntime
@@ -93,20 +92,6 @@ async def hide_one_cancellation() -> None:
             assert task is not None
             if task.cancelling() > 1:
                 raise
-
-
-async def test_the_term_ends_although_a_background_task_hides_its_cancellation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(leader, "CANCEL_INTERVAL", 0.01)
-    async with filled_world() as here:
-        runtime = runtime_of(here)
-        monkeypatch.setattr(runtime.clusters, "run", hide_one_cancellation)
-        running = asyncio.create_task(runtime.run())
-        await here.clock.advance(1.0)
-        running.cancel()
-        assert await ended(running)
-        assert running.cancelled()
 
 
 async def test_the_monitor_of_a_cluster_ends_although_it_hides_its_first_cancellation() -> None:

@@ -164,19 +164,6 @@ async def test_a_deleted_job_requeues_the_jobs_that_share_its_checkpoint_folder(
         assert added == [(NAMESPACE, "first")] * 2
 
 
-async def test_a_cluster_that_is_up_again_requeues_all_jobs_and_those_whose_objects_it_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with memory() as kube:
-        await kube.submit()
-        await kube.idle()
-        assert kube.runtime
-        monkeypatch.setattr(kube.runtime.clusters.home.inventory, "jobs", lambda: {(NAMESPACE, "deleted")})
-        added = await queued(kube, monkeypatch)
-        kube.runtime._cluster_changed("home")
-        assert added == [(NAMESPACE, "deleted"), (NAMESPACE, "digits")]
-
-
 @pytest.mark.parametrize(
     ("error", "level", "event", "cause"),
     [
@@ -233,21 +220,6 @@ async def test_a_reconcile_that_finds_nothing_of_a_job_drops_its_timer() -> None
             await kube.idle()
             assert reconciles(kube) - before == 1
             assert ((NAMESPACE, name) in queue._due) is kept
-
-
-async def test_changes_of_a_job_at_the_same_time_cause_one_reconcile() -> None:
-    async with memory() as kube:
-        await kube.submit()
-        await eventually(lambda: kube.is_on("spot-a", 1))
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        await kube.pass_time(1)
-        assert kube.runtime
-        before = reconciles(kube)
-        for _ in range(5):
-            kube.runtime._object_changed((NAMESPACE, "digits"))
-        await kube.pass_time(1)
-        assert reconciles(kube) - before == 1
 
 
 def reconciles(kube: KubeWorld) -> float:

@@ -56,17 +56,6 @@ async def until(what: Any) -> None:
     raise AssertionError("not true in time")
 
 
-async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:
-    fake = FakePriceSource(Price(9.0))
-    async with Prices({PriceSource.AWS: fake}, clock=SteppedClock(), changed=lambda: None) as prices:
-        given = capacity(price={"perNodeHour": "0.42", "onDemandPerNodeHour": "1.41"})
-        assert prices.of(given) == Price(0.42, 1.41)
-        assert prices.problem(given) == ""
-        assert prices.of(capacity()) == Price(known=False)
-        assert "spec.price is not given" in prices.problem(capacity())
-        assert fake.asked == 0
-
-
 async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile() -> None:
     fake, changes, clock = FakePriceSource(Price(0.4, 1.0)), list[str](), SteppedClock()
     fake.gate.clear()

@@ -85,12 +85,6 @@ async def test_silent_nodes_of_the_job_are_counted_from_node_status_and_leases(
     assert (seen.silent_nodes, seen.nodes) == (silent, of)
 
 
-async def test_silent_nodes_of_the_cluster_are_counted_without_those_lost_long_ago() -> None:
-    others = [node("b", silent_for=3), node("c", silent_for=20), node("d"), node("e", silent_for=600)]
-    seen = await facts([node("a", silent_for=0), *others], ["a"], {})
-    assert (seen.cluster_silent_nodes, seen.cluster_nodes) == (3, 4)
-
-
 async def test_without_permission_to_list_leases_only_the_node_status_counts() -> None:
     seen = await facts([node("a", silent_for=0), node("b")], ["a", "b"], {"a": 50, "b": 43}, refuses=True)
     assert (seen.silent_nodes, seen.nodes) == (1, 2)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.inventory import inventory
 from spotladder.operator.inventory.inventory import Inventory, JobKey
@@ -94,13 +93,6 @@ def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monke
     assert len(processed) <= 2 * crunch
     objects = world.inventory.attempts(("team-a", "digits"))[1]
     assert world.inventory.events_of(objects, {}) == []
-
-
-def test_the_attempt_of_a_batch_job_is_found_without_scanning_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = PodAndJobSet()
-    monkeypatch.setattr(Scoped, "all", lambda _scoped: pytest.fail("all objects were read"))
-    refused = said("FailedCreate", "exceeded quota", kind="Job", name="digits-a001-workers-0")
-    assert world.hear(refused) == [("team-a", "digits")]
 
 
 def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -> None:

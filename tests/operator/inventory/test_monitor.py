@@ -101,16 +101,6 @@ async def scene() -> AsyncIterator[MonitorScene]:
         await runner.cleanup()
 
 
-async def test_a_cluster_is_up_once_its_caches_have_synced() -> None:
-    async with scene() as here:
-        assert not here.monitor.known
-        await here.until(lambda: here.monitor.known)
-        assert (here.monitor.problem, here.server.lists, here.changes) == ("", 1, [""])
-        asked = here.server.asked
-        await here.until(lambda: here.server.asked > asked, step=1.0)
-        assert here.changes == [""]
-
-
 async def test_one_failed_request_is_no_outage_and_three_are() -> None:
     async with scene() as here:
         await here.until(lambda: here.monitor.known)

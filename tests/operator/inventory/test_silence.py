@@ -178,15 +178,6 @@ async def test_nodes_that_stop_one_after_the_other_are_a_loss_of_contact() -> No
         assert world.inventory.suspected == frozenset()
 
 
-async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:
-    async with SilentNodesRig() as world:
-        world.client.dead = {"a"}
-        assert await world.seconds_until_suspected("a") is not None
-        assert world.inventory.suspected == {"a"}
-        await world.clock.advance(3 * POLL_INTERVAL)
-        assert world.counted == ["home"], "a suspicion counts once"
-
-
 @pytest.mark.parametrize(
     ("trouble", "asked"),
     [
@@ -209,14 +200,6 @@ async def test_no_node_is_suspected_without_proof(trouble: dict[str, Any], asked
         assert bool(world.client.asked) == asked
 
 
-async def test_nodes_that_were_lost_long_ago_do_not_prevent_a_suspicion() -> None:
-    async with SilentNodesRig() as world:
-        world.client.dead = set("def")
-        await world.clock.advance(100)
-        world.client.dead = set("cdef")
-        assert await world.seconds_until_suspected("c") is not None
-
-
 async def test_after_an_outage_of_the_api_server_every_lease_can_be_renewed_first() -> None:
     async with SilentNodesRig() as world:
         world.client.away = True
@@ -233,16 +216,6 @@ async def test_a_node_that_was_silent_when_the_controller_started_is_left_to_kub
     world.client.renewed = dict.fromkeys(world.client.names, 0.0)
     async with world:
         assert await world.seconds_until_suspected("c") is None
-
-
-async def test_the_suspicion_ends_when_the_lease_is_renewed() -> None:
-    async with SilentNodesRig() as world:
-        world.client.dead = {"c"}
-        await world.seconds_until_suspected("c")
-        world.inventory.jobs_on = {}  # its pod was replaced; the node is still watched
-        world.client.dead = set()
-        await world.clock.advance(RENEWAL + POLL_INTERVAL)
-        assert world.inventory.suspected == frozenset()
 
 
 async def test_leases_are_listed_only_while_attempts_have_nodes_and_seldom_when_refused() -> None:
@@ -271,20 +244,6 @@ async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.Mo
         assert world.client.lists == 1
         await world.clock.advance(2 * POLL_INTERVAL)
         assert world.client.lists == 2
-
-
-async def test_leases_on_the_last_allowed_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "MOST_PAGES", 2)
-    async with SilentNodesRig(page_size=3) as world:
-        world.client.dead = {"c"}
-        assert await world.seconds_until_suspected("c") is not None
-
-
-async def test_a_pod_that_is_gone_proves_nothing() -> None:
-    async with SilentNodesRig() as world:
-        world.client.gone = True
-        world.client.dead = {"c"}
-        assert await world.seconds_until_suspected("c") is None
 
 
 @pytest.mark.parametrize("moment", range(10))

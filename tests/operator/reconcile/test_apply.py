@@ -66,21 +66,6 @@ async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_chan
         assert client.made == []
 
 
-@dataclass
-class ClientWithLostResponse(AcceptingClient):
-    """A fake client of a server that has the RayJob, because the response to its creation was lost."""
-
-    async def create(self, kind: object, body: Any) -> Any:
-        raise Conflict(409, "AlreadyExists", "exists")
-
-
-async def test_a_main_object_whose_creation_was_not_confirmed_is_applied() -> None:
-    client = ClientWithLostResponse()
-    loaded, applier, _home = launching(job(ray_template()), client)
-    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"]
-
-
 async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> None:
     client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
@@ -120,14 +105,6 @@ async def test_guards_are_applied_unless_they_exist_as_they_should_be(policy: bo
     guards.is_current = lambda kind, _body: current[kind]
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     assert [body["kind"] for body in client.made] == [*applied, "RayJob"]
-
-
-async def test_guards_are_applied_again_after_a_launch_that_was_refused() -> None:
-    client = RefusingClient()
-    loaded, applier, _home = launching(job(ray_template()), client)
-    for _ in range(2):
-        assert await applier.launch(loaded, Launch(1, "spot-a")) is not None
-    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy"] * 2
 
 
 async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_deleted() -> None:
@@ -207,18 +184,6 @@ async def test_the_token_of_a_namespace_is_created_before_an_attempt_that_uses_i
     assert min(map(len, tokens)) >= 32
 
 
-@pytest.mark.parametrize("template", [{"authOptions": {"mode": "disabled"}}, {"rayVersion": "2.57.0"}, None])
-async def test_no_token_is_created_for_an_attempt_without_it(template: dict[str, Any] | None) -> None:
-    client, given = ClientWithoutToken(), jobset_template()
-    if template is not None:
-        given = ray_template()
-        given["spec"]["rayClusterSpec"].update(template)
-    loaded, applier, _home = launching(job(given), client)
-    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    assert client.made
-    assert client.created == []
-
-
 async def test_a_token_that_another_attempt_has_created_is_used() -> None:
     client = ClientWithoutToken(refusal=Conflict(409, "AlreadyExists", "exists"))
     loaded, applier, _home = launching(job(ray_template()), client)
@@ -255,11 +220,3 @@ async def test_a_token_that_the_controller_must_not_read_is_used() -> None:
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     assert client.made[-1]["spec"]["rayClusterSpec"]["authOptions"]["mode"] == "token"
     assert RayJobRecord.of(client.made[-1]).token_refused == ""
-
-
-async def test_a_token_of_the_template_is_not_switched_off() -> None:
-    client, template = ClientWithoutPermission(refusal=Forbidden(403, "Forbidden", "no")), ray_template()
-    own = template["spec"]["rayClusterSpec"]["authOptions"] = {"mode": "token", "secretName": "mine"}
-    loaded, applier, _home = launching(job(template), client)
-    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    assert client.made[-1]["spec"]["rayClusterSpec"]["authOptions"] == own

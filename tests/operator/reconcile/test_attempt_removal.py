@@ -11,14 +11,12 @@ import pytest
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.core.model import (
     Attempt,
-    AttemptSeen,
     Delete,
     Handover,
     Impeded,
     Impediment,
     JobSpec,
     JobState,
-    Observation,
     Tier,
 )
 from spotladder.core.reasons import Reason
@@ -126,24 +124,6 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
         assert client.removed == [(PODS, "w-0", "p1", 0)]
 
 
-@pytest.mark.parametrize(("surplus", "deleting", "removed"), [(1, False, False), (1, True, True), (0, False, True)])
-async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has_removed_it(
-    surplus: int, deleting: bool, removed: bool
-) -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    ends = 1.0 if deleting else None
-    pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running", deleted_at=ends),)
-    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
-    loaded.spec = JobSpec((Tier("spot-a"),))
-    loaded.seen = Observation(1, (AttemptSeen(1, surplus=surplus),))
-    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
-    await AttemptRemover(clusters).remove_silent_pods(
-        loaded, JobState(attempt=Attempt(1, "spot-a", 0.0, leaving=("p1",)))
-    )
-    assert bool(client.removed) is removed
-
-
 OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
 
 
@@ -173,23 +153,6 @@ async def test_objects_whose_owner_is_gone_are_removed_once() -> None:
     loaded.found = JobObjects({1: located(home, derived=(left, ending))}, ())
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
     assert client.removed == [(RAYCLUSTERS, "digits-a001-x", "c", None)]
-
-
-async def test_pods_without_a_node_are_removed_when_their_owner_is_gone() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    loaded.found = JobObjects({1: located(home, pods=(PodRecord(name="w-0", uid="p1", **OF_IT),))}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    assert client.removed == [(PODS, "w-0", "p1", SHORT_GRACE)]
-
-
-async def test_a_preempted_attempt_keeps_the_grace_period_of_its_pods() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    pods = (PodRecord(name="w-0", uid="p1", **OF_IT),)
-    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.PREEMPTED))
-    assert client.removed == []
 
 
 async def test_a_refused_deletion_of_a_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

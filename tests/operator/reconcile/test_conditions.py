@@ -12,7 +12,6 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Loss,
-    Move,
     Observation,
     Progress,
     Stage,
@@ -20,11 +19,11 @@ from spotladder.core.model import (
     UpdateStrategy,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis, merged
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.preflight import Ahead
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, pending, spec, tier
+from tests.core.builders import START, SteppedJob, all_ready, attempt, spec, tier
 
 LIVE = Attempt(1, "spot-a", START, seen=True, known_pods=("w1-0", "w1-1"), workers=2)
 READ = Reading(True)
@@ -114,10 +113,6 @@ def test_the_fell_back_condition_compares_the_tier_with_the_first_one(
     assert updates(state).get(ConditionType.FELL_BACK) == expected
 
 
-def test_a_job_without_tiers_in_its_spec_has_no_fell_back_condition() -> None:
-    assert ConditionType.FELL_BACK not in updates(JobState(tier="spot-a"), job=JobSpec(tiers=()))
-
-
 @pytest.mark.parametrize(
     ("progress", "reading", "expected"),
     [
@@ -160,18 +155,6 @@ def test_the_checkpointing_condition_names_a_program_without_the_library(
     update = found[ConditionType.CHECKPOINTING]
     assert (update.status, update.reason) == ("False", reason)
     assert ("does not use spotladder.train" in update.message) == (reason == "NoStartEntry")
-
-
-@pytest.mark.parametrize("moves", [True, False], ids=["it has just ended", "long ago"])
-def test_the_log_is_not_read_yet_when_the_job_ends(moves: bool) -> None:
-    state = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, clock=START, progress=Progress(40, 100, START))
-    move = Move(Stage.RUNNING, Stage.SUCCEEDED, Reason.COMPLETED, 1, "spot-a")
-    decision = Decision(state, moves=(move,) if moves else ())
-    found = conditions.of_decision(spec(), decision, Observation(1, progress=state.progress), READ)
-    text = f"the commit log was not read after the end yet: {conditions.not_read(state)}"
-    expected = ConditionUpdate("Unknown", "EndNotRead", text) if moves else None
-    assert found.get(ConditionType.CHECKPOINTING) == expected
-    assert "step 40 is the newest that was read" in text
 
 
 CHANGED = "the spec's pods changed"
@@ -222,10 +205,6 @@ def test_the_updated_condition_states_when_a_changed_spec_applies(state: JobStat
     assert updates(state, job=changed())[ConditionType.UPDATED] == expected
 
 
-def test_a_job_without_an_attempt_has_no_updated_condition() -> None:
-    assert ConditionType.UPDATED not in updates(JobState(), job=changed())
-
-
 @pytest.mark.parametrize(
     ("ahead", "expected"),
     [
@@ -249,13 +228,6 @@ def test_the_degraded_condition_has_the_first_reason_and_all_messages() -> None:
     assert conditions.of_diagnoses([]) == {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
 
 
-def test_an_invalid_spec_has_its_reason_and_message() -> None:
-    problem = Diagnosis(ConditionReason.INVALID_SPEC, "spec.tiers: is empty")
-    expected = ConditionUpdate("False", "InvalidSpec", "spec.tiers: is empty")
-    assert conditions.of_validity(problem) == {ConditionType.VALID: expected}
-    assert conditions.of_validity(None) == {ConditionType.VALID: ConditionUpdate("True", "Valid")}
-
-
 def test_an_impediment_degrades_a_job_once_and_comes_first() -> None:
     job = SteppedJob()
     job.see()
@@ -266,13 +238,6 @@ def test_an_impediment_degrades_a_job_once_and_comes_first() -> None:
     assert "exceeded quota: gpu" in found[0].message
     again = conditions.with_impediment(found, job.spec, job.state, job.last_seen)
     assert again == found, "it is among them already"
-
-
-def test_a_lack_of_capacity_does_not_degrade_a_job() -> None:
-    job = SteppedJob()
-    job.see()
-    job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=5)
-    assert conditions.with_impediment([], job.spec, job.state, job.last_seen) == []
 
 
 @pytest.mark.parametrize(
@@ -297,12 +262,3 @@ def test_a_crash_loop_degrades_a_job_while_it_starts_again(stage: Stage, crashes
     found = conditions.with_impediment([], spec(), state, Observation(1, (all_ready(1),)))
     message = "it ended before the attempt was ready, 2 times in succession: no"
     assert (Diagnosis(Reason.CRASH_LOOP, message) in found) == shown
-
-
-@pytest.mark.parametrize(("reason", "ended"), [("Ended", True), ("EndRefused", True), ("Committed", False)])
-def test_an_end_is_recorded_once(reason: str, ended: bool) -> None:
-    update = {ConditionType.CHECKPOINTING: ConditionUpdate("False", reason)}
-    assert conditions.is_ended(merged([], update, START, 1)) is ended
-    other = {ConditionType.DEGRADED: ConditionUpdate("False", reason)}
-    assert not conditions.is_ended(merged([], other, START, 1))
-    assert not conditions.is_ended([])

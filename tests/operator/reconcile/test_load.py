@@ -83,10 +83,6 @@ def test_an_attempt_is_not_judged_before_every_cluster_has_synced(synced: bool, 
     assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # the job has no attempt
 
 
-def test_the_suspected_nodes_of_the_clusters_are_observed() -> None:
-    assert observed(TwoClusters()).suspects == {"node-7"}
-
-
 def test_what_other_jobs_have_observed_on_a_tier_is_read_from_its_status() -> None:
     status = {
         "lastAvailableAt": "1970-01-01T00:01:00Z",

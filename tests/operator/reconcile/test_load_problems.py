@@ -16,7 +16,6 @@ from spotladder.core.model import (
     JobState,
     Observation,
     Overlap,
-    PodPhase,
     PodSeen,
     Price,
     Stage,
@@ -36,7 +35,6 @@ from tests.workloads.builders import capacity, job, ray_template
 
 RUNNING = JobState(stage=Stage.RUNNING, tier="spot-a", attempt=Attempt(1, "spot-a", 0.0), last_number=1)
 LIVE = Observation(1, (AttemptSeen(1),))
-NOT_THERE = Observation(1)
 READ = Reading(True)
 NO_ROUTE = "s3://bucket/x: no route"
 
@@ -99,25 +97,6 @@ def test_an_attempt_without_its_token_degrades_a_job_until_it_ends() -> None:
     found = JobObjects(attempts, ())
     assert problems(found=found) == [(ConditionReason.TOKEN_REFUSED, "a1: no permission")]
     assert problems(found=found, state=replace(RUNNING, stage=Stage.SUCCEEDED)) == []
-
-
-def test_an_outage_that_the_attempt_shows_is_reported_by_its_impediment() -> None:
-    away = Reading(True, unreadable=NO_ROUTE, away_since=10.0)
-    out = Observation(1, (AttemptSeen(1, store_unavailable_since=10.0),))
-    unreadable = [(ConditionReason.CHECKPOINTS_UNREADABLE, NO_ROUTE)]
-    assert problems(away, seen=out) == []
-    assert problems(away, seen=LIVE) == unreadable
-    assert problems(away, seen=NOT_THERE) == unreadable
-    assert problems(Reading(True, unreadable=NO_ROUTE), seen=out) == unreadable
-
-
-def test_an_ended_job_is_not_degraded_by_a_log_that_cannot_be_read() -> None:
-    assert problems(Reading(True, unreadable=NO_ROUTE), JobState(stage=Stage.SUCCEEDED), NOT_THERE) == []
-
-
-def test_missing_checkpoints_degrade_only_a_job_with_an_attempt() -> None:
-    """Without one they are the reason why none is launched."""
-    assert problems(Reading(True, gone="step 40"), seen=NOT_THERE) == []
 
 
 def test_an_unreachable_cluster_degrades_the_jobs_that_may_use_it() -> None:
@@ -224,11 +203,6 @@ def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> 
     found = load.resolve(JOB, lambda _: None, lambda _: known, frozenset({"home"}), price_of)
     assert found.resolved[FIRST.name].core.price.per_node_hour == 2.0
     assert found.missing[FIRST.name].message.endswith("does not exist")
-
-
-def test_pods_of_an_attempt_that_cannot_be_observed_may_still_run() -> None:
-    pods = (PodSeen("w-0"), PodSeen("w-1", phase=PodPhase.LOST))
-    assert load._unobservable(AttemptSeen(2, pods)) == AttemptSeen(2, pods[:1], reachable=False)
 
 
 def test_a_notice_is_converted_to_the_clock_of_the_controller() -> None:

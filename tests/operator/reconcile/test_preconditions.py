@@ -78,8 +78,3 @@ def test_no_attempt_starts_while_the_commit_log_lacks_recorded_commits(reading: 
     assert problem.reason is ConditionReason.CHECKPOINTS_GONE
     assert f"step 482 was committed, and the commit log {says} now" in problem.message
     assert problem.reason in UNBLAMED
-
-
-def test_a_commit_log_without_recorded_commits_does_not_reduce_the_progress() -> None:
-    assert EMPTY.after(STARTED.progress).progress == STARTED.progress
-    assert Reading(True, unreadable="x").after(STARTED.progress).gone == ""

@@ -167,14 +167,6 @@ def test_references_must_exist_in_the_cluster_of_the_tier() -> None:
     assert needs(of, tiers) == tuple(Wanted(cluster, (BUCKET, SETTINGS), ray) for cluster in ("east", HOME))
 
 
-def test_the_message_names_the_cluster_and_the_namespace_of_a_missing_object() -> None:
-    away = cast("WorkloadCluster", type("East", (), {"name": "east", "monitor": object()})())
-    assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"
-    queue = Reference(LOCAL_QUEUES, "team", installed=False)
-    both = lacking(away, "team-a", [queue, BUCKET])
-    assert both.endswith(", Secret bucket: create it there"), "the Secret is missing with Kueue, too"
-
-
 KUBERAY = "/apis/apps/v1/namespaces/kuberay/deployments/kuberay-operator"
 KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
 
@@ -224,21 +216,6 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
         assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
         updates = of_preflight(found)[ConditionType.PREFLIGHT]
         assert updates.reason == ("VersionConflict" if conflicts else "AllFound")
-
-
-async def test_jobs_that_start_together_share_the_calls_of_the_preflight_check() -> None:
-    async with scene() as here:
-        here.place.existing.add("/api/v1/namespaces/team-a/secrets/bucket")
-        jobs = [("team-a", f"digits-{number}") for number in range(50)]
-        for job in jobs:
-            here.preflight.check(job, 1, lambda: (Wanted(HOME, (BUCKET,), None),))
-        for _ in range(400):
-            if len(here.woken) == len(jobs):
-                break
-            await asyncio.sleep(0.005)
-        assert sorted(here.woken) == sorted(jobs)
-        assert here.place.asked == ["/api/v1/namespaces/team-a/secrets/bucket"]
-        assert here.place.versions_asked == 1
 
 
 async def test_version_conflicts_of_a_cluster_are_logged_when_it_is_reached() -> None:

@@ -35,15 +35,6 @@ async def running(kube: KubeWorld) -> None:
     await eventually(lambda: kube.has_phase("Running"))
 
 
-async def test_an_unchanged_job_is_not_written() -> None:
-    async with memory() as kube:
-        await running(kube)
-        await kube.pass_time(15)
-        before = server_of(kube).writes[:]
-        await kube.pass_time(20)
-        assert [write for write in server_of(kube).writes[len(before) :] if write[1] == TIEREDJOBS.plural] == []
-
-
 async def test_an_attempt_is_persisted_before_its_objects_are_created_once() -> None:
     async with memory() as kube:
         await running(kube)

@@ -77,34 +77,12 @@ def test_a_new_generation_of_the_spec_is_resolved_again(resolving: Resolving) ->
     assert resolving.count == 3
 
 
-def test_a_changed_capacitytier_is_resolved_again(resolving: Resolving) -> None:
-    resolving.of()
-    resolving.put(version=2, notice="45s")
-    tiers, spec = resolving.of()
-    assert resolving.count == 2
-    assert (tiers.resolved[JOB.spec.tiers[0].name].core.notice, spec.tiers[0].notice) == (45.0, 45.0)
-
-
-def test_a_new_price_is_resolved_again(resolving: Resolving) -> None:
-    resolving.of()
-    resolving.price = Price.listed(0.5, 4.0)
-    assert resolving.of()[1].tiers[0].price.per_node_hour == 0.5
-    assert resolving.count == 2
-
-
 def test_a_deleted_capacitytier_is_missing_and_keeps_its_last_price(resolving: Resolving) -> None:
     resolving.of()
     resolving.cache._replace({})
     tiers, spec = resolving.of()
     assert JOB.spec.tiers[0].name in tiers.missing
     assert spec.tiers[0].price.per_node_hour == 1.0
-
-
-def test_a_job_that_is_being_deleted_is_suspended_without_resolving_its_tiers_again(resolving: Resolving) -> None:
-    assert not resolving.of()[1].suspend
-    assert resolving.of(replace(RECORD, deleted_at=1.0))[1].suspend
-    assert not resolving.of()[1].suspend
-    assert resolving.count == 1
 
 
 def test_the_spec_belongs_to_the_tiers_that_are_given(resolving: Resolving) -> None:

@@ -64,20 +64,6 @@ async def test_a_failure_is_raised_for_all_that_wait_and_not_kept() -> None:
     assert source.calls == 2
 
 
-async def test_forgotten_values_are_read_again_and_old_ones_are_dropped() -> None:
-    clock = SteppedClock()
-    reads, source = shared(clock), Source()
-    source.go.set()
-    for name in map(str, range(100)):
-        await reads.get(name, source)
-    reads.forget("5")
-    await reads.get("5", source)
-    assert source.calls == 101
-    await clock.advance(120.0)
-    await reads.get("new", source)
-    assert len(reads._values) == 1
-
-
 async def test_the_end_cancels_reads() -> None:
     reads, source = shared(SteppedClock()), Source()
     caller = asyncio.create_task(reads.get("bucket", source))

@@ -10,16 +10,13 @@ import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus, WaitingStatus
 from spotladder.core import codec
-from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON
-from spotladder.core.lifecycle import decide
 from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Stage, TierRecord
-from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
-from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec
 
 BEFORE = JobState(
     stage=Stage.RUNNING,
@@ -96,20 +93,6 @@ def test_the_costs_of_many_jobs_are_written_less_often(jobs: int, seconds: float
         assert status.worth_writing(held(), [], BEFORE, later(after), generation=1, jobs=jobs) is worth
 
 
-def test_an_empty_status_is_written() -> None:
-    assert status.worth_writing(TieredJobStatus(), [], BEFORE, BEFORE, generation=1)
-
-
-def test_a_new_generation_causes_a_status_write() -> None:
-    assert worth_writing(BEFORE, generation=2)
-
-
-def test_a_changed_condition_causes_a_status_write() -> None:
-    entries = merged([], conditions.of_validity(None), START, 1)
-    assert status.worth_writing(held(), entries, BEFORE, BEFORE, generation=1)
-    assert not status.worth_writing(held(BEFORE, *entries), entries, BEFORE, BEFORE, generation=1)
-
-
 @pytest.mark.parametrize(
     ("after", "seconds"),
     [
@@ -122,41 +105,6 @@ def test_a_changed_condition_causes_a_status_write() -> None:
 def test_a_deferred_status_write_is_due_after_its_interval(after: JobState, seconds: float) -> None:
     assert status.due_in(BEFORE, after) == pytest.approx(seconds)
     assert worth_writing(replace(after, clock=after.clock + seconds))
-
-
-def test_the_cost_of_an_earlier_attempt_is_written_while_the_job_has_no_other_nodes() -> None:
-    waits = replace(BEFORE, nodes=0, left=LEFT)
-    assert status.due_in(waits, waits) == status.COST_WRITE_INTERVAL
-
-
-def test_a_job_without_nodes_needs_no_periodic_status_write() -> None:
-    idle = JobState(clock=START)
-    assert status.due_in(idle, replace(idle, clock=START + 1e6)) is None
-
-
-def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
-    """A reason that only the reconcile with the move sets would be reverted by the next write."""
-    job = SteppedJob(spec(tier("spot-a"), tier("on-demand", -1))).running()
-    gone = attempt(1, head(), worker("w1-0"), lost("w1-1"))
-    written = 0
-    for seen in ((gone,), (gone,), (attempt(1, head()),), (), (), (attempt(2),), (attempt(2),)):
-        job.revision += 1
-        observation = Observation(job.revision, seen, job.progress)
-        decision = decide(job.spec, job.state, observation, job.now, Ordered())
-        updates = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
-        entries = merged([], updates, job.now, 1)
-        left_out = [] if decision.losses else [ConditionType.EVICTED]
-        again = decide(job.spec, decision.state, observation, job.now, Ordered())
-        if not again.moves:
-            more = conditions.of_decision(job.spec, again, observation, Reading(True, job.progress))
-            same = merged(entries, more, job.now, 1)
-            assert [entry for entry in same if entry.type not in left_out] == [
-                entry for entry in entries if entry.type not in left_out
-            ]
-        written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
-        job.state = decision.state
-    assert job.state.stage is Stage.STARTING
-    assert written == 1, "the attempt ends and the next one is planned"
 
 
 @pytest.mark.parametrize(
@@ -174,26 +122,11 @@ def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: 
     assert updates[ConditionType.PROVISIONED].reason == reason
 
 
-def test_the_provisioned_condition_of_a_suspended_job_has_reason_suspend_requested() -> None:
-    job = SteppedJob().edit(suspend=True)
-    decision = job.see()
-    updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
-    update = updates[ConditionType.PROVISIONED]
-    assert (update.status, update.reason) == ("False", "SuspendRequested")
-
-
 def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() -> None:
     state = JobState(tiers=(TierRecord("spot-a", cost=1.5), TierRecord("spot-b", cost=0.5)))
     written = status.of_state(state, [], generation=2, uri="", clusters={}, tiers=["spot-b"])
     assert [(tier.name, tier.removed) for tier in written.tiers] == [("spot-a", True), ("spot-b", False)]
     assert written.cost.spent == "2.00"
-
-
-def test_conditions_of_a_deleted_job_have_reason_delete_requested() -> None:
-    job = SteppedJob().edit(suspend=True)
-    decision = job.see()
-    updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
-    assert {updates[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
 
 
 def test_line_breaks_in_messages_are_replaced() -> None:
@@ -225,17 +158,6 @@ def test_running_is_false_during_the_failure_attribution_window() -> None:
     assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == update
     job.see(seen, after=31)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)
-
-
-def test_status_waiting_is_set_and_cleared() -> None:
-    waits = Explanation(Reason.WAITING_FOR_CAPACITY, "0/5\nnodes", START, "provisionTimeout", START + 600, "it is left")
-    written = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"], waits=waits)
-    assert status.plain(written)["waiting"] == {
-        "reason": "WaitingForCapacity", "message": "0/5; nodes", "since": "2027-01-15T08:00:00Z",
-        "timer": "provisionTimeout", "until": "2027-01-15T08:10:00Z", "then": "it is left",
-    }  # fmt: skip
-    over = status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
-    assert status.plain(over)["waiting"] is None  # a merge patch keeps absent fields
 
 
 def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:

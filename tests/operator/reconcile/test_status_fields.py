@@ -11,7 +11,6 @@ import pytest
 
 from spotladder.api.status import Condition
 from spotladder.api.stored import JobRecord, status_of
-from spotladder.core.explanation import Explanation
 from spotladder.core.model import (
     Attempt,
     AttemptRecord,
@@ -84,20 +83,6 @@ def test_fields_of_a_newer_controller_in_a_status_are_ignored() -> None:
     assert held.conditions == [RUNNING]
 
 
-def test_the_status_of_a_new_job_is_empty() -> None:
-    fields = written(JobState())
-    assert fields["progress"] == {"step": 0, "total": 0, "uri": "", "text": ""}
-    assert fields["cost"] == {
-        "spent": "0.00", "onDemandEquivalent": "0.00", "savingsPercent": "", "uninterrupted": "", "overlap": "",
-        "heads": "", "storage": "", "requests": "", "egress": "", "unpriced": [],
-    }  # fmt: skip
-    assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
-    assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
-    assert (fields["tiers"], fields["attempts"], fields["removing"]) == ([], [], [])
-    optional = [fields[name] for name in ("standby", "waiting", "elastic")]
-    assert optional == [None] * 3, "a merge patch removes them"
-
-
 def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
     fields = written(LATER)
     assert (fields["phase"], fields["message"], fields["attempt"]) == ("Running", "why; it runs", 2)
@@ -147,11 +132,6 @@ def test_the_status_has_the_size_of_an_elastic_job(
     assert written(state)["elastic"] == size
 
 
-def test_tiers_whose_cluster_is_unknown_have_none() -> None:
-    fields = written(LATER, clusters={})
-    assert (fields["cluster"], fields["attempts"][0]["cluster"], fields["standby"]["cluster"]) == ("", "", "")
-
-
 @pytest.mark.parametrize(
     ("progress", "text", "uri"),
     [
@@ -188,11 +168,3 @@ def test_a_cost_without_all_prices_is_a_lower_bound_or_unknown(cost: float, spen
     fields = written(JobState(tiers=(TierRecord("free", cost=cost, unpriced=True),)), tiers=["free"])
     assert (fields["cost"]["spent"], fields["cost"]["unpriced"]) == (spent, ["free"])
     assert fields["tiers"][0]["cost"] == of_tier
-
-
-def test_a_wait_without_an_end_has_no_time_for_it() -> None:
-    waits = Explanation(Reason.BLOCKED, "quota", START + 0.9, "", None, "")
-    assert written(LATER, waits=waits)["waiting"] == {
-        "reason": "Blocked", "message": "quota", "since": "2027-01-15T08:00:00Z", "timer": "", "until": None,
-        "then": "",
-    }  # fmt: skip

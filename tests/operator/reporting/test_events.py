@@ -49,13 +49,6 @@ def test_events_of_a_deleted_job_have_reason_delete_requested(
     assert (note.reason, note.message, note.kind) == (reason, message, "Normal")
 
 
-def test_the_end_of_an_attempt_has_no_event_if_the_next_attempt_begins_at_once() -> None:
-    gone = Move(Stage.ENDING, Stage.IDLE, Reason.GONE, 1, "spot-a")
-    begins = Move(Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "spot-b", "attempt 2 on spot-b, from spot-a")
-    assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone,)))] == ["Gone"]
-    assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone, begins)))] == ["FellBack"]
-
-
 JOB = JobRecord(name="digits", namespace="team", uid="u-1")
 
 
@@ -120,13 +113,3 @@ async def test_old_events_are_kept_back_when_many_jobs_begin_to_wait() -> None:
             await clock.advance(1.0)
             assert len(written.notes) > before + 1
             before = len(written.notes)
-
-
-async def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:
-    clock = SteppedClock()
-    async with running(clock) as written:
-        written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
-        flushed = asyncio.create_task(written.events.written())
-        await clock.advance(1.0)
-        assert flushed.done()
-        assert len(written.notes) == 1

@@ -32,18 +32,6 @@ def samples(metrics: Metrics) -> list[str]:
     return [line for line in generate_latest(metrics.registry).decode().splitlines() if not line.startswith("#")]
 
 
-def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job() -> None:
-    clock = SteppedClock()
-    metrics = Metrics(clock)
-    metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
-    lines = samples(metrics)
-    assert 'spotladder_job_phase{job="a",namespace="ns",phase="Pending"} 1.0' in lines
-    assert 'spotladder_job_progress_ratio{job="a",namespace="ns"} 0.25' in lines
-    assert 'spotladder_commit_age_seconds{job="a",namespace="ns"} 5.0' in lines
-    metrics.forgot(("ns", "a"))
-    assert not [line for line in samples(metrics) if 'job="a"' in line]
-
-
 def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
     metrics = Metrics(SteppedClock())
     before = JobState(tiers=(TierRecord("spot-a", cost=1.0),))
@@ -255,21 +243,3 @@ def test_saved_usd_are_what_the_same_nodes_would_cost_in_addition_on_demand() ->
     after = JobState(tiers=(TierRecord("spot-a", cost=2.0, on_demand_cost=8.0),))
     metrics.decided("ns", spec(), before, Decision(after))
     assert metrics.registry.get_sample_value("spotladder_saved_usd_total") == 3.0
-
-
-@pytest.mark.parametrize(
-    ("progress", "ratio"),
-    [(Progress(), 0.0), (Progress(30, 0), 0.0), (Progress(150, 100), 1.0), (Progress(50, 100), 0.5)],
-    ids=["nothing", "unknown total", "beyond the total", "half"],
-)
-def test_the_progress_ratio_is_between_0_and_1(progress: Progress, ratio: float) -> None:
-    metrics = Metrics(SteppedClock())
-    metrics.observe(("ns", "a"), JobState(progress=progress))
-    labels = {"namespace": "ns", "job": "a"}
-    assert metrics.registry.get_sample_value("spotladder_job_progress_ratio", labels) == ratio
-
-
-def test_the_reported_queue_depth_is_the_current_one() -> None:
-    metrics = Metrics(SteppedClock())
-    metrics.watch_queue(lambda: 7)
-    assert metrics.registry.get_sample_value("spotladder_queue_depth") == 7.0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spotladder.api.tier_history import TierHistory, entries_of, history_in
+from spotladder.api.tier_history import TierHistory, history_in
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes, PricePoint
@@ -96,13 +96,6 @@ async def test_outcomes_add_up_over_jobs_and_controllers_and_the_next_job_starts
 )
 def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
     assert history_in(json.dumps(status).encode()).outcomes == expected
-
-
-def test_written_outcomes_are_read_back() -> None:
-    counts = AgeCounts((1, 0, 2, 0, 0, 0, 0, 9), (0, 0, 1, 0, 0, 0, 0, 4))
-    entries = [entry.model_dump(mode="json", by_alias=True) for entry in entries_of(counts)]
-    assert [entry["age"] for entry in entries] == ["10m", "30m", "12h10m"]
-    assert history_in(json.dumps({"lifetimes": entries}).encode()).outcomes == Outcomes(counts)
 
 
 @pytest.mark.parametrize(

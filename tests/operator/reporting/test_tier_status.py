@@ -112,17 +112,6 @@ def condition(status: CapacityTierStatus, kind: str) -> tuple[str, str, str]:
     return found.status, found.reason, found.message
 
 
-async def test_the_status_of_an_unused_tier_has_its_prices_and_no_rates() -> None:
-    status = await (await scene()).status()
-    assert (status.price, status.on_demand_price) == ("1.0000", "4.0000")
-    assert (status.attempts, status.refusals, status.evictions) == (0, 0, 0)
-    assert (status.availability, status.evictions_per_node_hour, status.observed_hours) == ("", "", "")
-    assert status.last_unavailable_at is None
-    assert condition(status, "Available") == ("Unknown", "NotAsked", "no job has requested it since")
-    assert condition(status, "Priced") == ("True", "Known", "")
-    assert condition(status, "Valid") == ("True", "Valid", "")
-
-
 async def test_a_price_that_is_not_given_is_empty_and_not_zero() -> None:
     status = await (await scene(price=None)).status()
     assert (status.price, status.on_demand_price) == ("", "")
@@ -138,13 +127,6 @@ async def test_an_outdated_price_stays_in_use_and_the_failed_lookup_is_reported(
     monkeypatch.setattr(Prices, "problem", lambda _self, _tier: "no answer in 30 s")
     status = await here.status()
     assert condition(status, "Priced") == ("True", "LookedUp", "no newer price: no answer in 30 s")
-
-
-async def test_an_unknown_on_demand_price_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = await scene()
-    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5))
-    status = await here.status()
-    assert (status.price, status.on_demand_price) == ("0.5000", "")
 
 
 async def test_an_invalid_tier_has_only_the_condition_valid() -> None:
@@ -182,14 +164,6 @@ async def test_an_attempt_without_nodes_is_a_refusal_with_its_time_and_message()
     assert later.last_unavailable_at == status.last_unavailable_at
 
 
-async def test_another_move_neither_requests_nor_refuses_nodes() -> None:
-    here = await scene()
-    here.decided(Reason.MAX_FAILURES_EXCEEDED, Reason.DRAINED)
-    status = await here.status()
-    assert (status.attempts, status.refusals) == (0, 0)
-    assert condition(status, "Available")[1] == "NotAsked"
-
-
 async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate() -> None:
     here = await scene()
     here.decided(
@@ -207,32 +181,6 @@ async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate
     assert (status.evictions, status.observed_hours, status.evictions_per_node_hour) == (4, "6.0000", "0.6667")
 
 
-async def test_a_reset_of_the_state_of_a_job_subtracts_nothing() -> None:
-    here = await scene()
-    here.decided(before=TierRecord("spot-a", failures=3, node_seconds=HOUR), after=TierRecord("spot-a"))
-    status = await here.status()
-    assert (status.evictions, status.observed_hours) == (0, "")
-
-
-async def test_a_tier_that_is_no_longer_in_the_spec_of_the_job_counts_nothing() -> None:
-    here = await scene()
-    state = JobState(tiers=(TierRecord("removed", failures=3),))
-    moves = (Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "removed"),)
-    here.writer.decided(cast("Any", SimpleNamespace(job=job())), JobState(), Decision(state, moves=moves))
-    status = await here.status()
-    assert (status.evictions, status.attempts) == (0, 0)
-
-
-async def test_jobs_in_use_hold_or_wait_for_the_tier_with_an_attempt_or_a_standby() -> None:
-    here = await scene()
-    await here.tier("other")
-    here.job("waits", phase="Pending")
-    here.job("runs")
-    here.job("moves", tier="spot-b", standby="spot-a")
-    here.job("ended", phase="Succeeded")
-    assert [(await here.status(name)).jobs_in_use for name in ("pool", "other")] == [3, 1]
-
-
 async def test_nodes_in_use_are_counted_once_and_only_with_pods_that_hold_them() -> None:
     here = await scene()
     here.job("digits")
@@ -244,14 +192,6 @@ async def test_nodes_in_use_are_counted_once_and_only_with_pods_that_hold_them()
     here.pod("node-5", tier="removed")
     here.pod("")
     assert (await here.status()).nodes_in_use == 2
-
-
-@pytest.mark.parametrize(("applies_to", "nodes"), [("Workers", 0), ("WorkersAndHead", 1)])
-async def test_the_node_of_a_head_is_in_use_only_if_the_tier_applies_to_heads(applies_to: str, nodes: int) -> None:
-    here = await scene(applyTo=applies_to)
-    here.job("digits")
-    here.pod("node-1", role=PodRole.HEAD)
-    assert (await here.status()).nodes_in_use == nodes
 
 
 async def test_a_tier_in_an_unknown_cluster_is_not_available() -> None:
@@ -342,16 +282,6 @@ def plain(record: Condition) -> dict[str, Any]:
     return record.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def test_an_answer_stays_until_the_next_one() -> None:
-    here = await scene()
-    here.decided(Reason.INSUFFICIENT_CAPACITY)
-    first = await here.status()
-    here.decided(Reason.STARTED)
-    second = await here.status()
-    assert condition(second, "Available") == condition(first, "Available")
-    assert second.last_unavailable_at == first.last_unavailable_at
-
-
 async def test_an_unchanged_status_is_not_written() -> None:
     here = await scene()
     await here.status()
@@ -392,17 +322,6 @@ async def test_counts_that_cannot_be_written_are_written_with_the_next_ones(
     assert condition(status, "Available") == ("False", "InsufficientCapacity", f"why {Reason.INSUFFICIENT_CAPACITY}")
     assert status.last_unavailable_at is not None
     assert status.last_unavailable_at.timestamp() == refused_at
-
-
-async def test_of_counts_that_were_kept_and_new_ones_the_newest_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = await scene()
-    here.decided(Reason.INSUFFICIENT_CAPACITY)
-    monkeypatch.setattr(here.client, "merge", refusing(here, [SpotladderError("no answer")]))
-    await here.writer.write()
-    here.decided(Reason.ALL_READY)
-    status = await here.status()
-    assert condition(status, "Available") == ("True", "Had", f"why {Reason.ALL_READY}")
-    assert status.refusals == 1
 
 
 async def test_a_conflict_on_one_tier_does_not_delay_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

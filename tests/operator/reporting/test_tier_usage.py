@@ -84,14 +84,6 @@ def test_the_nodes_of_live_pods_on_the_tier_are_counted_once(
     assert here.used(heads=True) == (1, with_heads)
 
 
-def test_jobs_that_hold_or_wait_for_the_tier_are_counted_once() -> None:
-    here = Cluster(
-        job("a"), job("b", standby="spot"), job("c", on="on-demand", standby="spot"), job("d", phase="Failed")
-    )
-    assert here.used() == (3, 0)
-    assert here.used("other") == (1, 0)
-
-
 def test_only_changed_jobs_are_counted_again() -> None:
     here = Cluster(job("a"), job("b"))
     here.pods.update(a=[pod("a-0", "n1")], b=[pod("b-0", "n1"), pod("b-1", "n2")])

@@ -106,15 +106,3 @@ def test_the_bucket_of_a_new_job_is_checked_once(monkeypatch: pytest.MonkeyPatch
 
 def test_a_bucket_that_the_controller_may_only_read_is_left_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bucket_log(monkeypatch, ReadOnlyBucket()).progress() == Progress()
-
-
-def test_a_job_that_has_started_and_a_folder_are_not_checked(
-    monkeypatch: pytest.MonkeyPatch, log: ProgramLog, tmp_path: Path
-) -> None:
-    store = UnsafeBucket()
-    CommitLog(store, "digits", namespace="team-a", uid="u").start(1)
-    assert bucket_log(monkeypatch, store).progress().attempt == 1
-    monkeypatch.undo()
-    tmp_path.chmod(0o500)
-    assert log.controller.progress() == Progress()
-    assert list(tmp_path.iterdir()) == []

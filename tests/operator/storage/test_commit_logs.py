@@ -99,23 +99,6 @@ async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> 
         await until(lambda: fake.reads == 5)
 
 
-async def test_a_report_of_a_held_standby_requeues_the_job() -> None:
-    fake, woken, clock = ScriptedLog(Progress(step=1)), list[JobKey](), SteppedClock()
-    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
-        key = ("ns", "a")
-        logs.follow(key, address("a"), 10)
-        await until(lambda: len(woken) == 1)
-        assert logs.follow(key, address("a"), 2, standby=3).held == 0
-        await until(lambda: fake.reads == 2)
-        fake.held = 3
-        await clock.advance(2.1)
-        await until(lambda: len(woken) == 2)
-        assert logs.follow(key, address("a"), 2, standby=3) == Reading(True, Progress(step=1), held=3)
-        assert logs.follow(key, address("a"), 10).held == 3
-        await until(lambda: len(woken) == 3)
-        assert logs.follow(key, address("a"), 10).held == 0
-
-
 async def test_a_hang_requeues_the_job_and_a_step_does_not() -> None:
     fake, woken, clock = (
         ScriptedLog(Progress(attempt=1), beat=StoredHeartbeat(0, 7, 100)),
@@ -245,16 +228,6 @@ async def test_reads_that_wait_behind_a_hanging_bucket_are_an_outage(monkeypatch
         gate.set()
 
 
-async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
-    fake, clock = ScriptedLog(), SteppedClock()
-    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
-        logs.follow(("ns", "a"), address("a"), 1)
-        await until(lambda: fake.reads == 1)
-        logs.unfollow(("ns", "a"))
-        await clock.advance(100)
-        assert fake.reads == 1
-
-
 async def test_an_exit_waits_longer_while_the_bucket_answers_other_reads_within_a_limit() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake = ScriptedLog(Progress(step=1), gate)
@@ -333,28 +306,6 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         assert fake.ends == 1
 
 
-async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
-    fake = ScriptedLog(gate=threading.Event(), refusal=StoreUnavailable("no route"))
-    woken = list[JobKey]()
-    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
-        with pytest.raises(TimeoutError):
-            await logs.end(address("a"), "Failed", 7, "", keep=3)
-        assert fake.gate
-        fake.gate.set()
-        await until(lambda: woken)
-        with pytest.raises(StoreUnavailable, match="no route"):
-            await logs.end(address("a"), "Failed", 7, "", keep=3)
-        fake.refusal = None
-        await logs.end(address("a"), "Failed", 7, "", keep=3)
-        assert fake.ends == 2
-
-
-async def test_a_read_of_a_log_does_not_delay_the_end_of_the_process() -> None:
-    thread = await operator_logs._threaded(threading.current_thread)
-    assert (thread.daemon, thread.name) == (True, "spotladder-log")
-
-
 async def test_the_log_of_a_doubted_job_is_read_often_and_shows_that_its_program_has_stopped() -> None:
     beat = StoredHeartbeat(0, 12, 100, beat=3, every=5.0)
     fake, woken, clock = ScriptedLog(Progress(step=1), beat=beat), list[JobKey](), SteppedClock()
@@ -390,25 +341,6 @@ async def test_the_log_of_a_doubted_job_is_read_often_and_shows_that_its_program
         await clock.advance(50)
         assert fake.reads == reads
         assert not logs.has_stopped(("ns", "another"))
-
-
-async def test_a_read_that_does_not_answer_proves_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator_logs, "READ_TIMEOUT", 0.02)
-    beat = StoredHeartbeat(0, 12, 100, beat=3, every=5.0)
-    fake, woken, clock = ScriptedLog(Progress(step=1), beat=beat), list[JobKey](), SteppedClock()
-    key = ("ns", "a")
-    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
-        logs.follow(key, address("a"), 20)
-        await until(lambda: woken)
-        await until(lambda: clock.sleepers)
-        await clock.advance(20)
-        await until(lambda: logs.follow(key, address("a"), 20).stopped)
-        await until(lambda: clock.sleepers)
-        fake.gate = threading.Event()
-        await clock.advance(20)
-        await until(lambda: logs.follow(key, address("a"), 20).unreadable)
-        assert not logs.follow(key, address("a"), 20).stopped
-        fake.gate.set()
 
 
 async def test_records_that_hang_take_no_turn_from_reads() -> None:

@@ -133,17 +133,6 @@ async def test_an_outage_line_that_is_not_repeated_expires() -> None:
         assert outages.of(KEY, 1, Progress()) is None
 
 
-async def test_unreadable_output_does_not_end_a_reported_outage() -> None:
-    world = RunningJob()
-    async with world.outages() as outages:
-        outages.watch(world.loaded())
-        world.say()
-        await world.after(QUIET_TIME + 1)
-        world.printed = ""
-        await world.after(OUTAGE_POLL_INTERVAL)
-        assert outages.of(KEY, 1, Progress()) is not None
-
-
 async def test_the_output_of_a_job_without_commits_is_read_rarely() -> None:
     world = RunningJob()
     world.printed = "step 1\n"

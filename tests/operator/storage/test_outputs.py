@@ -107,23 +107,6 @@ async def test_the_output_is_stored_once_and_without_secrets_before_the_attempt_
         assert outputs._writing == set(), "a finished write is forgotten"
 
 
-async def test_output_read_at_the_end_of_the_program_is_stored_even_if_its_pods_are_gone() -> None:
-    world = ClusterWithBucket()
-    world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
-    async with world.outputs() as outputs:
-        outputs.collect(world.loaded(), world.address)  # the program still runs
-        await run_background_tasks()
-        assert world.reads == 0
-        for _ in range(3):
-            outputs.collect(world.loaded(Exit.FAILED), world.address)
-            await run_background_tasks()
-        assert (world.reads, world.kept) == (1, {})
-        world.printed = {Output(1, 0, "b"): "going\ngone\n"}
-        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
-        await run_background_tasks()
-        assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
-
-
 async def test_the_end_of_the_term_cancels_pending_reads() -> None:
     world = ClusterWithBucket()
     world.gate = asyncio.Event()
@@ -234,14 +217,6 @@ async def test_an_internal_error_while_reading_does_not_block_the_deletion() -> 
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
 
 
-async def test_a_write_in_progress_completes_when_leadership_is_lost() -> None:
-    world = ClusterWithBucket()
-    world.printed = {DRIVER: "x\n"}
-    async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
-    assert world.kept == {DRIVER: "x\n"}
-
-
 def ranks(*pods: PodRecord, restarts: int = 0) -> AttemptObjects:
     return AttemptObjects(top=jobset(restarts=restarts), pods=pods)
 
@@ -298,16 +273,3 @@ async def test_ranks_that_stop_during_a_read_are_read_again() -> None:
         outputs.collect(gone, world.address)
         await run_background_tasks()
         assert world.reads == 2
-
-
-async def test_the_output_before_and_after_a_restart_is_stored_when_the_attempt_is_deleted() -> None:
-    world = ClusterWithBucket()
-    async with world.outputs() as outputs:
-        world.printed = {of_rank(0): "killed\n"}
-        loaded = world.loaded(objects=ranks(member(0, phase="Failed")))
-        outputs.collect(loaded, world.address)
-        await run_background_tasks()
-        world.printed = {of_rank(0, 1): "again\n"}
-        await outputs.before_delete(loaded, 1, world.address)
-        await run_background_tasks()
-        assert world.kept == {of_rank(0): "killed\n", of_rank(0, 1): "again\n"}

@@ -145,15 +145,6 @@ async def test_the_dashboard_is_asked_with_the_token_of_the_cluster() -> None:
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(env=TOKEN),))) == {DRIVER: "hi\n"}
 
 
-async def test_an_attempt_from_before_the_token_is_asked_without_it() -> None:
-    """The Secret exists, but this head was launched without it, such as by an older controller."""
-    client = FakePodLogs()
-    client.secrets["spotladder-ray-token"] = "s3cret"
-    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/v0/logs/file?d-1": "hi\n"}
-    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
-    assert "get spotladder-ray-token" not in client.asked
-
-
 async def test_without_permission_for_the_token_the_output_is_the_message_of_the_rayjob() -> None:
     client = FakePodLogs()
     client.token, client.lists = "s3cret", [{"status": {"message": MESSAGE}}]
@@ -180,13 +171,6 @@ async def test_a_long_answer_of_the_jobs_api_is_cut_to_its_last_lines(monkeypatc
     assert len(found) > LONGEST / 2
     monkeypatch.setattr(module, "LONGEST_ANSWER", 100_000)
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
-
-
-async def test_without_a_dashboard_the_output_is_read_from_the_rayjob_status() -> None:
-    client = FakePodLogs()
-    client.lists = [{"status": {"message": MESSAGE}}]
-    assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
-    assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
 async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:
@@ -299,12 +283,3 @@ async def test_a_job_without_a_submitter_pod_has_the_output_of_its_status() -> N
     client.lists = [submitter("old"), submitter("sub")]
     client.logs = {("old", "ray-job-submitter"): "first\n", ("sub", "ray-job-submitter"): "second\n"}
     assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {DRIVER: "second\n"}, "the newest submitter"
-
-
-async def test_what_cannot_be_read_is_logged_with_its_place_and_cause() -> None:
-    client = FakePodLogs()
-    client.lists, client.logs = [submitter("sub")], {("sub", "ray-job-submitter"): Forbidden(403, "Forbidden", "no")}
-    with capture_logs() as logs:
-        await read(client, AttemptObjects(top=rayjob("K8sJobMode"), pods=(pod(),)))
-    assert (logs[0]["event"], logs[0]["what"]) == ("output of an attempt cannot be read", "the log of sub")
-    assert "403 Forbidden: no" in logs[0]["error"]

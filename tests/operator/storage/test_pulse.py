@@ -47,11 +47,6 @@ def test_heartbeats_stop(reads: Reads, stopped: bool) -> None:
     assert pulse_of(reads).has_stopped() is stopped
 
 
-def test_the_duration_of_a_read_is_no_time_without_a_beat() -> None:
-    assert not pulse_of([(0, BEAT), (16, BEAT)], took=4.0).has_stopped()
-    assert pulse_of([(0, BEAT), (19, BEAT)], took=4.0).has_stopped()
-
-
 def test_a_stop_can_be_announced() -> None:
     pulse = pulse_of([(0, BEAT), (SHORTEST_STOP - 2.0, BEAT)])
     assert pulse.has_stopped(ahead=2.0)

@@ -9,7 +9,6 @@ import pytest
 from spotladder.api.stored import JobRecord
 from spotladder.core.model import JobState, Progress, Stage
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.credentials import CredentialsMissing
 from spotladder.operator.storage.readings import Readings
@@ -73,9 +72,3 @@ async def test_without_credentials_the_log_is_not_opened_and_the_known_progress_
     assert (found.known, found.progress, found.denied, found.locked) == (True, STATE.progress, denied, not denied)
     assert found.unreadable
     assert (world.addresses, world.left) == ([], 1)
-
-
-async def test_a_denied_log_is_not_written_either() -> None:
-    readings, _, of_job = reading({}, secret=False)
-    with pytest.raises(AccessDenied):
-        await readings.address(RECORD, of_job)

@@ -54,10 +54,6 @@ async def test_a_secret_is_read_as_variables_and_kept_for_its_ttl() -> None:
     assert server.reads == 2
 
 
-async def test_a_secret_without_data_has_no_variables() -> None:
-    assert await reader({})[2].of("team-a", "keys") == {}
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
