@@ -93,13 +93,6 @@ def test_scheduled_events_of_azure_are_notices(event: str) -> None:
         assert seen.notice_ends_at == datetime(2026, 11, 21, 12, 0, 38, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize("message", ["Preempt Started. EventId: 2B1A", "Preempt Scheduled. EventId: 2B1A"])
-def test_an_azure_event_without_a_time_has_no_deadline(message: str) -> None:
-    seen = pod_seen(pod(), {"node-1": node(condition=("PreemptionScheduled", message))}, ())
-    assert seen.noticed
-    assert seen.notice_ends_at is None
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -217,27 +210,11 @@ def test_the_first_matching_sign_decides(
     assert cause(nodes, events, **more) is expected
 
 
-def test_without_a_sign_the_cause_is_unknown() -> None:
-    assert cause() is Cause.UNKNOWN
-
-
 @pytest.mark.parametrize(("spot", "cause"), [(True, Cause.INTERRUPTION), (False, Cause.MAINTENANCE)])
 def test_a_cordon_is_a_reclaim_on_spot_nodes_and_maintenance_on_others(spot: bool, cause: Cause) -> None:
     labels = {"eks.amazonaws.com/capacityType": "SPOT" if spot else "ON_DEMAND"}
     found = pod_seen(pod(), {"node-1": node(cordoned=True, labels=labels)}, ())
     assert (found.noticed, found.cause) == (True, cause)
-
-
-def test_a_pod_with_a_deletion_timestamp_was_deleted() -> None:
-    found = pod_seen(pod(deleted=True), NODES, ())
-    assert (found.phase, found.cause) == (PodPhase.LOST, Cause.DELETED)
-
-
-def test_an_event_about_another_node_is_ignored() -> None:
-    said = [event("SpotInterrupted", about="uid-node-2", kind="Node", name="node-2")]
-    assert not pod_seen(pod(), NODES, said).noticed
-    said = [event("SpotInterrupted", about="uid-node-1", kind="Node", name="node-1")]
-    assert pod_seen(pod(), NODES, said).noticed
 
 
 def test_every_row_has_a_test() -> None:
@@ -297,13 +274,3 @@ def test_the_phase_and_the_notice_are_read_from_the_pod(
 ) -> None:
     seen = pod_seen(pod(**more), nodes, ())
     assert (seen.phase, seen.noticed) == (phase, noticed)
-
-
-def test_the_notice_of_an_evicted_pod_ends_with_its_grace_period() -> None:
-    seen = pod_seen(pod(deleted=True, disruption="EvictionByEvictionAPI"), NODES, ())
-    assert seen.notice_ends_at == pod(deleted=True).deleted_at == 1795262520.0
-
-
-def test_only_the_scheduler_makes_a_pod_unschedulable() -> None:
-    assert pod_seen(pod(phase="Pending", unschedulable="0/3 nodes are available"), NODES, ()).unschedulable
-    assert not pod_seen(pod(phase="Pending"), NODES, ()).unschedulable

@@ -94,11 +94,6 @@ def test_accelerators_are_extended_resources_that_compute(limits: dict[str, Any]
     assert asks_for_accelerators(pod_template(limits)["spec"]) is expected
 
 
-@pytest.mark.parametrize("spec", [None, 7, {}, {"containers": 7}, {"containers": [None, {"resources": 7}]}])
-def test_a_pod_spec_of_another_type_asks_for_no_accelerators(spec: Any) -> None:
-    assert not asks_for_accelerators(spec)
-
-
 @pytest.mark.parametrize(
     ("groups", "elsewhere", "expected"),
     [
@@ -232,14 +227,6 @@ def test_a_jobset_may_have_jobs_beside_the_tier() -> None:
 # --- sizes -----------------------------------------------------------------------------------------------------------
 
 
-def test_data_workers_may_be_scaled_by_rays_autoscaler() -> None:
-    group = worker_group("data", minReplicas=0, maxReplicas=9)
-    made = attempt_of(job(ray(worker_group("gpu", GPU, maxReplicas=9), group, enableInTreeAutoscaling=True)))
-    found = groups_of(made)
-    assert (found["gpu"]["minReplicas"], found["gpu"]["maxReplicas"]) == (4, 4)
-    assert (found["data"]["minReplicas"], found["data"]["maxReplicas"]) == (0, 9)
-
-
 def test_fewer_workers_on_the_tier_are_an_elastic_job() -> None:
     with pytest.raises(InvalidDocument, match=r"spec\.elastic: \{min: 2\}") as error:
         job(ray(worker_group("gpu", GPU, minReplicas=2), worker_group("data", minReplicas=1)))
@@ -276,20 +263,6 @@ def test_data_workers_are_no_surplus_and_not_replaced() -> None:
 def test_data_workers_that_the_autoscaler_removes_are_not_lost(autoscaled: bool, lost: int) -> None:
     seen = RAYJOB.read(1, cluster(autoscaled=autoscaled), NODES)
     assert [entry.phase for entry in seen.pods] == [PodPhase.LOST] * lost
-
-
-def test_a_reclaim_of_a_data_workers_node_is_no_notice_to_the_job() -> None:
-    objects = cluster(autoscaled=False)
-    going = pod("d-1", role="auxiliary", labels={RAY_GROUP: "data"}, disruption="DeletionByTaintManager", deleted=True)
-    seen = RAYJOB.read(1, AttemptObjects(objects.top, objects.derived, (going,)), NODES)
-    assert not any(entry.noticed for entry in seen.pods)
-
-
-def test_all_groups_alike_follow_the_tier() -> None:
-    of = job(ray(worker_group("a", {}), worker_group("b", {})))
-    made = workload_of(of).render(of, names.Origin("u-1"), tier(of, provider="aws", capacityType="spot"), 1, {})[-1]
-    assert {role(group["template"]) for group in groups_of(made).values()} == {"worker"}
-    assert workload_of(of).workers(of) == 8
 
 
 def test_the_contradictions_of_all_groups_are_reported_at_once() -> None:

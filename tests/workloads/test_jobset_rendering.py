@@ -8,8 +8,7 @@ import pytest
 
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.tieredjob import TieredJob
-from spotladder.workloads.kinds import workload_of
-from tests.workloads.builders import job, jobset_template, worker_spec
+from tests.workloads.builders import job, jobset_template
 from tests.workloads.rendering import SET, env_of, rejection, rendered, workers
 
 
@@ -20,16 +19,6 @@ def many(replicas: int, parallelism: int, **spec: Any) -> TieredJob:
     entry["template"]["spec"]["parallelism"] = parallelism
     template["spec"].update(spec)
     return job(template)
-
-
-def test_the_workers_of_a_jobset_are_all_its_pods() -> None:
-    assert workload_of(many(2, 3)).workers(many(2, 3)) == 6
-
-
-def test_jobset_restarts_without_a_limit() -> None:
-    policy = rendered(many(1, 2))["spec"]["failurePolicy"]
-    assert policy["maxRestarts"] == 2**31 - 1
-    assert policy["rules"][0]["action"] == "FailJobSet"
 
 
 def test_a_failed_program_ends_the_jobset_and_a_killed_one_does_not() -> None:
@@ -147,12 +136,6 @@ def test_a_jobset_whose_own_names_are_too_long_is_rejected(of: TieredJob, path: 
 
 def test_no_rank_with_several_replicated_jobs_of_several_pods() -> None:
     assert "RANK" not in env_of(workers(many(2, 2))["containers"][0])
-
-
-def test_the_templates_rank_is_kept() -> None:
-    template = jobset_template()
-    worker_spec(template)["containers"][0]["env"] = [{"name": "RANK", "value": "7"}]
-    assert env_of(workers(job(template))["containers"][0])["RANK"] == "7"
 
 
 JOB = f"{SET}.replicatedJobs[0]"

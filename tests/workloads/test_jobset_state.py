@@ -15,18 +15,16 @@ from spotladder.core.model import (
     JobState,
     Loss,
     PodPhase,
-    QueueSeen,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
-from spotladder.workloads.pending_pods import HELD
-from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
+from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
-from tests.workloads.builders import NODES, event, jobset, member, node, status
+from tests.workloads.builders import jobset, member, node, status
 
 NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
 
@@ -66,17 +64,6 @@ def _over(*snapshots: AttemptSeen) -> tuple[JobState, list[Loss]]:
 def counted(*snapshots: AttemptSeen) -> int:
     """The number of failures that the core counts over these snapshots."""
     return _over(*snapshots)[0].failures
-
-
-def test_ranks_without_a_pod_are_pending() -> None:
-    assert places(seen(jobset())) == {"workers-0-0": PodPhase.PENDING, "workers-0-1": PodPhase.PENDING}
-
-
-def test_a_jobset_with_all_pods_ready() -> None:
-    found = seen(jobset(), member(0), member(1))
-    assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
-    assert all(entry.ready for entry in found.pods)
-    assert found.exit is None
 
 
 def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
@@ -152,20 +139,10 @@ def test_a_restart_that_is_observed_before_its_lost_pods_is_counted_with_them() 
         assert two[0] == "a pod of digits-a001, restart 1"
 
 
-def test_a_lost_pod_whose_jobset_is_deleted_is_not_counted_again() -> None:
-    ready = seen(jobset(), member(0), member(1))
-    assert counted(ready, seen(jobset(), lost(0), lost(1)), seen(None, lost(0), lost(1))) == 2
-
-
 def test_two_pods_that_are_lost_with_their_node_are_one_failure() -> None:
     ready = seen(jobset(), member(0), member(1))
     together = [member(index, phase="Failed", disruption="DeletionByTaintManager") for index in (0, 1)]
     assert counted(ready, seen(jobset(), *together), seen(jobset(restarts=1), *together)) == 1
-
-
-def test_an_unobserved_restart_is_a_failure() -> None:
-    ready = seen(jobset(), member(0), member(1))
-    assert counted(ready, seen(jobset(restarts=2), member(0, restart=2), member(1, restart=2))) == 2
 
 
 def test_the_number_of_reported_restarts_is_bounded() -> None:
@@ -200,13 +177,6 @@ def test_a_succeeded_rank_is_not_lost(phase: str) -> None:
     assert losses(found) == []
 
 
-def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
-    container = {"name": "train", "state": {"running": {}}, "ready": True}
-    found = seen(jobset(), member(0, container=container, others=[status("sidecar", 0)]), member(1))
-    assert (found.exit, losses(found)) == (None, [])
-    assert all(entry.ready for entry in found.pods)
-
-
 def test_the_set_has_ended_when_all_programs_have_whatever_their_sidecars_do() -> None:
     still = [status("sidecar"), status("shipper", 1)]
     first, second = (member(index, exit_code=0, ready=False, others=still) for index in range(2))
@@ -230,12 +200,6 @@ def test_a_killed_program_is_lost_although_its_sidecar_runs_on() -> None:
     killed = member(0, exit_code=137, ready=False, others=[status("sidecar")])
     found = seen(jobset(), killed, member(1))
     assert (places(found)["workers-0-0"], len(losses(found))) == (PodPhase.PENDING, 1)
-
-
-def test_a_failed_program_is_named_with_its_container() -> None:
-    failed = member(0, exit_code=3, ready=False, others=[status("sidecar")])
-    found = seen(jobset(), failed, member(1))
-    assert (found.exit, found.message) == (Exit.FAILED, "workers-0-0-0, container ray: exit code 3")
 
 
 @pytest.mark.parametrize(
@@ -269,12 +233,6 @@ def test_the_exit_is_read_from_the_set_and_its_pods(
     assert seen(record, *pods).exit is expected
 
 
-def test_the_message_of_a_failure_has_the_programs_exception() -> None:
-    log = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in f\n    x\nNameError: no x\n'
-    found = seen(jobset(), member(0, phase="Failed", exit_code=1, exit_message=log), member(1))
-    assert found.message == "workers-0-0-0: exit code 1: NameError: no x (train.py:3)"
-
-
 def test_ranks_that_are_interrupted_are_not_lost() -> None:
     ready = seen(jobset(), member(0), member(1))
     stopped = seen(jobset(), member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=75))
@@ -299,13 +257,3 @@ def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> No
     assert (job.state.failures, job.state.application_failures) == (1, 0)
     job.see(after=1)
     assert (job.state.tier, job.state.stage) == ("spot-a", Stage.STARTING)
-
-
-def test_an_attempt_that_kueue_has_not_admitted_is_held_and_not_lost() -> None:
-    said = event(HELD, "insufficient quota", about="w", kind="Workload", name="jobset-digits-a001-1f2e3")
-    record = jobset(suspended=True, labels={QUEUE: "team"})
-    found = JOBSET.read(1, AttemptObjects(top=record), NODES, [said])
-    assert (found.exit, found.blocked) == (None, "")
-    assert found.queue == QueueSeen(
-        "team", held=True, message="Kueue holds the attempt in queue team: insufficient quota"
-    )

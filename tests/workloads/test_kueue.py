@@ -146,21 +146,6 @@ def test_a_provisioning_check_says_whether_its_provisioner_has_capacity(
     assert (f"admission check dws: {message}" in found.message) is (bool(message) and suspend and state != "Ready")
 
 
-def test_a_workload_whose_check_has_failed_waits_for_capacity_until_it_is_admitted() -> None:
-    waits = workload(PENDING, evictions=("AdmissionCheck",))
-    found = RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True), admission=waits), NODES).queue
-    assert found is not None
-    assert (found.refused, found.message) == (True, f"Kueue holds the attempt in queue team: {NO_ROOM}")
-
-
-@pytest.mark.parametrize("reason", ["Inadmissible", "Misconfigured", "NoMatchingFlavor", "ExceedsMaxQuota"])
-def test_a_queue_that_can_never_admit_the_attempt_is_inadmissible(reason: str) -> None:
-    never = workload(condition("QuotaReserved", "False", reason, NO_ROOM))
-    found = RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True), admission=never), NODES).queue
-    assert found is not None
-    assert found.inadmissible
-
-
 def test_a_deactivated_workload_is_held_before_its_job_is_suspended() -> None:
     """Regression: the attempt was replaced when its Workload was read before its RayJob."""
     for suspended in (False, True):
@@ -183,9 +168,3 @@ def test_an_object_that_another_client_suspended_counts_as_evicted() -> None:
         assert read.queue is not None
         assert read.queue.eviction is QueueEviction.SUSPENDED
         assert "suspended by another client; use spec.suspend of the TieredJob" in read.queue.message
-
-
-def test_an_attempt_without_a_queue_has_no_queue_state() -> None:
-    assert (
-        RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=False, deployment="Running", queue="")), NODES).queue is None
-    )

@@ -71,11 +71,6 @@ def test_an_attempt_in_a_member_cluster_has_a_policy_of_its_own() -> None:
     assert rules(origin=MEMBER)[0] == {"from": [ATTEMPT]}
 
 
-def test_declared_ports_are_public_except_those_that_control_ray() -> None:
-    declared = head({}, 6006, 6379, 8265, 10001, 52365)
-    assert rules(headGroupSpec=declared)[1] == {"ports": tcp(6006, 8080, 8265)}
-
-
 def test_the_ports_are_those_of_ray_start() -> None:
     parameters = {
         "port": "7000",
@@ -85,10 +80,6 @@ def test_the_ports_are_those_of_ray_start() -> None:
     }
     declared = head(parameters, 7000, 7001, 8300)
     assert rules(headGroupSpec=declared)[1] == {"ports": tcp(8080, 8265, 8300, 9090)}
-
-
-def test_a_port_that_is_read_from_a_variable_is_public_if_it_is_declared() -> None:
-    assert rules(headGroupSpec=head({"dashboard-port": "$PORT"}, 8300))[1] == {"ports": tcp(8080, 8265, 8300)}
 
 
 KUBERAY = {

@@ -10,7 +10,7 @@ from spotladder.core.model import Blocker
 from spotladder.workloads import pending_pods
 from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, PodRecord
-from tests.workloads.builders import NODES, event, pod, pod_object, raycluster
+from tests.workloads.builders import NODES, event, pod, pod_object
 
 WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
@@ -94,10 +94,6 @@ def test_container_waiting_reasons_that_block(reason: str) -> None:
     assert pending_pods.blocked([found], (), (), "digits-a001", 1).message == f"w-0: {reason}: manifest unknown"
 
 
-def test_a_container_that_is_being_created_does_not_block() -> None:
-    assert pending_pods.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == pending_pods.Blocked()
-
-
 FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
 
 
@@ -120,12 +116,6 @@ def test_only_some_causes_block_an_attempt(
     pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool
 ) -> None:
     assert bool(pending_pods.blocked(pods, (), events, "digits-a001", wanted).message) is expected
-
-
-def test_the_rayclusters_failure_blocks() -> None:
-    assert pending_pods.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == pending_pods.Blocked(
-        FORBIDDEN, Blocker.QUOTA
-    )
 
 
 def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
@@ -251,12 +241,6 @@ def test_a_pod_without_a_node_has_the_message_of_its_scheduler(
     assert pending_pods.words(waits, events) == expected
     (seen,) = pods_seen([waits], NODES, events)
     assert seen.waiting_message == expected
-
-
-def test_long_messages_are_shortened_to_one_line() -> None:
-    said = pending_pods.words(pod("w-0", phase="Pending", unschedulable="0/9 nodes\n" + "x" * 900), [])
-    assert said.startswith("0/9 nodes xxx")
-    assert len(said) == pending_pods.LONGEST_WORDS
 
 
 def held_event(name: str, message: str, at: str = EARLIER) -> EventRecord:

@@ -91,18 +91,6 @@ def test_the_head_avoids_spot(spec: dict[str, Any], expected: Placement) -> None
     assert head_placement(capacity(**spec).spec) == expected
 
 
-def test_the_tier_can_apply_to_the_head() -> None:
-    resolved = tier(job(), provider="aws", capacityType="spot", applyTo="WorkersAndHead")
-    assert resolved.head == resolved.workers
-
-
-def test_a_tier_that_contradicts_itself() -> None:
-    with pytest.raises(InvalidSpec) as error:
-        tier(job(), provider="aws", capacityType="spot", extraSelectors={KARPENTER: "on-demand"})
-    assert error.value.path == f'spec.extraSelectors["{KARPENTER}"]'
-    assert "capacityType spot means spot" in str(error.value)
-
-
 # --- the user's own selectors ----------------------------------------------------------------------------------------
 
 TIER = Placement(
@@ -129,25 +117,6 @@ def test_the_tiers_selectors_are_added_to_the_users() -> None:
         own["affinity"]
         == required([term("disk", "Exists"), term("zone", "In", "a", "b"), term("arch", "NotIn", "arm64")])["affinity"]
     )
-
-
-def test_every_node_selector_term_gets_the_tiers_expressions() -> None:
-    own = required([term("disk", "In", "ssd")], [term("disk", "In", "nvme")])
-    place(own, TIER, "spot-a", ("spec",))
-    terms = own["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert [len(term["matchExpressions"]) for term in terms] == [3, 3]
-
-
-def test_a_toleration_is_not_duplicated() -> None:
-    own: dict[str, Any] = {"tolerations": [{"key": "spot", "operator": "Exists"}]}
-    place(own, TIER, "spot-a", ("spec",))
-    assert own["tolerations"] == [{"key": "spot", "operator": "Exists"}]
-
-
-def test_an_empty_placement_changes_nothing() -> None:
-    own: dict[str, Any] = {"containers": []}
-    place(own, Placement(), "spot-a", ("spec",))
-    assert own == {"containers": []}
 
 
 IN_AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"

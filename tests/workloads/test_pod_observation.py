@@ -10,8 +10,8 @@ import pytest
 from spotladder.core.model import PodPhase
 from spotladder.core.reasons import Cause
 from spotladder.workloads.pod_observation import pod_seen, sidecar_failures
-from spotladder.workloads.records import NodeRecord, PodRecord
-from tests.workloads.builders import node, pod, pod_object, status
+from spotladder.workloads.records import NodeRecord
+from tests.workloads.builders import node, pod, status
 
 NODES = {"node-1": node()}
 RUNS = {"name": "wait-gcs-ready", "state": {"running": {}}}
@@ -101,18 +101,6 @@ def test_a_pod_whose_program_has_ended_is_lost_whatever_its_other_containers_do(
     seen = pod_seen(pod(phase="Running" if runs else "Failed", container=status("ray", code), **more), NODES, ())
     assert (seen.phase, seen.cause, seen.exit_code) == (PodPhase.LOST, cause, code or None)
     assert seen.container == ("ray" if code else "")
-
-
-def test_an_init_container_that_fails_ends_its_pod() -> None:
-    failed = pod(phase="Failed", waiting="PodInitializing", initial=[status("download", 1)])
-    seen = pod_seen(failed, NODES, ())
-    assert (seen.phase, seen.cause, seen.exit_code, seen.container) == (PodPhase.LOST, Cause.APP_ERROR, 1, "download")
-
-
-def test_a_pod_that_its_node_marks_as_not_ready_is_not_ready() -> None:
-    body = pod_object()
-    body["status"]["conditions"][0]["status"] = "False"  # The node lifecycle controller; ContainersReady stays True.
-    assert not pod_seen(PodRecord.of(body), NODES, ()).ready
 
 
 def test_failed_sidecars_are_named_while_the_program_runs() -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from spotladder.api.problems import Path
 from spotladder.errors import InvalidSpec
-from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_name, program_of, ray_of
-from spotladder.workloads.records import PodRecord
-from tests.workloads.builders import job, jobset_template, metadata, ray_template, worker_spec
+from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of, ray_of
+from tests.workloads.builders import job, jobset_template, ray_template, worker_spec
 from tests.workloads.rendering import SET, env_of, rejection, rendered, workers
 
 AT: Path = ("spec", "template")
@@ -29,26 +28,6 @@ def template(*containers: dict[str, Any], default: str = "", native: tuple[str, 
 
 
 TRAINER = one("trainer", **COMMAND)
-FOUND = [
-    pytest.param(template(one("x")), "x", id="the only container"),
-    pytest.param(template(one("gcsfuse"), TRAINER, default="trainer"), "trainer", id="annotation, gcsfuse first"),
-    pytest.param(template(one("ray"), one("log", **GPU), default="log"), "log", id="the annotation outweighs the rest"),
-    pytest.param(template(one("istio-proxy"), one("ray-worker")), "ray-worker", id="Ray's name, istio first"),
-    pytest.param(template(one("fluent-bit"), one("ray-head")), "ray-head", id="Ray's name, fluent-bit first"),
-    pytest.param(template(one("gcsfuse"), one("t", **GPU)), "t", id="the only one with GPUs, gcsfuse first"),
-    pytest.param(
-        template(one("vault", **COMMAND), one("t", resources={"requests": {"google.com/tpu": "4"}})), "t", id="TPUs"
-    ),
-    pytest.param(template(one("a"), one("t", resources={"claims": [{"name": "gpu"}]})), "t", id="a claim of a device"),
-    pytest.param(
-        template(one("efa", resources={"limits": {"vpc.amazonaws.com/efa": 4}}), one("t", **GPU)), "t", id="EFA, no GPU"
-    ),
-    pytest.param(
-        template(one("proxy"), one("t", env=[{"name": "SPOTLADDER_LOG", "value": "1"}])), "t", id="our variable"
-    ),
-    pytest.param(template(TRAINER, one("cloud-sql-proxy")), "trainer", id="first, the only one with a command"),
-    pytest.param(template(one("t"), native=("istio-proxy", "gcsfuse")), "t", id="native sidecars"),
-]
 AMBIGUOUS = [
     pytest.param(template(one("a"), one("b")), id="nothing tells them apart"),
     pytest.param(template(TRAINER, one("fluent-bit", args=["-c", "x"])), id="both have a command"),
@@ -60,12 +39,6 @@ AMBIGUOUS = [
         template(one("a", resources={"limits": {"nvidia.com/gpu": "0"}}), one("b")), id="a request for zero GPUs"
     ),
 ]
-
-
-@pytest.mark.parametrize(("given", "expected"), FOUND)
-def test_the_program_container_of_a_template(given: dict[str, Any], expected: str) -> None:
-    assert program_of(given, AT)["name"] == expected
-    assert program_name(given) == expected, "a pod of this template has the same one"
 
 
 @pytest.mark.parametrize("given", AMBIGUOUS)
@@ -161,17 +134,3 @@ def test_the_rendered_pods_name_their_program_container(given: dict[str, Any]) -
         pods = [spec["replicatedJobs"][0]["template"]["spec"]["template"]]
     for pod in pods:
         assert pod["metadata"]["annotations"][DEFAULT_CONTAINER] == pod["spec"]["containers"][0]["name"]
-
-
-@pytest.mark.parametrize("first", ["istio-proxy", "linkerd-proxy", "vault-agent"])
-def test_an_injected_container_is_not_the_program_wherever_it_stands(first: str) -> None:
-    pod = {
-        "metadata": metadata("w-0", annotations={DEFAULT_CONTAINER: "train"}),
-        "spec": {"containers": [one(first, command=["proxy"]), one("train")]},
-    }
-    assert PodRecord.of(pod).program == "train"
-
-
-def test_a_pod_without_evidence_has_its_first_container_as_program() -> None:
-    assert program_name({"spec": {"containers": [one("a"), one("b")]}}) == "a"
-    assert program_name({}) == ""

@@ -48,24 +48,11 @@ def test_kuberay_deletes_the_raycluster_one_minute_after_the_program(
     assert (spec.get("shutdownAfterJobFinishes"), spec.get("ttlSecondsAfterFinished")) == (shutdown, ttl)
 
 
-def test_kuberay_does_not_restart_a_lost_head() -> None:
-    assert rendered(ray())["metadata"]["annotations"]["ray.io/disable-provisioned-head-restart"] == "true"
-
-
 def probes(**cluster: Any) -> list[dict[str, Any] | None]:
     """The readiness probes of the head and of the workers."""
     found = rendered(with_cluster(**cluster))["spec"]["rayClusterSpec"]
     groups = [found["headGroupSpec"], *found["workerGroupSpecs"]]
     return [group["template"]["spec"]["containers"][0].get("readinessProbe") for group in groups]
-
-
-def test_readiness_probes_use_rays_health_endpoints() -> None:
-    asked = probes()
-    assert [probe and probe["httpGet"] for probe in asked] == [
-        {"path": "/api/gcs_healthz", "port": 8265},
-        {"path": "/api/local_raylet_healthz", "port": 52365},
-    ]
-    assert [probe and probe["initialDelaySeconds"] + probe["periodSeconds"] for probe in asked] == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -83,13 +70,6 @@ def test_probes_use_the_ports_of_ray_start_params(
     cluster["headGroupSpec"]["rayStartParams"] = head
     cluster["workerGroupSpecs"][0]["rayStartParams"] = worker
     assert [probe and probe["httpGet"]["port"] for probe in probes(**cluster)] == ports
-
-
-def test_the_templates_probes_are_unchanged() -> None:
-    own = {"tcpSocket": {"port": 6379}}
-    cluster = ray_template()["spec"]["rayClusterSpec"]
-    cluster["headGroupSpec"]["template"]["spec"]["containers"][0]["readinessProbe"] = own
-    assert probes(**cluster)[0] == own
 
 
 def test_probes_are_kuberays_where_ray_requires_a_token_for_its_health() -> None:
@@ -125,11 +105,6 @@ def test_a_tested_version_of_ray_requires_a_token(version: str | None, image: st
     assert authenticated(version, image) == expected
 
 
-@pytest.mark.parametrize("own", [{"mode": "disabled"}, {"mode": "token", "secretName": "mine"}])
-def test_the_template_decides_about_tokens(own: dict[str, str]) -> None:
-    assert authenticated("2.58.0", "acme/train:7", authOptions=own) == (own, "2.58.0")
-
-
 def with_cluster(**changes: Any) -> TieredJob:
     template = ray_template()
     template["spec"]["rayClusterSpec"].update(changes)
@@ -152,10 +127,3 @@ def with_cluster(**changes: Any) -> TieredJob:
 )
 def test_invalid_ray_templates_are_rejected(of: TieredJob, path: str) -> None:
     assert rejection(of).path == path
-
-
-def test_unnamed_worker_groups_get_a_name() -> None:
-    group = ray_template()["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
-    nameless = {key: value for key, value in group.items() if key != "groupName"}
-    groups = rendered(with_cluster(workerGroupSpecs=[nameless, nameless]))["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-    assert [group["groupName"] for group in groups] == ["workers", "workers-1"]

@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.losses import lost_pods
-from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole, QueueSeen
+from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, QueueSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.pending_pods import HELD
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
@@ -163,40 +163,14 @@ def test_the_exit_is_read_from_the_status_of_the_rayjob(record: RayJobRecord, ex
     assert seen(record).exit is expected
 
 
-def test_the_message_of_a_failure_has_the_programs_exception() -> None:
-    message = seen(rayjob("Failed", "FAILED", "AppFailed", failed(1))).message
-    assert message == "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
-
-
 def test_the_exception_is_read_from_the_end_of_a_long_log() -> None:
     text = failed(1).replace("step 1\n", "step 1\n" * 2500)
     assert seen(rayjob("Failed", "FAILED", "AppFailed", text)).message.endswith("ValueError: no data (train.py:31)")
 
 
-def test_the_message_of_a_failure_without_output_is_kuberays() -> None:
-    message = seen(rayjob("Failed", "FAILED", "AppFailed", "Job entrypoint command failed with exit code 3")).message
-    assert message == "Job entrypoint command failed with exit code 3"
-
-
 def test_a_rayjob_that_is_gone_before_its_pods() -> None:
     found = seen(None, pod())
     assert (found.exit, found.message, len(found.pods)) == (Exit.LOST, "its RayJob is gone", 1)
-
-
-def test_validation_failed_blocks_with_its_message() -> None:
-    found = seen(rayjob("ValidationFailed", "", "ValidationFailed", "headGroupSpec should have a container"))
-    assert found.blocked == "headGroupSpec should have a container"
-
-
-def test_readiness_is_read_from_the_pods() -> None:
-    found = seen(rayjob("Running", "RUNNING"), pod("head", role="head"), pod("w-0"), pod("w-1", phase="Pending"))
-    assert [(entry.role, entry.phase, entry.ready) for entry in found.pods] == [
-        (PodRole.HEAD, PodPhase.RUNNING, True),
-        (PodRole.WORKER, PodPhase.RUNNING, True),
-        (PodRole.WORKER, PodPhase.PENDING, False),
-    ]
-    assert found.exit is None
-    assert not found.blocked
 
 
 def test_a_pod_that_cannot_be_created_blocks() -> None:
@@ -215,17 +189,6 @@ def test_a_lack_of_capacity_is_reported() -> None:
     none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
     found = seen(rayjob("Initializing", ""), waiting, events=(none,))
     assert (found.refused, found.provisioning) == (True, False)
-
-
-def test_a_lack_of_capacity_is_reported_for_each_pod() -> None:
-    waiting = [pod(f"w-{index}", phase="Pending", unschedulable="0/3 nodes") for index in range(2)]
-    none = event(
-        "FailedScheduling", "no instance type had enough resources or had a required offering", about=waiting[1].uid
-    )
-    nominated = event("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2", about=waiting[0].uid)
-    found = seen(rayjob("Initializing", ""), *waiting, events=(none, nominated))
-    assert [one.refused for one in found.pods] == [False, True]
-    assert (found.refused, found.provisioning) == (True, True)
 
 
 def test_a_node_that_is_being_added_is_reported() -> None:
@@ -252,8 +215,3 @@ def test_an_attempt_that_kueue_has_not_admitted_is_held_and_not_lost(deployment:
     assert found.queue == QueueSeen(
         "team", held=True, message="Kueue holds the attempt in queue team: insufficient quota"
     )
-
-
-def test_a_readmitted_attempt_is_not_held() -> None:
-    found = seen(queued("Suspended", suspend=False))
-    assert (found.exit, found.blocked) == (None, "")

@@ -7,28 +7,19 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
-from spotladder.resources import APIResource
 from spotladder.timestamps import instant
 from spotladder.workloads import names
-from spotladder.workloads.containers import LONGEST_MESSAGE
-from spotladder.workloads.jobset.records import JobSetRecord
-from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
     JOB_INDEX,
     REPLICATED_JOB,
     TPU_TOPOLOGY,
-    EventRecord,
-    NodeRecord,
     PodRecord,
 )
 from tests.workloads.builders import pod_object
-
-KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)
 
 
 def test_a_record_has_the_fields_of_its_pod() -> None:
@@ -52,25 +43,11 @@ def test_updates_of_other_fields_leave_the_record_equal() -> None:
     assert PodRecord.of(before) != PodRecord.of(after)
 
 
-def test_conditions_with_another_status_are_ignored() -> None:
-    body = pod_object()
-    body["status"]["conditions"] += [
-        {"type": "DisruptionTarget", "status": "False", "reason": "PreemptionByScheduler"},
-        {"type": "PodScheduled", "status": "True", "reason": "Unschedulable"},
-    ]
-    assert (PodRecord.of(body).disruption, PodRecord.of(body).unschedulable) == ("", "")
-
-
 @pytest.mark.parametrize("label", ["", "one", "-1", "1.5", "٣"])
 def test_an_invalid_attempt_label_is_ignored(label: str) -> None:
     body = pod_object()
     body["metadata"]["labels"][names.ATTEMPT] = label
     assert PodRecord.of(body).attempt == 0
-
-
-def test_long_messages_are_truncated() -> None:
-    body = {"metadata": {"name": "a"}, "status": {"message": "x" * 100_000}}
-    assert len(RayJobRecord.of(body).message) == LONGEST_MESSAGE
 
 
 @pytest.mark.parametrize(
@@ -88,20 +65,6 @@ def test_a_time_is_read_as_epoch_seconds(text: str | None, expected: float | Non
     assert instant(text) == expected
 
 
-def test_events_of_both_apis_have_the_same_record() -> None:
-    old = {"metadata": {"name": "e"}, "source": {"component": "karpenter"}, "lastTimestamp": "2026-11-21T12:00:00Z"}
-    new = {"metadata": {"name": "e"}, "reportingComponent": "karpenter", "eventTime": "2026-11-21T12:00:00Z"}
-    again = {**new, "series": {"lastObservedTime": "2026-11-21T12:00:01Z"}}
-    assert EventRecord.of(old).source == EventRecord.of(new).source == "karpenter"
-    assert EventRecord.of(old).at == EventRecord.of(new).at == 1795262400.0
-    assert EventRecord.of(again).at == 1795262401.0
-
-
-def test_the_api_version_of_a_kind() -> None:
-    assert APIResource("", "v1", "pods", "Pod").api_version == "v1"
-    assert APIResource("ray.io", "v1", "rayjobs", "RayJob").api_version == "ray.io/v1"
-
-
 def test_a_pod_takes_little_memory() -> None:
     """The cache holds 10,000 pods: repeated strings are shared, and records have no `__dict__`."""
     one, two = PodRecord.of(pod_object("a")), PodRecord.of(pod_object("b"))
@@ -110,54 +73,6 @@ def test_a_pod_takes_little_memory() -> None:
     assert one.namespace is two.namespace
     own = [getattr(one, name) for name in ("name", "uid", "resource_version", "containers")]
     assert sys.getsizeof(one) + sum(map(sys.getsizeof, own)) < 1024
-
-
-def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """A mapping with a random subset of these fields."""
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-TEXT = st.none() | st.text(max_size=5) | st.sampled_from(["True", "Failed", "Pending", "digits", "7"])
-PART = some(message=TEXT, reason=TEXT, status=TEXT)
-STATE = some(running=st.just({}), waiting=PART, terminated=PART)
-CONDITION = some(
-    type=st.sampled_from(["Ready", "PodScheduled", "DisruptionTarget", "Failed"]), status=TEXT, reason=TEXT
-)
-SPOTLADDER_LABELS = st.dictionaries(st.sampled_from([names.ATTEMPT, names.JOB, names.ROLE]), st.text(max_size=3))
-METADATA = st.fixed_dictionaries(
-    {"name": st.text(min_size=1, max_size=5)},
-    optional={
-        "labels": st.none() | SPOTLADDER_LABELS,
-        "annotations": st.none() | st.just({}),
-        "deletionTimestamp": st.sampled_from(["", "2026-11-21T12:00:00Z", "soon"]),
-    },
-)
-STATUS = some(
-    phase=TEXT,
-    message=TEXT,
-    reason=TEXT,
-    restarts=st.none() | st.integers(),
-    jobStatus=TEXT,
-    jobDeploymentStatus=TEXT,
-    conditions=st.none() | st.lists(CONDITION, max_size=3),
-    containerStatuses=st.none() | st.lists(some(name=st.just("a"), state=STATE), max_size=2),
-)
-BODIES = st.builds(
-    lambda metadata, rest: {"metadata": metadata, **rest},
-    METADATA,
-    some(
-        spec=st.none() | some(nodeName=TEXT, taints=st.none() | st.just([{}])),
-        status=st.none() | STATUS,
-        involvedObject=st.none() | st.just({}),
-        message=TEXT,
-    ),
-)
-
-
-@given(BODIES)
-def test_absent_and_empty_fields_are_accepted(body: dict[str, Any]) -> None:
-    for kind in KINDS:
-        assert kind.of(body).name == body["metadata"]["name"]
 
 
 def test_the_hosts_of_a_replica_or_of_a_tpu_slice_are_one_unit() -> None:

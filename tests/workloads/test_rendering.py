@@ -33,13 +33,6 @@ def test_the_name_of_an_attempt_has_its_number(job_name: str, attempt: int, expe
     assert names.attempt_name(job_name, attempt) == expected
 
 
-def test_shortened_names_are_distinct() -> None:
-    long, other = "j" * 42 + "a", "j" * 42 + "b"
-    assert names.attempt_name(long, 1) != names.attempt_name(other, 1)
-    assert {len(names.attempt_name(name, number)) for name in (long, other) for number in (1, 1000)} == {47}
-    assert names.attempt_name("j" * 42, 1000) != names.attempt_name("j" * 42, 1001)
-
-
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
 def test_rendering_is_deterministic(template: dict[str, Any]) -> None:
     of = job(template)
@@ -185,13 +178,6 @@ def test_credentials_come_from_the_secret() -> None:
     assert head(of)["containers"][0]["envFrom"] == reference
 
 
-def test_sidecars_are_unchanged() -> None:
-    template = ray_template()
-    sidecar = {"name": "fluentbit", "image": "fluent/fluent-bit:3"}
-    worker_spec(template)["containers"].append(sidecar)
-    assert workers(job(template))["containers"][1] == sidecar
-
-
 # --- overrides -------------------------------------------------------------------------------------------------------
 
 
@@ -212,26 +198,6 @@ def test_the_drain_ends_before_the_grace_period_and_that_before_the_notice(notic
     assert (grace_of(notice), drain_of(grace_of(notice), notice)) == (grace, drain)
     assert drain < grace
     assert not notice or grace < notice
-
-
-@pytest.mark.parametrize(("grace", "notice", "drain"), [(60, 120, 55), (600, 120, 110), (600, 0, 595), (3, 30, 1)])
-def test_the_shorter_of_grace_and_notice_sets_the_drain(grace: int, notice: int, drain: int) -> None:
-    assert drain_of(grace, notice) == drain
-
-
-def test_the_users_own_grace_sets_the_drain() -> None:
-    template = ray_template()
-    worker_spec(template)["terminationGracePeriodSeconds"] = 60
-    spec = workers(job(template), provider="aws", capacityType="spot")
-    assert spec["terminationGracePeriodSeconds"] == 60
-    assert env_of(spec["containers"][0])["RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"] == "55"
-
-
-def test_pods_are_not_restarted_in_place() -> None:
-    assert workers(job())["restartPolicy"] == head(job())["restartPolicy"] == "Never"
-    template = ray_template()
-    worker_spec(template)["restartPolicy"] = "Always"
-    assert rejection(job(template)).path.endswith("workerGroupSpecs[0].template.spec.restartPolicy")
 
 
 @pytest.mark.parametrize("home", ["", "home-uid"], ids=["home", "member"])
@@ -313,12 +279,6 @@ def test_restricted_settings_of_the_template_win() -> None:
 def test_the_containers_own_security_context_is_kept(given: dict[str, Any], expected: dict[str, Any]) -> None:
     of = with_container(image="example.org/mine:1", securityContext=given)
     assert workers(of)["containers"][0]["securityContext"] == expected
-
-
-def test_the_templates_run_as_user_is_kept() -> None:
-    context = workers(with_container(securityContext={"runAsUser": 0}))["containers"][0]["securityContext"]
-    assert context["runAsUser"] == 0
-    assert "runAsNonRoot" not in context
 
 
 def test_a_read_only_root_gets_a_tmp_volume() -> None:

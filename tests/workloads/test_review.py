@@ -29,17 +29,6 @@ def error_paths(template: dict[str, Any]) -> list[str]:
     return [error.path for error in problems(of, resolve_tiers(of, pools))]
 
 
-def test_a_job_that_fits_all_its_tiers_has_no_errors() -> None:
-    assert error_paths(ray_template()) == []
-
-
-def test_a_contradiction_with_the_last_tier_is_reported() -> None:
-    template = ray_template()
-    worker_spec(template)["nodeSelector"] = {"karpenter.sh/capacity-type": "spot"}
-    (path,) = error_paths(template)
-    assert path.endswith('workerGroupSpecs[0].template.spec.nodeSelector["karpenter.sh/capacity-type"]')
-
-
 def test_an_error_on_every_tier_is_reported_once() -> None:
     template = ray_template()
     template["spec"]["submissionMode"] = "InteractiveMode"

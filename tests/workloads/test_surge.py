@@ -95,12 +95,6 @@ def test_the_patch_sets_replicas_and_the_removed_pods(
     ]
 
 
-def test_max_replicas_grows_with_replicas() -> None:
-    change = RAYJOB.replacing(objects(W0, W1, maxReplicas=2), GOING, remove=False)
-    assert change is not None
-    assert {"op": "add", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 3} in change.patch
-
-
 def surplus(state: AttemptObjects) -> int | None:
     return RAYJOB.read(1, state, NODES).surplus
 
@@ -159,12 +153,6 @@ def test_the_patch_asks_for_fewer_workers_and_for_all_again(
         {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": expected[0]},
         {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": expected[1]}},
     ]
-
-
-def test_min_replicas_shrinks_with_replicas() -> None:
-    change = RAYJOB.resizing(objects(W0, WAITING, minReplicas=2), 1)
-    assert change is not None
-    assert {"op": "add", "path": "/spec/workerGroupSpecs/0/minReplicas", "value": 1} in change.patch
 
 
 def test_a_jobset_has_a_fixed_size() -> None:
