@@ -63,15 +63,6 @@ def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it()
     assert view(job).outlook("spot-a").capacity is None, "pods that wait for a node do not tell for how long"
 
 
-def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
-    job = SteppedJob().running()
-    job.commit(10).see(all_ready(1), after=5)
-    job.commit(30).see(all_ready(1), after=40)
-    restarted = SteppedJob(job.spec)
-    restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
-    assert view(restarted) == view(job)
-
-
 def deadline_job(hours: float, **more: object) -> SteppedJob:
     tiers = (tier("spot-a", -1, 600), tier("on-demand", -1, 600))
     job = spec(*tiers, work=2 * HOUR, deadline=START + hours * HOUR, overhead=300.0, stall_timeout=1e6, **more)

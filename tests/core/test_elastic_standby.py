@@ -26,7 +26,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, priced, refused, spec, worker
-from tests.core.test_standing_by import Wish
+from tests.core.standby import Wish
 
 WORKERS = 4
 NODES = [worker(f"s{index}") for index in range(WORKERS)]
@@ -97,15 +97,6 @@ def test_a_standby_begins_without_the_workers_that_have_had_no_node_and_takes_ov
     assert (job.state.stage, job.state.failures, job.last.actions) == (Stage.RUNNING, 0, ())
 
 
-def test_its_program_is_held_with_all_workers_if_these_get_their_nodes() -> None:
-    job = standing_by()
-    job.see(live(), standby(*NODES[:2], *MISSING[2:]), after=1)
-    job.see(live(), standby(*NODES), after=BEGIN_DELAY)
-    assert resized(job) == []
-    job.see(live(), standby(*NODES, begun=True, held=True), after=1)
-    assert job.state.stage is Stage.DRAINING
-
-
 @pytest.mark.parametrize(
     ("seen", "drains"),
     {
@@ -169,27 +160,10 @@ def test_the_standby_begins_while_the_live_attempt_is_drained() -> None:
     assert (job.state.stage, resized(job)) == (Stage.DRAINING, [2])
 
 
-def test_a_clock_that_steps_back_does_not_delay_the_beginning() -> None:
-    job = standing_by()
-    job.see(live(), standby(*NODES[:2], *MISSING[2:]), after=1)
-    job.see_again(after=-1000)
-    job.see_again(after=BEGIN_DELAY)
-    assert resized(job) == [2]
-
-
 def test_a_worker_of_the_standby_that_is_lost_is_no_failure_and_it_stays_ready_with_the_others() -> None:
     job = standing_by()
     job.see(live(), standby(*NODES[:3], lost("s3"), *MISSING[:1], begun=True, held=True), after=1)
     assert (job.state.stage, job.state.failures) == (Stage.DRAINING, 0)
-
-
-def test_the_nodes_of_both_attempts_are_paid() -> None:
-    job = standing_by()
-    job.see(live(), standby(*NODES[:2], *MISSING[2:]), after=1)
-    before, overlap = job.state.node_seconds, job.state.overlap_usd
-    job.see_again(after=10)
-    assert job.state.node_seconds - before == pytest.approx((WORKERS + 2) * 10)
-    assert job.state.overlap_usd - overlap == pytest.approx(2 * 10 * 1.0 / 3600)
 
 
 def test_a_hedge_takes_over_with_enough_workers() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spotladder.core.explanation import explain
-from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
@@ -29,7 +28,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from spotladder.core.standing_by import STANDBY_RETRY_INTERVAL
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
-from tests.core.test_standing_by import Wish
+from tests.core.standby import Wish
 
 AFTER = 300.0
 WITHOUT_NODES = attempt(1, head(), pending("w1"), pending("w2"))
@@ -100,16 +99,6 @@ def test_the_hedge_is_deleted_if_the_live_attempt_is_ready_first(other: AttemptS
     assert (job.state.stage, job.state.failures, job.state.standby_after) == (Stage.RUNNING, 0, None)
     assert job.last.actions == (Delete(2, Reason.ALL_READY),)
     assert (job.state.record("on-demand").attempts, job.state.history) == (0, ())
-
-
-def test_a_deleted_hedge_is_reported() -> None:
-    job = hedged()
-    job.revision += 1
-    seen = replace(job.last_seen, revision=job.revision, attempts=(all_ready(1), booting()))
-    changes = decide(job.spec, job.state, seen, job.now, job.policy).standby_changes
-    assert [change.sentence for change in changes] == [
-        "standby attempt 2 on on-demand is given up: attempt 1 on spot is ready first"
-    ]
 
 
 def test_a_job_whose_nodes_are_lost_later_waits_again_before_the_next_hedge() -> None:
@@ -304,18 +293,6 @@ def test_the_policy_that_moves_to_the_tier_of_the_hedge_does_not_wait_for_it() -
     job.see(WITHOUT_NODES, booting(), after=1)
     assert job.reasons[-3:] == [Reason.POLICY, Reason.RELIEVED, Reason.FELL_BACK]
     assert (job.number, job.state.tier) == (2, "on-demand")
-
-
-def test_both_attempts_are_paid() -> None:
-    job = hedged(tiers(start_timeout=1e6))
-    some = attempt(1, head(), worker("w1"), pending("w2"))
-    boots = booting(worker("s1"), pending("s2"))
-    job.see(some, boots, after=1)
-    before = job.state
-    job.see(some, boots, after=90)
-    spot, on_demand = (job.state.record(name).cost - before.record(name).cost for name in ("spot", "on-demand"))
-    assert (spot, on_demand) == (pytest.approx(90 / 3600), pytest.approx(3 * 90 / 3600))
-    assert job.state.overlap_usd - before.overlap_usd == pytest.approx(on_demand)
 
 
 def test_the_explanation_has_the_time_at_which_the_next_tier_is_started() -> None:

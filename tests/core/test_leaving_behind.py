@@ -31,7 +31,6 @@ from tests.core.builders import (
     attempt,
     head,
     lost,
-    pending,
     priced,
     refused,
     spec,
@@ -102,28 +101,6 @@ def test_the_last_attempt_is_paid_for_until_its_pods_are_gone() -> None:
     assert made.state.left == ()
     made.see(after=10)
     assert made.state.record("spot-a").cost == pytest.approx(spent + 30 * 0.001)
-
-
-def test_its_nodes_use_up_the_budget_of_the_job() -> None:
-    tiers = (priced("spot-a", 3.6, 3.6), priced("on-demand", 3.6, 3.6, max_failures=-1))
-    made = SteppedJob(spec(*tiers, budget=1.0)).running()
-    made.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=0)
-    due = made.now + (1.0 - made.state.spent_usd) * 1000
-    assert made.see(HURT, attempt(2, head(), pending("w2-0"))).wake_at is not None
-    assert made.last.wake_at == pytest.approx(min(due, made.now + 10))
-    made.see(HURT, attempt(2, head(), pending("w2-0")), after=due - made.now)
-    assert made.end_reason is Reason.BUDGET_EXCEEDED
-
-
-def test_its_head_is_paid_for_until_it_is_gone() -> None:
-    spot = replace(tier("spot-a", 0), head_per_hour=3.6)
-    made = SteppedJob(spec(spot, tier("on-demand", -1))).running()
-    made.see(HURT, after=1)
-    before = made.state.extra.heads
-    made.see(HURT, attempt(2), after=10)
-    made.see(attempt(2), after=10)
-    made.see(attempt(2), after=10)
-    assert made.state.extra.heads - before == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(
@@ -219,13 +196,6 @@ def test_an_attempt_that_is_left_and_cannot_be_observed_is_forgotten_and_deleted
     made.see(HURT, after=1)
     assert made.see(attempt(2), after=1, unavailable={"spot-a": "no answer"}).actions == ()
     assert made.see(HURT, attempt(2), after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
-
-
-def test_a_clock_that_steps_back_does_not_extend_the_wait() -> None:
-    made = job()
-    made.see(HURT, after=1)
-    made.see(HURT, attempt(2), after=-3600)
-    assert [one.since for one in made.state.left] == [made.now]
 
 
 def test_a_priced_tier_that_is_no_longer_in_the_spec_has_an_unknown_cost() -> None:

@@ -212,17 +212,6 @@ def relieved() -> tuple[SteppedJob, AttemptSeen]:
     return job, seen
 
 
-def test_the_next_attempt_boots_while_the_program_trains_on_the_drained_node() -> None:
-    job, seen = relieved()
-    job.see(seen, all_ready(2, held=False), after=100)
-    assert (job.state.stage, job.number) == (Stage.RUNNING, 1)
-    job.see(seen, all_ready(2, held=True), after=10)
-    assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
-    assert job.state.message == "its nodes are drained; attempt 2 on on-demand stands by"
-    job.see(attempt(1, *seen.pods, exit=Exit.INTERRUPTED), all_ready(2, held=True), after=3)
-    assert (job.number, job.state.failures, job.state.history[-1].reason) == (2, 0, Reason.MAINTENANCE)
-
-
 def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
     job, _ = relieved()
     job.see(all_ready(1), all_ready(2, held=False), after=30)
@@ -235,10 +224,3 @@ def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
     again = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
     job.see(again, after=5)
     assert (job.state.standby and job.state.standby.number) == 3, "a second cordon is a notice again"
-
-
-def test_a_program_that_stalls_during_the_wait_still_ends() -> None:
-    job, seen = relieved()
-    job.edit(stall_timeout=100.0)
-    job.see(seen, all_ready(2, held=False), after=150)
-    assert [loss.cause for loss in job.losses] == [Cause.STALLED]

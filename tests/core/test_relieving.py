@@ -37,7 +37,7 @@ from tests.core.builders import (
     spec,
     worker,
 )
-from tests.core.test_standing_by import Wish
+from tests.core.standby import Wish
 
 NOTICE = 120.0
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.fake import FakeBackend
-from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AskToCommit,
     AttemptSeen,
@@ -16,7 +14,6 @@ from spotladder.core.model import (
     Drain,
     Exit,
     Handover,
-    JobState,
     PodPhase,
     PodRole,
     PodSeen,
@@ -26,7 +23,6 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
-from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import REMOVAL_DELAY
@@ -362,45 +358,6 @@ def test_a_suspected_head_is_left_to_its_cluster() -> None:
     head_pod = PodSeen("head", PodRole.HEAD, suspect=True)
     made.see(attempt(1, head_pod, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
     assert (made.state.stage, made.state.failures) == (Stage.RUNNING, 0)
-
-
-def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> None:
-    """Each action is executed twice: the first controller crashes before it persists the new state."""
-    backend, made = FakeBackend(2), spec(tier("spot-a", 3, surge=True), grace=20.0)
-    moves: list[Any] = []
-    state, now = JobState(), START
-
-    def look(after: float = 0.0) -> None:
-        nonlocal state, now
-        now += after
-        backend.progress = Progress(5, 100, START, state.last_number, hands_over=True)
-        for _ in range(12):
-            before = state
-            for died in (True, False):  # the first time nothing is persisted
-                decision = decide(made, before, backend.observe(), now, Ordered())
-                for action in decision.actions:
-                    name = "ask_to_commit" if isinstance(action, AskToCommit) else type(action).__name__.lower()
-                    getattr(backend, name)(action)
-                if not died:
-                    state, moved = decision.state, decision.moves
-            moves.extend(move.reason for move in moved)
-            if state.lasting == before.lasting:
-                return
-
-    look()
-    backend.bring_up(1)
-    look(10)
-    backend.notice("a1-w1", now + NOTICE)
-    look(1)
-    assert len(backend.observe().attempts[0].pods) == 4, "one replacement, however often it was asked for"
-    backend.bring_up(1)
-    look(5)
-    look(REMOVAL_DELAY)
-    assert backend.handed_over == {"a1-w1"}
-    assert (state.stage, state.failures, state.last_number) == (Stage.RUNNING, 1, 1)
-    assert moves[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
-    assert state.attempt is not None
-    assert state.attempt.leaving == ()
 
 
 def test_a_notice_after_a_handover_requests_a_replacement_before_it_hands_over_again() -> None:

@@ -8,27 +8,19 @@ from typing import Any
 
 import pytest
 
-from spotladder.core import codec
-from spotladder.core.fake import FakeBackend
-from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AttemptSeen,
     Delete,
     Drain,
     Exit,
     Handover,
-    JobSpec,
-    JobState,
     Launch,
     OnInsufficientCapacity,
     Overlap,
     PodSeen,
     Price,
-    Progress,
     Stage,
     TakeOver,
-    TierChoice,
-    TierView,
     UpdateStrategy,
 )
 from spotladder.core.reasons import Cause, Reason
@@ -44,53 +36,10 @@ from tests.core.builders import (
     pending,
     priced,
     refused,
-    spec,
     tier,
     worker,
 )
-
-
-class Wish:
-    """A policy that wants one tier, which a test changes."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.view: TierView | None = None
-
-    def choose(self, view: TierView) -> TierChoice:
-        self.view = view
-        return TierChoice(self.name, why="the test wants it")
-
-
-def tiers(**more: Any) -> JobSpec:
-    """A cheap spot tier and an on-demand tier, with standby attempts."""
-    chosen = (priced("spot", 1.0, 3.0, max_failures=2), priced("on-demand", 3.0, 3.0, max_failures=-1))
-    return replace(spec(*chosen, overlap=Overlap()), **more)
-
-
-def training(made: JobSpec | None = None, **progress: Any) -> SteppedJob:
-    """A job that trains on demand, whose policy wants spot from now on."""
-    job = SteppedJob(made or tiers(), Wish("on-demand")).running()
-    job.progress = Progress(
-        **{"step": 5, "total": 100, "committed_at": START, "attempt": 1, "stands_by": True, **progress}
-    )
-    job.policy.name = "spot"
-    return job
-
-
-def standing_by(made: JobSpec | None = None) -> SteppedJob:
-    """The same with a standby attempt that has been launched."""
-    job = training(made)
-    job.see(all_ready(1), after=1)
-    job.see(all_ready(1), after=1)
-    assert job.last.actions == (Launch(2, "spot", standby=True),)
-    job.see(all_ready(1), attempt(2, pending("s1"), pending("s2"), held=False), after=1)
-    assert job.state.standby is not None
-    return job
-
-
-def held(number: int = 2, **more: Any) -> AttemptSeen:
-    return all_ready(number, held=True, **more)
+from tests.core.standby import held, standing_by, tiers, training
 
 
 def test_a_move_to_a_cheaper_tier_starts_the_next_attempt_beside_the_live_one() -> None:
@@ -196,84 +145,6 @@ def test_a_lost_head_ends_the_standby() -> None:
     assert job.last.standby_changes[0].message == "its head is lost"
 
 
-@pytest.mark.parametrize(
-    ("overlap", "after", "why", "stage"),
-    [
-        (Overlap(max_duration=100.0), 100.0, "spec.overlap.maxDuration of 1m40s has passed", Stage.RUNNING),
-        (Overlap(budget=0.01), 20.0, "spec.overlap.budget of 0.01 USD is spent", Stage.DRAINING),
-    ],
-    ids=["maxDuration: the policy tries again later", "budget: the policy moves without a standby"],
-)
-def test_the_bounds_of_an_overlap(overlap: Overlap, after: float, why: str, stage: Stage) -> None:
-    job = standing_by(tiers(overlap=overlap))
-    boots = all_ready(2, held=False)
-    job.see(all_ready(1), boots, after=1)
-    assert job.last.wake_at is not None
-    assert job.last.wake_at <= job.now + after
-    job.now += after
-    job.revision += 1
-    seen = replace(job.last_seen, revision=job.revision)
-    changes = decide(job.spec, job.state, seen, job.now, job.policy)
-    assert [change.message for change in changes.standby_changes] == [why]
-    assert (changes.state.stage, changes.state.standby) == (stage, None)
-
-
-def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
-    job = standing_by(tiers(overlap=Overlap(max_duration=30.0)))
-    job.see(all_ready(1), held(), after=1)
-    job.see(all_ready(1), held(), after=60)
-    assert job.state.stage is Stage.DRAINING
-    assert job.state.standby is not None
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
-    assert (job.number, job.state.stage) == (2, Stage.RUNNING)
-
-
-def test_a_used_up_budget_means_no_further_standby() -> None:
-    job = training(tiers(overlap=Overlap(budget=0.01)))
-    job.state = replace(job.state, overlap_usd=0.01)
-    job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.state.standby) == (Stage.DRAINING, None)
-
-
-def test_the_nodes_of_both_attempts_are_paid() -> None:
-    job = standing_by(tiers(stall_timeout=1e6, start_timeout=1e6))
-    job.see(all_ready(1), all_ready(2, held=False), after=1)
-    before = job.state
-    job.see(all_ready(1), all_ready(2, held=False), after=3600)
-    spot, on_demand = (job.state.record(name) for name in ("spot", "on-demand"))
-    assert spot.cost - before.record("spot").cost == pytest.approx(2.0)
-    assert on_demand.cost - before.record("on-demand").cost == pytest.approx(6.0)
-    assert job.state.overlap_usd - before.overlap_usd == pytest.approx(2.0)
-    assert job.state.surplus_usd == job.state.overlap_usd
-    assert spot.surge_seconds == on_demand.surge_seconds == 0.0
-
-
-def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> None:
-    job = standing_by(
-        replace(tiers(), tiers=(priced("spot", 3.6, 7.2), priced("on-demand", 7.2, 7.2, max_failures=-1)))
-    )
-    job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=1)
-    job.policy.name = "on-demand"
-    spent = job.state.record("spot").cost
-    job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=0)
-    assert (job.state.standby, [(one.number, one.nodes) for one in job.state.left]) == (None, [(2, 1)])
-    job.see(all_ready(1), attempt(2, head(), worker("s1"), held=False), after=10)
-    job.see(all_ready(1), after=10)
-    job.see(all_ready(1), after=10)
-    assert job.state.record("spot").cost == pytest.approx(spent + 20 * 0.001)
-    assert job.state.left == ()
-
-
-def test_the_budget_of_the_job_includes_the_standby() -> None:
-    job = standing_by(tiers(budget=100.0))
-    job.see(all_ready(1), all_ready(2, held=False), after=1)
-    rate = (2 * 3.0 + 2 * 1.0) / 3600
-    spent = job.state.spent_usd
-    job.spec = replace(job.spec, budget=spent + 30 * rate)
-    job.see(all_ready(1), all_ready(2, held=False))
-    assert job.last.wake_at == pytest.approx(job.now + 30)
-
-
 def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job = standing_by()
     boots = attempt(2, head(), worker("s1"), pending("s2"), held=False)
@@ -353,69 +224,6 @@ def test_without_a_standby_the_move_drains_first(made: dict[str, Any], progress:
     assert not any(outlook.overlaps for outlook in job.policy.view.outlooks)
 
 
-def test_max_duration_bounds_a_tier_without_price() -> None:
-    cheap = tier("spot", price=Price(known=False))
-    chosen = (cheap, priced("on-demand", 3.0, 3.0, max_failures=-1))
-    job = training(tiers(tiers=chosen, overlap=Overlap(max_duration=600.0)))
-    job.see(all_ready(1), after=1)
-    assert job.state.standby is not None
-
-
-def test_an_unavailable_tier_is_not_tried() -> None:
-    job = training()
-    job.see(all_ready(1), after=1, unavailable={"spot": "its cluster does not answer"})
-    assert job.state.standby is None
-
-
-def edited(**more: Any) -> SteppedJob:
-    """A job whose user changes the image while it trains."""
-    made = tiers(**more)
-    job = training(replace(made, tiers=tuple(replace(entry, template="one") for entry in made.tiers)))
-    job.policy.name = "on-demand"
-    job.see(all_ready(1), after=1)
-    job.edit(tiers=tuple(replace(entry, template="two") for entry in job.spec.tiers))
-    return job
-
-
-def test_a_changed_template_starts_a_standby_on_the_same_tier() -> None:
-    job = edited()
-    job.see(all_ready(1), after=1)
-    job.see(all_ready(1), after=1)
-    assert job.last.actions == (Launch(2, "on-demand", standby=True),)
-    assert job.state.standby is not None
-    assert (job.state.standby.template, job.state.standby_reason) == ("two", Reason.SPEC_UPDATED)
-    job.see(all_ready(1), held(), after=5)
-    assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
-    assert (job.number, job.state.stage, job.state.attempt and job.state.attempt.template) == (2, Stage.RUNNING, "two")
-    assert job.state.record("on-demand").attempts == 2
-
-
-def test_a_second_change_starts_another_standby() -> None:
-    job = edited()
-    job.see(all_ready(1), after=1)
-    job.see(all_ready(1), all_ready(2, held=False), after=1)
-    job.edit(tiers=tuple(replace(entry, template="three") for entry in job.spec.tiers))
-    job.see(all_ready(1), all_ready(2, held=False), after=1)
-    assert job.state.standby is not None
-    assert (job.state.standby.number, job.state.standby.template) == (3, "three")
-    job.see(all_ready(1), all_ready(2, held=False), after=1)
-    assert set(job.last.actions) == {Delete(2, job.state.reason), Launch(3, "on-demand", standby=True)}
-
-
-def test_a_changed_template_without_capacity_for_both_is_applied_without_a_standby() -> None:
-    job = edited()
-    job.see(all_ready(1), after=1)
-    waits = attempt(2, pending("s1"), pending("s2"))
-    job.see(all_ready(1), waits, after=1)
-    job.commit(6)
-    job.progress = replace(job.progress, stands_by=True)
-    job.see(all_ready(1), waits, after=600)
-    job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
-    assert job.state.record("on-demand").exhausted_by is None
-
-
 def test_a_standby_of_an_older_library_that_starts_at_once_fences_and_takes_over() -> None:
     """It does not know that it must wait."""
     job = standing_by()
@@ -458,46 +266,3 @@ def test_policies_return_to_a_spot_tier_whose_capacity_is_unknown_only_beside_th
         job.see(all_ready(1), after=1)
         assert job.state.stage is Stage.RUNNING
         assert (job.state.standby is not None) is (overlap is not None)
-
-
-def test_a_controller_that_crashes_between_any_two_steps_moves_once() -> None:
-    """Each action is executed twice: the first controller crashes before it persists the new state."""
-    backend, made, policy = FakeBackend(2), tiers(), Wish("on-demand")
-    moves: list[Any] = []
-    state, now = JobState(), START
-    act = {TakeOver: backend.take_over, Launch: backend.launch, Delete: backend.delete, Drain: backend.drain}
-
-    def look(after: float = 0.0) -> None:
-        nonlocal state, now
-        now += after
-        for _ in range(12):
-            before = state
-            for died in (True, False):  # the first time nothing is persisted
-                decision = decide(made, before, backend.observe(), now, policy)
-                for action in decision.actions:
-                    act[type(action)](action)  # type: ignore[operator]
-                if not died:
-                    state, moved = codec.load_state(codec.dump(decision.state)), decision.moves
-            moves.extend(move.reason for move in moved)
-            if state.lasting == before.lasting:
-                return
-
-    look()
-    backend.bring_up(1)
-    backend.progress = Progress(5, 100, START, 1, stands_by=True)
-    look(10)
-    policy.name = "spot"
-    look(1)
-    assert [seen.number for seen in backend.observe().attempts] == [1, 2]
-    backend.bring_up(2)
-    look(5)
-    assert backend.drained == {}, "the program of the standby boots"
-    backend.hold(2)
-    look(5)
-    assert set(backend.drained) == {1}
-    backend.end_program(1, Exit.INTERRUPTED)
-    look(2)
-    assert [seen.number for seen in backend.observe().attempts] == [2]
-    assert (state.stage, state.failures, state.last_number) == (Stage.RUNNING, 0, 2)
-    assert backend.progress.attempt == 2
-    assert moves[-5:] == [Reason.POLICY, Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]

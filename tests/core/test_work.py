@@ -204,12 +204,3 @@ def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
     job.commit(25).see(all_ready(1), after=5)
     assert view(job).remaining == 750.0
-
-
-def test_the_work_survives_a_restart_of_the_controller() -> None:
-    job = SteppedJob().running()
-    job.see(all_ready(1, step=5, total=50), after=30)
-    job.see(all_ready(1, step=15, total=50), after=30)
-    restarted = SteppedJob(job.spec)
-    restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
-    assert (view(restarted).work, view(restarted)) == (150.0, view(job))

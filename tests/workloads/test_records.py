@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from copy import deepcopy
-from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from spotladder.core.model import PodRole
 from spotladder.timestamps import instant
