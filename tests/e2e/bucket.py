@@ -44,6 +44,10 @@ class BucketServer:
             "AWS_REGION": "us-east-1",
         }
 
+    def access(self, *namespaces: str) -> list[dict[str, list[str]]]:
+        """The controller's `checkpointAccess`: jobs of these namespaces (`*`: all) may use this bucket."""
+        return [{"namespaces": list(namespaces), "endpoints": [self.endpoint]}]
+
     def log(self, namespace: str, job: str) -> CommitLog:
         """The commit log of a job."""
         return CommitLog(open_store(f"s3://{NAME}/{namespace}", environment=self.environment), job)

@@ -27,7 +27,7 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-LONGEST = ("test_losses", "test_clusters", "test_manual_changes", "test_walk", "test_packets")
+LONGEST = ("test_losses", "test_clusters", "test_manual_changes", "test_walk")
 """The files with the longest tests. They start first, so that two processes end at about the same time."""
 
 
@@ -81,12 +81,11 @@ def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
 def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A controller process on this machine, with more settings or with a fail point."""
     config = folder / "controller.yaml"
-    access = {"namespaces": [e2e.namespace], "endpoints": [e2e.bucket.endpoint]}
     settings = {
         "namespaces": [e2e.namespace],
         "leaseNamespace": e2e.namespace,
         "listen": "127.0.0.1:0",
-        "checkpointAccess": [access],
+        "checkpointAccess": e2e.bucket.access(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
     command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]

@@ -157,23 +157,6 @@ class ProvidedCluster:
         self._call("node", "heal", self.name, *names)
 
     @contextmanager
-    def losing_packets(self, *names: str, share: float) -> Iterator[None]:
-        """Drop this share of the packets to these machines or their pods. The machines may be gone afterwards."""
-        drop = ("-m", "statistic", "--mode", "random", "--probability", f"{share:g}", "-j", "DROP")
-        rules: list[tuple[str, ...]] = [(chain, *drop) for chain in ("INPUT", "FORWARD")]
-        done: list[tuple[str, tuple[str, ...]]] = []
-        try:
-            for name in names:
-                for rule in rules:
-                    self._call("exec", self.name, name, "iptables", "--insert", *rule)
-                    done.append((name, rule))
-            yield
-        finally:
-            for name, rule in done:
-                command = [str(tool()), "exec", self.name, name, "iptables", "--delete", *rule]
-                subprocess.run(command, capture_output=True, check=False)
-
-    @contextmanager
     def stopped(self, component: str) -> Iterator[None]:
         """A process of the control plane, or an operator (apiserver, kuberay, jobset), hangs: it accepts connections
         and answers none."""

@@ -67,14 +67,14 @@ def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False
         cluster.up(tag, {SHARED: f"pool={HEADS}"}, *(["--timeouts=stock"] if stock_timeouts else []))
         cluster.addons(*operators)
         with bucket(cluster.host) as made, steps(cluster.host) as reported:
-            install(Kube(cluster.kubeconfig, SYSTEM), tag, made.endpoint)
+            install(Kube(cluster.kubeconfig, SYSTEM), tag, made)
             yield E2eSite(cluster, made, reported, tag)
     finally:
         cluster.down()
 
 
-def install(kube: Kube, tag: str, endpoint: str, *values: str) -> None:
-    """Install both charts as their README describes. `endpoint` is that of the jobs' bucket."""
+def install(kube: Kube, tag: str, made: BucketServer, *values: str) -> None:
+    """Install both charts as their README describes, for jobs that use this bucket."""
     repository, _, version = images.reference(tag).rpartition(":")
     kube.helm("upgrade", "--install", "spotladder-crds", str(CHARTS / "spotladder-crds"), "--create-namespace")
     own = {
@@ -83,10 +83,9 @@ def install(kube: Kube, tag: str, endpoint: str, *values: str) -> None:
         "image.pullPolicy": "Never",
         "nodeSelector.pool": HEADS,
         "checkpointSecrets": f"{{{SECRET}}}",
-        "checkpointAccess[0].namespaces": "{*}",
-        "checkpointAccess[0].endpoints": f"{{{endpoint}}}",
     }
     settings = [f"--set={name}={value}" for name, value in own.items()]
+    settings.append(f"--set-json=checkpointAccess={json.dumps(made.access('*'))}")
     kube.helm(
         "upgrade", "--install", "spotladder", str(CHARTS / "spotladder"),
         *settings, *(f"--set={value}" for value in values), "--wait", "--timeout=5m",

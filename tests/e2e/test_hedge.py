@@ -13,7 +13,7 @@ TIERS = ({"name": SPOT, "provisionTimeout": "30m"}, {"name": ON_DEMAND, "maxFail
 
 
 def test_the_next_tier_trains_when_the_first_has_no_nodes(e2e: E2eCluster) -> None:
-    hedged(e2e, spare=2)
+    hedged(e2e)
     e2e.runs(ON_DEMAND)
     status = e2e.status()
     assert (status["attempt"], status["failures"]) == (2, 0)
@@ -24,23 +24,11 @@ def test_the_next_tier_trains_when_the_first_has_no_nodes(e2e: E2eCluster) -> No
     e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_the_hedge_is_deleted_when_the_first_tier_gets_its_nodes(e2e: E2eCluster) -> None:
-    hedged(e2e, spare=0)
-    e2e.until("attempt 2 waits beside it", lambda: attempts(e2e) == {"1", "2"})
-    e2e.give(SPOT, 2)
-    e2e.runs(SPOT)
-    status = e2e.status()
-    assert (status["attempt"], status["failures"], e2e.path()) == (1, 0, [])
-    assert "standby" not in status
-    e2e.until("the pods of attempt 2 are removed", lambda: attempts(e2e) == {"1"})
-
-
-def hedged(e2e: E2eCluster, *, spare: int) -> None:
-    """A job whose first tier has no machines, and which has started its second tier beside it. `spare` is the number of
-    machines of the second tier."""
+def hedged(e2e: E2eCluster) -> None:
+    """A job whose first tier has no machines, and which has started its second tier beside it."""
     e2e.heads(2)
     e2e.pool(SPOT, 0)
-    e2e.pool(ON_DEMAND, spare)
+    e2e.pool(ON_DEMAND, 2)
     e2e.submit(*TIERS, program=PROGRAM, overlap=HEDGE)
     hedge = e2e.until("the next tier is started", lambda: e2e.status().get("standby"))
     assert (hedge["number"], hedge["tier"], hedge["reason"]) == (2, ON_DEMAND, Reason.HEDGED)

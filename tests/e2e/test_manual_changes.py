@@ -37,29 +37,3 @@ def test_a_job_survives_manual_deletions_and_changes_of_its_spec(e2e: E2eCluster
     e2e.is_the_uninterrupted_result(steps=e2e.steps())
     e2e.kube.delete("tieredjob", "job")
     assert e2e.kube.list("rayjobs,rayclusters,poddisruptionbudgets,networkpolicies") == []
-
-
-def test_two_jobs_compete_for_one_pool(e2e: E2eCluster) -> None:
-    """The first job keeps the pool; the other falls back when its own provisionTimeout expires."""
-    e2e.pool("spot", 2)
-    e2e.pool("on-demand", 2)
-    wants = {"requests": {"cpu": "1200m"}}  # of two CPUs: a machine to itself
-    for name, patience in (("first", "3m"), ("second", "20s")):
-        spec = e2e.ray("chain.py --steps 60")
-        for group in spec["rayClusterSpec"]["workerGroupSpecs"]:
-            group["template"]["spec"]["containers"][0]["resources"] = wants
-        e2e.submit(
-            {"name": "spot", "provisionTimeout": patience, "maxFailures": 3},
-            {"name": "on-demand", "maxFailures": 3},
-            name=name,
-            workload={"ray": {"template": {"spec": spec}}},
-        )
-        if name == "first":
-            e2e.until("the first has the pool", lambda: len(e2e.pods("worker", "first")) == 2)
-    for name, path in (
-        ("first", [("spot", "Completed")]),
-        ("second", [("spot", "InsufficientCapacity"), ("on-demand", "Completed")]),
-    ):
-        e2e.succeeds(name)
-        assert e2e.last_on_each_tier(name) == path
-        e2e.is_the_uninterrupted_result(name, steps=60)

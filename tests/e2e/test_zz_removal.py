@@ -40,7 +40,7 @@ def test_upgrade_and_uninstall_leave_nothing(e2e: E2eCluster, site: E2eSite) -> 
     e2e.pool("spot", 0)
     e2e.submit("spot")
     e2e.until("it waits for capacity", lambda: e2e.status().get("phase") == "Pending")
-    install(system, site.tag, site.bucket.endpoint, "controller.workers=4")
+    install(system, site.tag, site.bucket, "controller.workers=4")
     e2e.until("the new controller reconciles it", lambda: e2e.status().get("attempt") == 1)
     e2e.kube.delete("tieredjob", "job")
     system.helm("uninstall", "spotladder", "--wait")
