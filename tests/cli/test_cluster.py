@@ -92,11 +92,6 @@ def test_wrong_arguments_are_rejected(arguments: tuple[str, ...], said: str, cap
     assert said in answer.err
 
 
-def test_messages_use_the_kubectl_plugin_name(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-spotladder"])
-    assert call(capsys, "get", "--help").out.startswith("Usage: kubectl spotladder get ")
-
-
 @pytest.mark.parametrize("name", ["", "..", "a/b", "Digits", "-a", "a" * 254])
 @pytest.mark.parametrize("command", JOB)
 def test_invalid_names_are_rejected_before_any_request(command: str, name: str, capsys: Capture) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from ruamel.yaml import YAML
 
 from tests.cli.terminal import call
 
@@ -29,23 +28,6 @@ def test_the_table_has_the_published_figures(capsys: Capture) -> None:
 def test_a_loss_is_shown_as_one(capsys: Capture) -> None:
     answer = call(capsys, *REFERENCE, "--max-failures", "30")
     assert "−1.2 %" in answer.out
-
-
-def test_json_and_yaml_have_all_figures(capsys: Capture) -> None:
-    found = json.loads(call(capsys, *REFERENCE, "--output", "json").out)
-    assert found["savedPercent"] == 44.8
-    assert {name: entry["costOnDemandHours"] for name, entry in found["accountings"].items()} == {
-        "conservative": 3.3,
-        "blended": 2.76,
-        "at-spot-price": 2.4,
-    }
-    assert {row["spotFraction"]: row["longerPercent"] for row in found["breakEven"]}[0.6] == pytest.approx(117.391304)
-    assert YAML(typ="safe").load(call(capsys, *REFERENCE, "--output", "yaml").out) == found
-
-
-def test_the_accounting_can_be_chosen(capsys: Capture) -> None:
-    found = json.loads(call(capsys, *REFERENCE, "--accounting", "conservative", "-o", "json").out)
-    assert (found["accounting"], found["savedPercent"], found["breakEvenPercent"]) == ("conservative", 34.0, 54.0)
 
 
 def test_infinite_values_are_null(capsys: Capture) -> None:

@@ -8,18 +8,6 @@ import pytest
 
 from spotladder.cli.output import Format, print_data, print_table
 
-ROWS = [("spot-a", "3", "44.8 %"), ("on-demand", "12", "−1.0 %")]
-
-
-def test_a_table_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("Tier", "Failures", "Saved"), ROWS, "Tiers")
-    assert capsys.readouterr().out.splitlines() == [
-        "Tiers",
-        "TIER       FAILURES   SAVED",
-        "spot-a            3  44.8 %",
-        "on-demand        12  −1.0 %",
-    ]
-
 
 def test_a_table_has_lines_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -27,11 +15,6 @@ def test_a_table_has_lines_on_a_terminal(capsys: pytest.CaptureFixture[str], mon
     out = capsys.readouterr().out
     assert "───" in out
     assert "[red]spot" in out, "text of users is not markup"
-
-
-def test_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("Tier", "Failures"), [])
-    assert capsys.readouterr().out == "TIER  FAILURES\n"
 
 
 @pytest.mark.parametrize("output", [Format.JSON, Format.YAML])

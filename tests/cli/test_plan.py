@@ -9,7 +9,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.core.model import JobState
-from spotladder.display.figures import span
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call, earlier_run
 
@@ -110,10 +109,6 @@ def test_too_many_expected_failures(capsys: Capture, tmp_path: Path) -> None:
     )
 
 
-def test_help_has_an_example(capsys: Capture) -> None:
-    assert "spotladder plan job.yaml --hours 5" in call(capsys, "plan", "--help").out
-
-
 def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE)
     assert (answer.code, answer.err) == (0, "")
@@ -123,18 +118,6 @@ def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path)
     assert "advice: commit every " in answer.out
     assert "assumed: requests for nodes on spot-a succeed at all other times: their capacity is unknown" in answer.out
     assert "assumed: spot-a provides no new nodes from 1m to 2m, after the start of the job" in answer.out
-
-
-def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) -> None:
-    options = (*RATE, "--seed", "7", "-o", "json")
-    first, again = (planned(capsys, tmp_path, *options).out for _ in range(2))
-    assert first == again
-    found = json.loads(first)["simulation"]
-    assert (found["seed"], found["runs"], found["onDemandUsd"]) == (7, 10, pytest.approx(14.1))
-    assert 0 <= found["successProbability"] <= 1
-    assert list(found["costUsd"]) == ["mean", "p10", "p50", "p90", "p99"]
-    assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
-    assert len(found["advice"]["commitIntervalByAge"]) == 8
 
 
 def test_a_better_max_failures_is_advised(capsys: Capture, tmp_path: Path) -> None:
@@ -170,24 +153,6 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     assert "a commit takes 2s\n" in given
     state.write_text("damaged")
     assert "a commit takes 10s\n" in planned(capsys, tmp_path, *RATE).out
-
-
-def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--formula", "-o", "json")
-    assert json.loads(answer.out)["simulation"] is None
-
-
-def test_the_time_on_each_tier_has_percentiles(capsys: Capture, tmp_path: Path) -> None:
-    found = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]
-    for tier, price in zip(found["tiers"], (0.42, 1.41), strict=True):
-        at = tier["hoursPercentiles"]
-        assert 0 <= at["p50"] <= at["p90"] <= at["p99"]
-        assert tier["costUsd"]["p90"] == pytest.approx(2 * price * at["p90"], abs=1e-3)
-    rows = planned(capsys, tmp_path, *RATE).out.splitlines()
-    (row,) = [row for row in rows if row.startswith("Time on spot-a")]
-    spot = found["tiers"][0]
-    figures = (spot["hours"], *spot["hoursPercentiles"].values())
-    assert row.split()[3:] == " ".join(span(value * 3600) for value in figures).split()
 
 
 def test_stored_commits_cost_what_the_bucket_charges(capsys: Capture, tmp_path: Path) -> None:

@@ -295,25 +295,6 @@ def test_without_capacity_in_the_files_the_job_waits_for_it(
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_two_jobs_with_one_name_are_rejected(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
-    one, two = written(tmp_path, "1.yaml", job()), written(tmp_path, "2.yaml", job())
-    answer = call(capsys, "submit", one, two)
-    assert (answer.code, answer.out, client.written) == (2, "", [])
-    assert '"digits" is already the name of the TieredJob at' in answer.err
-    assert call(capsys, "submit", one, one).code == 0
-    assert client.names() == ["digits"]
-
-
-def test_two_jobs_with_one_name_after_the_namespace_option_are_rejected(
-    client: RecordingClient, capsys: Capture, tmp_path: Path
-) -> None:
-    one = written(tmp_path, "1.yaml", job())
-    two = written(tmp_path, "2.yaml", job().replace('"name": "digits"', '"name": "digits", "namespace": "team-a"'))
-    answer = call(capsys, "submit", one, two, "-n", "team-a")
-    assert (answer.code, answer.out, client.written) == (2, "", [])
-    assert '"digits" is already the name of the TieredJob at' in answer.err
-
-
 def test_submit_runs_the_controllers_checks(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     local = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
     answer = call(capsys, "submit", local)
@@ -323,18 +304,6 @@ def test_submit_runs_the_controllers_checks(client: RecordingClient, capsys: Cap
     assert call(capsys, "submit", written(tmp_path, "world.yaml", WORLD)).err.endswith(
         "is a world file, which only local runs use: remove it\n"
     )
-
-
-def test_a_template_that_contradicts_a_tier_is_rejected(
-    client: RecordingClient, capsys: Capture, tmp_path: Path
-) -> None:
-    client.has("CapacityTier", "spot", provider="aws", capacityType="spot")
-    text = json.loads(job())
-    worker = text["spec"]["workload"]["ray"]["template"]["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
-    worker["template"]["spec"]["nodeSelector"] = {"karpenter.sh/capacity-type": "on-demand"}
-    answer = call(capsys, "submit", written(tmp_path, "job.yaml", json.dumps(text)))
-    assert (answer.code, answer.out, client.written) == (2, "", [])
-    assert 'nodeSelector["karpenter.sh/capacity-type"]' in answer.err
 
 
 def test_missing_permission_for_capacitytiers_is_reported_before_the_first_write(
@@ -384,26 +353,3 @@ def test_without_credentials_the_administrator_must_allow_it(
         assert "warning: " in answer.err
         assert "with its own identity: the administrator must allow that" in answer.err
     assert call(capsys, "validate", file).err == ""
-
-
-@pytest.mark.parametrize("uri", ["s3://bucket//a", "s3://bucket/%2e%2e/b", "s3://bucket:443/a"])
-def test_an_ambiguous_address_is_refused(client: RecordingClient, capsys: Capture, tmp_path: Path, uri: str) -> None:
-    file = written(tmp_path, "job.yaml", job().replace("s3://bucket/prefix", uri))
-    for arguments in (("submit", file), ("validate", "--for-cluster", file)):
-        answer = call(capsys, *arguments)
-        assert answer.code == 2
-        assert "spec.checkpoints.uri" in answer.err
-    assert client.written == []
-
-
-def test_a_deadline_that_has_passed_is_refused_unless_the_job_exists(
-    client: RecordingClient, capsys: Capture, tmp_path: Path
-) -> None:
-    """Applying the same file again must not fail after its job has ended."""
-    file = written(tmp_path, "job.yaml", job(deadline="2020-01-01T00:00:00Z"))
-    tier = written(tmp_path, "tier.yaml", TIER)
-    answer = call(capsys, "submit", file, tier)
-    assert (answer.code, client.written) == (2, [])
-    assert "spec.deadline: is in the past (2020-01-01 00:00:00 UTC): set a later time, or remove it" in answer.err
-    client.has("TieredJob", "digits", "default")
-    assert call(capsys, "submit", "--update", file, tier).code == 0

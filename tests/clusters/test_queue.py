@@ -121,14 +121,6 @@ async def test_a_change_during_a_failed_reconcile_is_not_lost() -> None:
         assert await queue.get() == "a"
 
 
-async def test_a_forgotten_key_is_not_queued() -> None:
-    async with running() as (queue, clock):
-        queue.add_at("a", 5)
-        queue.forget("a")
-        await clock.advance(10)
-        assert queue.depth == 0
-
-
 async def test_a_change_while_a_key_is_processed_and_forgotten_is_not_lost() -> None:
     async with running() as (queue, clock):
         queue.add("a")
@@ -296,18 +288,6 @@ async def test_a_key_waits_longer_while_many_keys_are_processed() -> None:
         assert queue.depth == 1, "fewer keys are processed"
 
 
-async def test_a_key_that_was_processed_long_ago_does_not_wait_longer() -> None:
-    async with running() as (queue, clock):
-        for key in ("a", "b"):
-            queue.add(key)
-            queue.done(await queue.get())
-            await clock.advance(2 * CROWDED_WINDOW)
-        queue.add("other")
-        queue.add_changed("a")
-        await clock.advance(1.5 * WINDOW)
-        assert [await queue.get(), await queue.get()] == ["other", "a"]
-
-
 async def test_a_key_that_is_added_or_due_does_not_wait_for_further_changes() -> None:
     async with running() as (queue, clock):
         queue.add_changed("a")
@@ -321,23 +301,3 @@ async def test_a_key_that_is_added_or_due_does_not_wait_for_further_changes() ->
         queue.done("b")
         await clock.advance(2 * WINDOW)
         assert not queue.busy, "the windows are over with the reconciles"
-
-
-async def test_a_change_does_not_shorten_the_backoff_of_a_failing_key() -> None:
-    async with running() as (queue, clock):
-        queue.add("a")
-        await queue.get()
-        for _ in range(6):
-            queue.done("a", failed=True)
-        queue.add_changed("a")
-        await clock.advance(2 * WINDOW)
-        assert (queue.depth, queue.busy) == (0, False)
-
-
-async def test_a_forgotten_key_waits_for_no_changes() -> None:
-    async with running() as (queue, clock):
-        queue.add_changed("a")
-        queue.forget("a")
-        assert queue.idle.is_set()
-        await clock.advance(2 * WINDOW)
-        assert not queue.busy

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from spotladder.core.model import (
-    FOR_EVER,
     AttemptSeen,
     JobState,
     LeftAttempt,
@@ -205,18 +204,6 @@ def test_many_nodes_are_shown_as_counts() -> None:
     assert "node-5" not in text
 
 
-def test_unlimited_failures_are_shown_as_infinity() -> None:
-    spec = replace(SPEC, tiers=(replace(TIER, max_failures=FOR_EVER),))
-    assert "0/∞" in "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), RunSummary()))
-
-
-def test_no_savings_are_shown_without_prices_or_steps() -> None:
-    text = "\n".join(drawn(ViewSnapshot(START, SPEC, JobState(), Observation(0)), RunSummary()))
-    assert "saved" not in text
-    assert "step 0" in text
-    assert "nothing committed yet" in text
-
-
 def test_markup_in_names_is_shown_literally() -> None:
     spec = replace(SPEC, tiers=(replace(TIER, name="[bold red]x[/]"),))
     summary = RunSummary()
@@ -225,11 +212,6 @@ def test_markup_in_names_is_shown_literally() -> None:
     text = "\n".join(drawn(ViewSnapshot(START, spec, JobState(), Observation(0)), summary, 100))
     for name in ("[bold red]x[/]", "n/[link=evil]j[/]", "[blink]boo[/]"):
         assert name in text
-
-
-def test_the_picture_shows_the_phase_of_the_start() -> None:
-    shot = ViewSnapshot(START, SPEC, JobState(), Observation(0), doing="the first step runs")
-    assert "the first step runs · nothing committed yet" in "\n".join(drawn(shot, RunSummary()))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spotladder.core.model import JobSpec, Loss, Move, Price, Stage, Tier
+from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
 from spotladder.display.report import gather
@@ -37,7 +37,7 @@ from spotladder.records.model import (
 )
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, PlayedRun
+from tests.display.builders import PACE, TOTAL, CloudEvents, PlayedRun
 from tests.display.report_checks import check_json, check_page, facts_of
 from tests.searching import examples
 
@@ -97,15 +97,6 @@ def test_the_printed_table_matches_the_golden_file(digits: Facts) -> None:
     golden.check("digits.report.txt", out.getvalue())
 
 
-@pytest.mark.parametrize("width", [50, 60, 70, 80, 120])
-def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
-    out = io.StringIO()
-    print_report(digits, Console(file=out, width=width, force_terminal=True, color_system=None))
-    lines = out.getvalue().splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= width
-    assert any("EvictionNotice" in line for line in lines)
-
-
 @pytest.mark.parametrize(
     "world", [CloudEvents(), CloudEvents(suspended=frozenset(range(40, 50)))], ids=["plain", "suspended"]
 )
@@ -162,13 +153,6 @@ def test_the_parts_of_the_time_add_up_to_the_length_of_the_run() -> None:
     assert facts.time.goodput == pytest.approx(TOTAL / PACE / facts.time.total)
 
 
-def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
-    facts = facts_of(PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play())
-    assert len(facts.attempts) == 1
-    assert facts.recomputed == 0
-    assert facts.evictions == ()
-
-
 @pytest.mark.parametrize(
     "world", [CloudEvents(), CloudEvents(notices={}, kills=frozenset())], ids=["interrupted", "uninterrupted"]
 )
@@ -177,21 +161,6 @@ def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: Cl
     printed = savings(run.spec, run.state)
     assert printed is not None
     assert as_data(facts_of(run))["cost"]["savedAgainstUninterrupted"] == pytest.approx(printed)
-
-
-def test_no_savings_are_reported_without_prices() -> None:
-    free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
-    facts = facts_of(PlayedRun(replace(SPEC, tiers=free)).play())
-    assert as_data(facts)["cost"]["onDemandUninterrupted"] is None
-    assert "uninterrupted" not in page(facts)
-    check_page(page(facts))
-
-
-def test_spot_prices_above_on_demand_are_reported_as_extra_cost() -> None:
-    dear = tuple(replace(tier, price=Price(2.0, 1.0)) for tier in SPEC.tiers)
-    facts = facts_of(PlayedRun(replace(SPEC, tiers=dear)).play())
-    assert "extra cost" in page(facts)
-    assert as_data(facts)["cost"]["savedAgainstSameNodes"] == pytest.approx(-1.0)
 
 
 def interrupted_and_resumed(run: PlayedRun, at: int, away: float) -> Recorded:
@@ -238,17 +207,6 @@ def test_progress_of_a_program_without_heartbeats_is_taken_from_its_commits() ->
     assert json.loads(as_json(facts))["steps"]["recomputed"] is None
     assert 0 < facts.time.new < facts.time.total
     assert list(facts.losses) == [1, 2, 4]
-
-
-def test_steps_repeated_after_a_restart_in_place_count_as_recomputed() -> None:
-    began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
-    beats = [Beat(10.0 + second, 1, 10 * second) for second in range(1, 6)]  # to step 50
-    commit = Committed(13.5, 1, "a", 30)
-    again = [Beat(20.0 + second, 1, 30 + 10 * second) for second in range(1, 6)]  # from 30 to 80
-    facts = gather(Recorded((began, *beats[:3], commit, *beats[3:], *again)))
-    assert facts.recomputed == 20
-    assert facts.steps == 80
-    assert facts.time.new == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from spotladder.core.model import LeftAttempt
 from spotladder.display.view import LiveView, PlainView, view_on
 from spotladder.records.model import Billed
 from tests.display import golden
@@ -34,24 +33,10 @@ def test_plain_lines_match_the_golden_file(run: PlayedRun) -> None:
     golden.check("view-plain.txt", "\n".join(plainly(run)) + "\n")
 
 
-def test_plain_lines_have_no_colour_and_no_wrapping(run: PlayedRun) -> None:
-    lines = plainly(run)
-    assert not any("\x1b" in line for line in lines)
-    assert all(line[:7].count(":") == 2 for line in lines), "each line is one event with its time"
-
-
 def test_plain_lines_report_progress_at_intervals(run: PlayedRun) -> None:
     progress = [line for line in plainly(run) if "cost $" in line]
     assert 10 <= len(progress) <= 14
     assert "Running on spot-a, step 70/400" in "".join(progress)
-
-
-def test_plain_lines_group_the_digits_of_steps_as_all_lines_do(run: PlayedRun) -> None:
-    out = io.StringIO()
-    snapshot, _summary = at(run, 60)
-    progress = replace(snapshot.seen.progress, step=12_000, total=40_000)
-    PlainView(Console(file=out)).update(replace(snapshot, seen=replace(snapshot.seen, progress=progress)))
-    assert ", step 12 000/40 000, " in out.getvalue()
 
 
 def test_events_before_a_resume_are_not_printed_again(run: PlayedRun) -> None:
@@ -164,11 +149,3 @@ def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: PlayedRun) -> None
     snapshot, _ = at(run, 1)
     view.update(replace(snapshot, waits=WAITS))
     assert f"Pending on spot-a, {WAITS}, step 0" in out.getvalue()
-
-
-def test_plain_lines_report_the_attempts_that_are_being_removed(run: PlayedRun) -> None:
-    out = io.StringIO()
-    snapshot, _ = at(run, 20)
-    left = (LeftAttempt(7, "spot-b", snapshot.now - 5, 2),)
-    PlainView(Console(file=out)).update(replace(snapshot, state=replace(snapshot.state, left=left)))
-    assert "Running on spot-a, attempt 7 on spot-b is being removed (5s, 2 nodes), step 50/400" in out.getvalue()

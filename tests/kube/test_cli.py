@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 
-from spotladder.api.stored import FINALIZER
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
@@ -46,16 +44,6 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: it cannot be suspended\n")
 
 
-async def test_watch_exits_with_the_code_of_a_failed_job(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as kube, kube.operator():
-        tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "provisionTimeout": "2h"}
-        await kube.submit(tiers=[tier], maxDuration="1h")
-        await eventually(lambda: kube.is_on("spot-a", 1))
-        await kube.pass_time(3700)
-        await eventually(lambda: kube.has_phase("Failed"))
-        assert (await cli("watch", "digits", "-n", kube.namespace)).code == 4
-
-
 async def test_a_suspended_job_has_no_attempt_and_can_be_resumed(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as kube, kube.operator():
         await kube.submit()
@@ -85,84 +73,6 @@ async def without_rayjobs(kube: KubeWorld) -> bool:
     return await kube.rayjobs() == []
 
 
-async def test_suspend_without_a_controller_is_an_error(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as kube:
-        await kube.submit()
-        answer = await cli("suspend", "digits", "--wait", "--timeout", "1s", "-n", kube.namespace)
-        assert answer.code == 5
-        assert "no controller has reconciled it" in answer.err
-
-
-async def test_delete_without_a_controller_prints_the_reason_of_the_wait(
-    api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spotladder.cli.cluster.delete.REPORT_DELAY", 0.0)
-    async with world(api_server) as kube:
-        await kube.submit()
-        kept = {"metadata": {"finalizers": [FINALIZER]}}
-        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=kept)
-        deleting = asyncio.create_task(cli("delete", "digits", "-n", kube.namespace))
-        await asyncio.sleep(1.5)
-        assert not deleting.done()
-        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body={"metadata": {"finalizers": []}})
-        answer = await asyncio.wait_for(deleting, 30)
-        assert answer.out == "tieredjob.spotladder.io/digits deleted\n"
-        assert "digits is not deleted yet: no controller has seen the deletion" in answer.err
-        assert len(answer.err.splitlines()) == 1
-
-
-async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as kube:
-        job = await kube.submit()
-        file = tmp_path / "job.yaml"
-        wanted = {key: job[key] for key in ("apiVersion", "kind", "spec")}
-        file.write_text(json.dumps({**wanted, "metadata": {"name": "digits"}}))
-        answer = await cli("plan", file, "--hours", 5, "-o", "json")
-        assert answer.code == 0
-        found = json.loads(answer.out)
-        assert [tier["usdPerNodeHour"] for tier in found["tiers"]] == [1.0, 1.0, 1.0]
-        assert found["choices"] == []
-        status = {"evictionsPerNodeHour": "0.25", "observedHours": "100.0", "conditions": []}
-        for tier in ("spot-a", "spot-b"):
-            await kube.client.merge(
-                CAPACITYTIERS, f"{kube.namespace}-{tier}", body={"status": status}, subresource="status"
-            )
-        found = json.loads((await cli("plan", file, "--hours", 5, "-o", "json")).out)
-        # Each of the two spot tiers tolerates one failure; one is expected every two hours.
-        assert found["choices"][0]["spotFraction"] == 1.0
-        assert found["choices"][0]["accountings"]["blended"]["savedPercent"] > 0
-        looked_up = {"price": {"source": "aws", "perNodeHour": None, "onDemandPerNodeHour": None}}
-        await kube.client.merge(CAPACITYTIERS, f"{kube.namespace}-spot-a", body={"spec": looked_up})
-        status = {**status, "price": "0.5000", "onDemandPrice": "2.0000"}
-        await kube.client.merge(
-            CAPACITYTIERS, f"{kube.namespace}-spot-a", body={"status": status}, subresource="status"
-        )
-        table = await cli("plan", file, "--hours", 5)
-        assert table.out.splitlines()[2].split()[:6] == [
-            "spot-a",
-            f"{kube.namespace}-spot-a",
-            "spot",
-            "1",
-            "0.50",
-            "2.00",
-        ]
-        await kube.client.delete(CAPACITYTIERS, f"{kube.namespace}-spot-b")
-        missing = await cli("plan", file, "--hours", 5)
-        assert (missing.code, missing.out) == (2, "")
-        assert "spec.tiers[1].capacityTier" in missing.err
-
-
-async def test_an_unknown_job_is_one_line(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as kube:
-        for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "delete"):
-            answer = await cli(command, "nothing", "-n", kube.namespace)
-            assert (answer.code, answer.out) == (2, "")
-            assert answer.err == (
-                f"error: tieredjob nothing not found in namespace {kube.namespace}: "
-                f"spotladder get -n {kube.namespace} lists all jobs\n"
-            )
-
-
 async def test_missing_permissions_and_invalid_credentials(api_server: ApiServer, cli: Cli) -> None:
     limited = api_server.kubeconfig_of("rightless", "rightless")
     answer = await cli("get", "--kubeconfig", limited)
@@ -186,13 +96,6 @@ async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monke
             "error: context tests: TieredJobs are not installed in this cluster: "
             "helm install spotladder-crds charts/spotladder-crds\n"
         )
-
-
-async def test_an_error_of_the_api_server_is_printed(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as kube:
-        nowhere = await cli("submit", job_file(tmp_path, kube), "-n", f"{kube.namespace}-x")
-        assert (nowhere.code, nowhere.out) == (2, "")
-        assert f'namespaces "{kube.namespace}-x" not found' in nowhere.err
 
 
 async def test_the_field_manager_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import kubelet, ray_pod
 from tests.kube.second_cluster import second_cluster
-from tests.kube.world import KubeWorld, eventually, world
+from tests.kube.world import KubeWorld, world
 
 ATTEMPT = {"number": 1, "tier": "spot-east", "cluster": "east", "reason": "MaxFailuresExceeded", "endStep": 40}
 TITLE = "==> attempt 1 on spot-east in cluster east: MaxFailuresExceeded, steps 0 → 40 <=="
@@ -74,26 +73,6 @@ async def test_logs_are_read_where_each_attempt_ran(
             assert wrong.err.splitlines()[1] == "the pods of the attempt are gone in its cluster (context tests)"
 
 
-async def test_an_unreachable_cluster_does_not_hide_the_others(
-    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(monkeypatch, api_server.kubeconfig, context(api_server, "east", tmp_path, url="https://127.0.0.1:1"))
-    async with world(api_server) as kube, kubelet(kube) as (logs, node):
-        await left_east(kube)
-        head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
-        logs.logs = {(head, "ray-job-submitter"): ["step 41"]}
-        answer = await cli("logs", "digits", "-n", kube.namespace)
-        assert (answer.code, answer.out) == (0, "step 41\n")
-        assert answer.err.splitlines()[1].startswith(
-            "context east: the API server at https://127.0.0.1:1 cannot be reached"
-        )
-        events = await cli("events", "digits", "--all", "-n", kube.namespace)
-        assert events.code == 0
-        assert events.err.startswith(
-            "Events of cluster east are missing: context east: the API server at https://127.0.0.1:1"
-        )
-
-
 async def test_events_of_all_clusters(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,33 +94,3 @@ async def test_events_of_all_clusters(
         assert "CLUSTER" not in (await cli("events", "digits", "-n", kube.namespace)).out.splitlines()[0]
         own = await cli("events", "digits", "-n", kube.namespace, "-o", "json")
         assert [item["message"] for item in json.loads(own.out)["items"]] == ["attempt 2 on spot-b"]
-
-
-async def test_watch_and_logs_of_a_job_in_another_cluster(
-    api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
-    async with (
-        world(api_server) as kube,
-        second_cluster(second_server, kube) as east,
-        kube.operator(sources={"east": east.source}),
-    ):
-        capacity = await kube.capacity("spot-east", cluster="east")
-        job = await kube.submit(tiers=[{"name": "spot-east", "capacityTier": capacity, "maxFailures": -1}])
-        await east.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        assert (await kube.status())["cluster"] == "east"
-        async with kubelet(east) as (logs, node):
-            container, uid = "ray-job-submitter", job["metadata"]["uid"]
-            pod = await ray_pod(
-                east, node, "digits-a001-x", attempt="1", role="submitter", containers=[container], job_uid=uid
-            )
-            logs.logs = {(pod, container): ["step 1"]}
-            answer = await cli("logs", "digits", "-n", kube.namespace)
-            assert (answer.out, answer.err) == ("step 1\n", "==> attempt 1 on spot-east in cluster east <==\n")
-        watching = asyncio.create_task(cli("watch", "digits", "-n", kube.namespace))
-        await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: kube.has_phase("Succeeded"))
-        seen = await asyncio.wait_for(watching, 30)
-        assert (seen.code, seen.err) == (0, "")
-        assert "Whole: attempt 1 on spot-east" in seen.out

@@ -9,7 +9,6 @@ import pytest
 
 from spotladder.resources import PODS, SECRETS
 from spotladder.workloads.rayjob.authentication import KEY, TOKEN
-from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import dashboard, kubelet, ray_pod
@@ -33,22 +32,6 @@ async def test_logs_are_read_from_the_submitter_pod(api_server: ApiServer, cli: 
             await kube.set_pod(name, phase="Running", containerStatuses=running)
         logs.logs = {("digits-a001-7xk2l", "ray-job-submitter"): ["step 1"], (head, "ray"): ["gcs"]}
         assert (await cli("logs", "digits", "-n", kube.namespace)).out == "step 1\n"
-
-
-async def test_logs_of_a_jobset_are_those_of_its_first_process(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as kube, kubelet(kube) as (logs, node):
-        await kube.submit()
-        await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
-        pods = {}
-        for job_index, index in ((0, 0), (0, 1), (1, 0)):
-            name = f"digits-a001-workers-{job_index}-{index}"
-            labels = {JOB_INDEX: str(job_index), COMPLETION_INDEX: str(index)}
-            pods[name] = await ray_pod(kube, node, name, attempt="1", role="worker", containers=["train"], more=labels)
-            logs.logs[pods[name], "train"] = [f"rank of {name}"]
-        answer = await cli("logs", "digits", "-n", kube.namespace)
-        assert answer.out == "rank of digits-a001-workers-0-0\n"
-        everyone = await cli("logs", "digits", "--all-pods", "-n", kube.namespace)
-        assert len(everyone.out.splitlines()) == 3
 
 
 async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:

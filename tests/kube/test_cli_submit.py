@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from spotladder.resources import TIEREDJOBS
 from tests.charts.helm import objects, rendered
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.job_files import job_file, written
 from tests.kube.test_chart import KINDS
-from tests.kube.world import ray_spec, world
+from tests.kube.world import world
 
 
 async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
@@ -45,75 +45,6 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
         assert answer == Answer(0, "tieredjob.spotladder.io/digits deleted\n", "")
         empty = await cli("get", "-n", kube.namespace)
         assert empty == Answer(0, "", f"No TieredJobs found in namespace {kube.namespace}.\n")
-
-
-async def test_accepted_values_are_sent_in_the_notation_of_the_schema(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
-    async with world(api_server) as kube:
-        name = f"{kube.namespace}-cheap"
-        price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
-        capacity = {
-            "apiVersion": TIEREDJOBS.api_version, "kind": "CapacityTier", "metadata": {"name": name},
-            "spec": {"capacityType": "spot", "price": price},
-        }  # fmt: skip
-        credentials = {"secretName": "bucket"}
-        checkpoints = {"uri": "s3://bucket/prefix", "interval": "50 Steps", "credentials": credentials}
-        job = {
-            "apiVersion": TIEREDJOBS.api_version, "kind": "TieredJob", "metadata": {"name": "digits"},
-            "spec": {
-                "tiers": [{"name": "spot", "capacityTier": name}], "budget": 250, "checkpoints": checkpoints,
-                "stallTimeout": None, "workload": {"ray": {"template": {"spec": ray_spec()}}},
-            },
-        }  # fmt: skip
-        try:
-            answer = await cli("submit", written(tmp_path / "job.yaml", job, capacity), "-n", kube.namespace)
-            assert (answer.code, answer.err) == (0, "")
-            spec = (await kube.job())["spec"]
-            assert (spec["budget"], spec["checkpoints"]["interval"]) == ("250", "50steps")
-            assert "stallTimeout" not in spec
-        finally:
-            await kube.client.delete(CAPACITYTIERS, name)
-
-
-async def test_the_namespace_comes_from_the_flag_or_the_file(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as kube:
-        file = job_file(tmp_path, kube, namespace=kube.namespace)
-        refused = await cli("submit", file, "-n", "elsewhere")
-        assert refused.code == 2
-        assert f"metadata.namespace: is {kube.namespace}, but --namespace is elsewhere" in refused.err
-        assert (await cli("submit", file)).code == 0
-        assert (await kube.job())["metadata"]["namespace"] == kube.namespace
-
-
-async def test_capacity_is_created_before_jobs_and_missing_capacity_is_a_warning(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
-    async with world(api_server, tiers=()) as kube:
-        warned = await cli("submit", job_file(tmp_path, kube), "-n", kube.namespace)
-        assert warned.code == 0
-        assert (
-            f"CapacityTier {kube.namespace}-spot-a does not exist in this cluster; the job waits for it" in warned.err
-        )
-        tier = {
-            "apiVersion": TIEREDJOBS.api_version,
-            "kind": "CapacityTier",
-            "metadata": {"name": f"{kube.namespace}-spot-a"},
-            "spec": {"capacityType": "spot"},
-        }
-        kube._tiers.append(f"{kube.namespace}-spot-a")
-        both = await cli(
-            "submit",
-            job_file(tmp_path, kube, name="other"),
-            written(tmp_path / "tier.yaml", tier),
-            "-n",
-            kube.namespace,
-        )
-        assert (both.code, both.err) == (0, "")
-        assert both.out.splitlines() == [
-            f"capacitytier.spotladder.io/{kube.namespace}-spot-a created",
-            "tieredjob.spotladder.io/other created",
-        ]
 
 
 async def test_an_update_removes_fields_that_the_file_no_longer_has(
@@ -183,16 +114,3 @@ async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cl
             assert "you may not create TieredJobs in namespace default" in elsewhere.err
         finally:
             await kube.client.delete(KINDS["ClusterRole"], f"{kube.namespace}-edit")
-
-
-async def test_nothing_is_sent_if_any_file_is_invalid(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as kube:
-        good, bad = job_file(tmp_path, kube), tmp_path / "bad.yaml"
-        bad.write_text("apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: x}\nspec: {}\n")
-        worldly = tmp_path / "world.yaml"
-        worldly.write_text("pools:\n  a: {capacityType: spot, nodes: 1, cpusPerNode: 1}\n")
-        answer = await cli("submit", good, bad, worldly, "-n", kube.namespace)
-        assert (answer.code, answer.out) == (2, "")
-        assert f"{bad}:4:" in answer.err
-        assert f"{worldly}:1:1: is a world file, which only local runs use: remove it" in answer.err
-        assert (await cli("get", "-n", kube.namespace)).out == ""

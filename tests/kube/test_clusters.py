@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from spotladder.api.stored import FORCE_DELETE
-from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
-from spotladder.clusters.registry import sources
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
-from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.apiserver import ApiServer
 from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
@@ -221,42 +218,3 @@ async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
         await eventually(lambda: none_left(east))
         await east.collect(1)
         await eventually(lambda: gone(kube))
-
-
-async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east):
-        address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
-        by_secret = sources({"east": address}, home=kube.client, namespace=kube.namespace, clock=kube.clock)
-        async with kube.operator(sources=by_secret) as runtime:
-            await kube.submit("at-home")
-            await kube.submit(tiers=tiers(kube, "spot-east"))
-            await eventually(lambda: degraded(kube, "ClusterUnreachable"))
-            assert "cluster-east does not exist" in (await kube.condition("Degraded"))["message"]
-            await eventually(lambda: kube.rayjob(1, "at-home"))
-            await put_kubeconfig(kube, east, token="revoked")  # noqa: S106
-            await kube.pass_time(45)
-
-            async def refused() -> bool:
-                return "401" in runtime.clusters.problem("east")
-
-            await eventually(refused)
-            await put_kubeconfig(kube, east, token=TOKEN)
-            await kube.pass_time(45)
-            await east.run(1)
-            await eventually(lambda: kube.has_phase("Running"))
-            await put_kubeconfig(kube, east, token="")
-            await kube.pass_time(45)
-            await eventually(lambda: degraded(kube, "ClusterMisconfigured"))
-            assert "is not YAML" in (await kube.condition("Degraded"))["message"]
-            await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-            await eventually(
-                lambda: kube.has_phase("Succeeded")
-            )  # The controller still uses the last valid kubeconfig.
-
-
-async def put_kubeconfig(kube: KubeWorld, east: SecondCluster, *, token: str) -> None:
-    """Write the Secret with the kubeconfig of east; without a token the kubeconfig is invalid."""
-    text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
-    data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
-    metadata = {"name": "cluster-east", "namespace": kube.namespace}
-    await kube.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})

@@ -101,21 +101,6 @@ async def test_the_outcome_is_appended_to_the_log_once(api_server: ApiServer) ->
         assert end.outcome == "Succeeded"
 
 
-async def test_the_final_status_has_the_last_commit(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        await running(kube)
-        await kube.idle()  # The log has been read, and the next poll is not due soon.
-        for step in range(60, 101, 10):
-            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=step)
-        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: kube.has_phase("Succeeded"))
-        await eventually(lambda: _checkpointing(kube, "Ended"))
-        assert [commit.step for commit in CommitLog(kube.bucket.store, "digits").commits()] == [80, 90, 100]
-        status = await kube.status()
-        assert status["progress"]["text"] == "100/100"
-        assert status["attempts"][-1]["endStep"] == 100
-
-
 async def _checkpointing(kube: KubeWorld, reason: str) -> bool:
     return (await kube.condition("Checkpointing")).get("reason") == reason
 

@@ -135,16 +135,6 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
         assert status["attempts"][0]["number"] == 1
 
 
-async def test_responses_429_and_500_are_retried(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, _Through(api_server) as (proxy, client), kube.operator(client=client):
-        proxy.storm = [429, 500, 429, 503, 500]
-        await kube.submit()
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"), limit=60)
-        assert proxy.storm == [] or len(proxy.storm) < 5
-        assert await kube.rayjobs() == ["digits-a001"]
-
-
 async def test_a_start_without_the_crds(api_server: ApiServer) -> None:
     async with world(api_server) as kube, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -138,20 +136,6 @@ async def test_a_paused_leader_stops_acting_when_it_continues(api_server: ApiSer
         assert [move["attempt"] for move in zombie.logged("moved")][-1] == 1
         assert len(other.logged("leading")) == 1
         assert not other.logged("not leading")
-
-
-async def test_once_reconciles_every_job_and_exits(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as kube:
-        await kube.submit(checkpoints=checkpoints_in(tmp_path))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "spotladder.cli.main", "controller", "--once",
-            "--config", str(configuration(kube, tmp_path)), "--kubeconfig", str(kube.server.kubeconfig),
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        output, errors = await process.communicate()
-        assert process.returncode == 0, errors
-        assert b"reconciled 1 jobs" in output
-        assert await kube.rayjobs() == ["digits-a001"]
 
 
 async def _roles(both: list[Process]) -> tuple[Process, Process]:

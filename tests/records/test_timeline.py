@@ -14,18 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.model import JobSpec, JobState, Loss, Move, Observation, Stage, Tier
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.model import JobSpec, JobState, Move, Observation, Stage, Tier
+from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.records import timeline
 from spotladder.records.model import (
     Beat,
     Began,
-    Billed,
     Committed,
     Decided,
     Ended,
-    Lost,
     Moved,
     Noted,
     Record,
@@ -63,15 +61,6 @@ def test_a_truncated_timeline_keeps_its_complete_records_and_can_be_continued(
     assert read(path) == Recorded(tuple(STORY[:lines]))
     write(path, Noted(150.0, "resumed"))
     assert read(path) == Recorded((*STORY[:lines], Noted(150.0, "resumed")))
-
-
-@given(tail=st.binary(min_size=1, max_size=300).filter(lambda tail: b"\n" not in tail))
-def test_an_incomplete_last_line_is_truncated(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
-    path = tmp_path_factory.mktemp("tail") / "timeline.jsonl"
-    path.write_bytes(write(path, *STORY) + tail)
-    assert read(path) == Recorded(tuple(STORY))
-    Timeline(path).close()
-    assert path.read_bytes().endswith(b"}\n")
 
 
 def test_an_incomplete_last_line_longer_than_one_block_is_truncated(tmp_path: Path) -> None:
@@ -119,10 +108,6 @@ def test_kinds_and_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None
     assert read(path) == Recorded((Noted(2.0, "x"),))
 
 
-def test_an_absent_timeline_has_no_records(tmp_path: Path) -> None:
-    assert read(tmp_path / "none.jsonl") == Recorded()
-
-
 def test_the_number_of_samples_and_the_size_of_the_file_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     seconds = 30 * 86_400
@@ -135,15 +120,6 @@ def test_the_number_of_samples_and_the_size_of_the_file_are_bounded(tmp_path: Pa
     assert len(beats) < bound
     assert path.stat().st_size < 1_000_000
     assert beats[-1].step == max(range(1, seconds, 5)), "the last sample is kept at the close"
-
-
-def test_the_last_sample_before_another_record_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "timeline.jsonl"
-    beats = [Beat(10_000.0 + second, 1, second) for second in range(5)]
-    bills = [Billed(10_000.5 + second, float(second), 0.0) for second in range(5)]
-    lost = Lost(10_006.0, Loss("w1", Cause.INTERRUPTION, 1, "spot-a"), 1)
-    write(path, replace(STORY[0], at=0.0), *beats, *bills, lost)
-    assert read(path).records[1:] == (beats[0], bills[0], beats[-1], bills[-1], lost)
 
 
 def decided(at: float, step: int = 0, *, changed: bool = False) -> Decided:
@@ -174,19 +150,6 @@ def test_secrets_in_messages_are_removed(tmp_path: Path) -> None:
     text = write(tmp_path / "timeline.jsonl", STORY[0], Noted(1.0, "AWS_SECRET_ACCESS_KEY=abcdefgh refused")).decode()
     assert "abcdefgh" not in text
     assert "[redacted] refused" in text
-
-
-def test_a_resumed_timeline_thins_samples_by_the_age_of_the_whole_run(tmp_path: Path) -> None:
-    path = tmp_path / "timeline.jsonl"
-    write(path, replace(STORY[0], at=0.0))
-    write(path, *[Beat(100_000.0 + second, 1, second) for second in range(300)])
-    assert 3 <= len(read(path).records) <= 6
-
-
-def test_samples_are_recorded_after_the_clock_stepped_back(tmp_path: Path) -> None:
-    path = tmp_path / "timeline.jsonl"
-    write(path, replace(STORY[0], at=0.0), Beat(1_000_000.0, 1, 1), Beat(500.0, 1, 2), Beat(1200.0, 1, 3))
-    assert [record.step for record in read(path).records if isinstance(record, Beat)] == [1, 2, 3]
 
 
 def test_each_append_is_one_write_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,12 +201,6 @@ def test_a_timeline_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFailure, match="cannot write the timeline"):
         Timeline(tmp_path / "file" / "timeline.jsonl")
-
-
-def test_closing_twice_is_no_error(tmp_path: Path) -> None:
-    written = Timeline(tmp_path / "timeline.jsonl")
-    written.close()
-    written.close()
 
 
 ENDLESS = """

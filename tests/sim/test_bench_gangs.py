@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from spotladder.core.accounting import GIB
 from spotladder.sim.scenario import simulate
 from spotladder.sim.trace import Trace
-from tests.bench import bench_gangs, gangs
-from tests.bench.gangs import Gang, Place, region_of
+from tests.bench import gangs
+from tests.bench.gangs import Gang, Place
 
 HOURS, DEADLINE = 1, 2
 
 
 def steady(zone: str, nodes: int, hours: int = DEADLINE) -> Trace:
     return Trace(zone, np.array([0.0]), np.array([nodes]), 3600.0 * hours, prices=np.array([1.0]))
-
-
-def test_a_zone_has_pools_of_nodes_and_is_the_same_again() -> None:
-    found, again = (bench_gangs.trace("us-west-2a", 3) for _ in range(2))
-    assert found.nodes.tolist() == again.nodes.tolist()
-    assert found.nodes.tolist() != bench_gangs.trace("us-west-2b", 3).nodes.tolist()
-    assert set(found.nodes.tolist()) <= {0, 4, 8, 12, 16}
-    assert found.end == bench_gangs.DEADLINE * 3600
-
-
-def test_the_places_are_one_region_and_all() -> None:
-    home, everywhere, *others = bench_gangs.places(1)
-    assert {region_of(zone) for zone in home.zones} == {"us-east-1"}
-    assert len({region_of(zone) for zone in everywhere.zones}) == 3
-    assert [str(place) for place in others] == [
-        "3 regions, egress",
-        "1 region, known capacity",
-        "3 regions, known capacity",
-    ]
 
 
 @pytest.mark.parametrize(("gang", "trains"), [(Gang("rigid", 4), False), (Gang("elastic", 4, 2), True)])
@@ -64,16 +42,6 @@ def test_a_gang_of_its_smallest_size_leaves_its_zone_in_time_for_the_deadline(po
     assert done.node_hours["us-east-1a"] > 3.5 * (deadline - 24) - 2, "it uses nearly all of its slack there"
 
 
-def test_egress_is_paid_between_regions() -> None:
-    zones = {"us-east-1a": [steady("us-east-1a", 1)], "us-west-2a": [steady("us-west-2a", 1)]}
-    place = Place("2 regions", zones, egress=True)
-    found = gangs.scenario(Gang("1 node", 1), place, HOURS, DEADLINE)
-    assert found.egress["us-east-1", "us-west-2"] == gangs.EGRESS
-    assert found.program.commit_size.bytes == gangs.CHECKPOINT * GIB
-    free = gangs.scenario(Gang("1 node", 1), replace(place, egress=False), HOURS, DEADLINE)
-    assert not free.egress
-
-
 def test_each_row_stands_beside_on_demand_and_the_oracle_is_the_bound() -> None:
     place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 16)]})
     first, *others = gangs.compared(Gang("2 of 2", 2), [place], HOURS, DEADLINE, 1)
@@ -81,11 +49,3 @@ def test_each_row_stands_beside_on_demand_and_the_oracle_is_the_bound() -> None:
     assert first.reference is None
     assert [row.name for row in others] == [f"2 of 2: {name}, 1 zone" for name in (*gangs.POLICIES, "oracle")]
     assert all(row.met and row.reference == first.measured and row.also["deadlines missed"] == 0 for row in others)
-
-
-def test_without_capacity_the_row_of_a_dearer_policy_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gangs, "POLICIES", ("ordered",))
-    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 1)]})
-    _first, found, bound = gangs.compared(Gang("2 of 2", 2), [place], HOURS, DEADLINE, 1)
-    assert not found.met  # the node that a gang holds while it waits is paid
-    assert bound.met

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from spotladder.core.accounting import GIB
 from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
-from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.program import ProgramPlan
@@ -69,31 +68,6 @@ def test_in_a_world_without_interruptions_it_is_as_cheap_as_the_best_policy(
     assert least.finished == pytest.approx(120 + START + HOUR + 10)
 
 
-def test_it_waits_for_spot_capacity_that_arrives_in_time() -> None:
-    found = oracle.run(scenario(spot((0, 0), (6000, 1)), ON_DEMAND))
-    assert found.cost == pytest.approx((START + HOUR + 10) / HOUR)
-    assert (found.attempts, found.finished) == (1, pytest.approx(6000 + 120 + START + HOUR + 10))
-
-
-def test_it_is_on_demand_only_for_the_work_that_spot_capacity_cannot_do() -> None:
-    """The spot attempt commits before its capacity ends after half an hour; the notice is part of that time."""
-    for until, notice in ((1800, 0.0), (1500, 300.0)):
-        world = scenario(spot((0, 1), (until, 0), notice=notice), ON_DEMAND, commit_time=60.0)
-        found = oracle.run(world)
-        on_spot = 1800 - 120 - START - 60
-        assert found.cost == pytest.approx((START + on_spot + 60 + 3 * (START + HOUR - on_spot + 60)) / HOUR)
-        assert [part.tier for part in found.segments if part.trains] == ["spot", "on-demand"]
-        assert found.node_hours["spot"] == pytest.approx((1800 - 120) / HOUR)
-
-
-def test_it_trains_while_the_price_is_low() -> None:
-    steps = ((0, 1), (1200, 1), (2400, 1), (3600, 1))
-    rising = ZonePlan("spot", trace(*steps, prices=(2.0, 1.0, 5.0, 0.5)), Price(1.0, 3.0), **FAST)
-    found = oracle.run(scenario(rising, ON_DEMAND))
-    assert found.segments[-1].since == pytest.approx(3600 + START, abs=10)
-    assert found.cost == pytest.approx(0.5 * (START + HOUR + 10) / HOUR, rel=0.01)
-
-
 def test_it_requests_nodes_of_a_zone_that_closes_before_that() -> None:
     """On-demand capacity costs three times as much."""
     waits = oracle.run(scenario(spot(closed=((0, 1800),)), ON_DEMAND))
@@ -110,11 +84,6 @@ def test_it_pays_for_egress_only_if_that_is_cheaper() -> None:
     assert oracle.run(world).egress == pytest.approx(0.1)
     dear = replace(world, egress={("east", "west"): 9.0})
     assert (oracle.run(dear).egress, oracle.run(dear).node_hours["spot"]) == (0, 0)
-
-
-def test_a_deadline_that_cannot_be_met_is_missed_without_cost() -> None:
-    found = oracle.run(scenario(spot((0, 1), (1800, 0))))
-    assert (found.succeeded, found.reason, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 0.0)
 
 
 def test_a_deadline_out_of_proportion_to_the_work_is_refused() -> None:

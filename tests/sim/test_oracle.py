@@ -15,33 +15,7 @@ from spotladder.policies import registry
 from tests.bench.ticks import fast, oracle
 from tests.bench.ticks.job import NEVER, TickJob, TickTier
 from tests.searching import examples
-from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
-
-TICK = 600
-
-
-def test_the_oracle_waits_for_spot_capacity_that_arrives_in_time() -> None:
-    result = oracle.run(tick_job([False] * 6 + [True] * 18))
-    assert (result.met, result.attempts, result.finished) == (True, 1, 6 * TICK + 180 + 2 * HOUR)
-    assert result.cost == pytest.approx(SPOT * (2 * HOUR + 180) / HOUR)
-
-
-def test_the_oracle_uses_on_demand_only_for_work_that_spot_capacity_cannot_do() -> None:
-    """6 of 24 ticks have capacity; the rest of the 2 h, and an overhead for each start, is on demand."""
-    result = oracle.run(tick_job([True] * 6 + [False] * 18))
-    assert (result.met, result.attempts, result.evictions) == (True, 2, 1)
-    assert result.cost == pytest.approx(SPOT + ON_DEMAND * (HOUR + 360) / HOUR)
-
-
-def test_the_oracle_does_not_use_spells_shorter_than_the_overhead() -> None:
-    result = oracle.run(tick_job([False, True] * 12, overhead=720))
-    assert (result.attempts, result.evictions) == (1, 0)
-    assert result.cost == pytest.approx(ON_DEMAND * (2 * HOUR + 720) / HOUR)
-
-
-def test_a_deadline_that_cannot_be_met_is_missed_without_cost() -> None:
-    result = oracle.run(tick_job([True] * 24, work=2 * HOUR, overhead=720, deadline=2 * HOUR))
-    assert (result.met, result.cost, result.finished) == (False, 0.0, 2 * HOUR)
+from tests.sim.builders import HOUR, tick_job
 
 
 def test_a_job_with_too_many_states_is_rejected() -> None:

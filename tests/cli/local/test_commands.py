@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.cli.main import PIPE_CLOSED
 from spotladder.core.model import (
     AttemptRecord,
     JobSpec,
@@ -206,16 +203,6 @@ def test_report_prints_and_writes_the_report(runs: Runs, tmp_path: Path, capsys:
     assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
     with runs.folder.owned():
         assert call(capsys, "report", "digits").out.splitlines()[1].endswith("running")
-
-
-@pytest.mark.usefixtures("runs")
-def test_a_report_into_a_closed_pipe_exits_like_other_commands() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "spotladder.cli.main", "report", "digits"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
-    os.close(writer)
-    assert (done.returncode, done.stderr.count("\n")) == (PIPE_CLOSED, 1)  # the line with the run's folder
 
 
 def test_the_report_has_the_last_lines_of_each_attempts_program(

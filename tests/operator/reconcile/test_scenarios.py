@@ -42,7 +42,6 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_ends.test_delete_of_an_invalid_job_removes_its_attempt,
     test_ends.test_pods_of_a_node_in_graceful_shutdown_keep_their_grace_period,
     test_ends.test_suspend_drains_and_resume_starts_the_next_attempt,
-    test_ends.test_the_final_status_has_the_last_commit,
     test_ends.test_the_outcome_is_appended_to_the_log_once,
     test_ends.test_the_program_gets_the_notice_of_its_node,
     test_faults.test_a_job_continues_after_a_restore_of_etcd,
