@@ -31,18 +31,6 @@ def written(folder: Path, content: Any, name: str = "config") -> str:
     return str(path)
 
 
-async def test_the_current_context_is_used(tmp_path: Path) -> None:
-    found = connect(written(tmp_path, config()))
-    assert (found.server, found.namespace, found.context) == ("http://east:1", "team-a", "work")
-    assert await found.credentials.headers() == {"Authorization": "Bearer secret-token"}
-    assert "secret-token" not in repr(found)
-
-
-async def test_user_name_and_password_are_sent_as_basic_authentication(tmp_path: Path) -> None:
-    found = connect(written(tmp_path, config(username="me", password="pw")))  # noqa: S106
-    assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:pw").decode()}
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -113,13 +101,6 @@ def test_valid_server_addresses_are_accepted(server: str, tmp_path: Path) -> Non
     assert connect(written(tmp_path, body)).server == server
 
 
-def test_a_binary_kubeconfig_is_rejected(tmp_path: Path) -> None:
-    file = tmp_path / "config"
-    file.write_bytes(b"\x7fELF\xff")
-    with pytest.raises(EnvironmentFailure, match=r"config: is not text; it should be a kubeconfig"):
-        connect(str(file))
-
-
 async def test_numbers_are_accepted_as_text_where_kubectl_accepts_them(tmp_path: Path) -> None:
     found = connect(written(tmp_path, config(username="me", password=5)))
     assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:5").decode()}
@@ -178,13 +159,6 @@ def test_an_incomplete_kubeconfig_is_accepted_together_with_a_complete_one(
     assert (connect().server, contexts()) == ("http://east:1", ("work",))
 
 
-def test_a_kubeconfig_may_be_split_into_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = config()
-    users = {"users": complete.pop("users")}
-    both(tmp_path, monkeypatch, users, complete)
-    assert connect().server == "http://east:1"
-
-
 async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     second = config(token="other", username="me")  # noqa: S106
     second["clusters"][0]["cluster"]["server"] = "http://other"
@@ -192,19 +166,6 @@ async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch
     found = connect()
     assert found.server == "http://east:1"
     assert await found.credentials.headers() == {"Authorization": "Bearer secret-token"}
-
-
-def test_the_error_for_several_unusable_kubeconfigs_names_all_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    both(tmp_path, monkeypatch, "", {"users": []})
-    with pytest.raises(EnvironmentFailure, match=r"a, .*b: has no clusters; it should be a kubeconfig"):
-        connect()
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(tmp_path / "c"), str(tmp_path / "d")]))
-    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file.*set a cluster with --kubeconfig"):
-        connect()
-    with pytest.raises(EnvironmentFailure, match=r"c, .*d: No such file"):
-        contexts()
 
 
 def test_an_unreadable_kubeconfig_is_an_error_and_a_missing_one_is_not(
@@ -231,13 +192,6 @@ async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_p
     file.write_text("three\n")
     await clock.advance(REREAD + 1)
     assert await token.headers() == {"Authorization": "Bearer three"}
-
-
-async def test_a_binary_token_file_is_rejected(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(b"\xff")
-    with pytest.raises(EnvironmentFailure, match="token: the token cannot be read: it is not text"):
-        await TokenFile(file).headers()
 
 
 def program(folder: Path, body: str) -> TokenProgram:

@@ -77,12 +77,6 @@ def test_limits_and_retries_become_fields_of_the_job(name: str, field: str, valu
     assert draft(name).get("spec", field) == value
 
 
-def test_restarts_of_a_jobset_become_the_losses_of_the_first_tier() -> None:
-    made = draft("jobset-failure-policy")
-    assert [tier["maxFailures"] for tier in made.get("spec", "tiers")] == [4, -1]
-    assert "From failurePolicy.maxRestarts: 4." in comments(made)
-
-
 def test_groups_on_the_tier_lose_what_the_tier_sets_and_others_keep_their_nodes() -> None:
     made = draft("ray-cpu-and-gpu")
     decode, train = (group["template"]["spec"] for group in made.get(*CLUSTER, "workerGroupSpecs"))
@@ -102,11 +96,6 @@ def test_affinities_to_spot_nodes_are_removed_as_a_whole() -> None:
         "cloud.google.com/gke-tpu-accelerator",
         "cloud.google.com/gke-tpu-topology",
     ]
-
-
-@pytest.mark.parametrize(("name", "replicas"), [("ray-min-only", 3), ("ray-autoscaling", 6), ("raycluster", 2)])
-def test_a_group_has_the_size_with_which_kuberay_starts_it(name: str, replicas: int) -> None:
-    assert draft(name).get(*CLUSTER, "workerGroupSpecs", 0, "replicas") == replicas
 
 
 @pytest.mark.parametrize(
@@ -216,11 +205,6 @@ def test_resources_of_aichor_are_those_of_the_pods() -> None:
     assert head == {"cpu": "2", "memory": "4G"}
 
 
-def test_unquoted_words_have_the_meaning_of_kubectl() -> None:
-    volumes = draft("ray-configmap").get(*CLUSTER, "headGroupSpec", "template", "spec", "volumes")
-    assert volumes[0]["configMap"]["defaultMode"] == 0o755
-
-
 def test_other_objects_of_the_files_are_named() -> None:
     assert [text.split(" (")[0] for text in converted("ray-configmap").others] == [
         "Not in this file: ConfigMap lichen-code",
@@ -246,11 +230,6 @@ def test_an_entrypoint_replaces_that_of_a_rayjob() -> None:
     made = draft_of((FOLDER / "ray-plain.yaml").read_text(encoding="utf-8"), entrypoint="python other.py")
     assert made.get(*RAY, "entrypoint") == "python other.py"
     assert "Was python /srv/wheat.py --epochs 4: --entrypoint replaces it." in comments(made)
-
-
-def test_an_entrypoint_without_a_cluster_is_an_error() -> None:
-    with pytest.raises(InvalidSpec, match=r"^--entrypoint: is the command of a RayCluster"):
-        draft_of(JOB, entrypoint="python t.py")
 
 
 JOB = """\

@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.core.cost import Accounting
 from spotladder.core.model import CapacityType, Exhausted, JobSpec, Price, Tier
-from spotladder.planner.plan import CHOICES, Question, TierFacts, cheapest, choices, choose, expect
+from spotladder.planner.plan import CHOICES, Question, TierFacts, choices, choose, expect
 from spotladder.planner.risks import risks
 
 SPOT = Tier("spot", 4, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT)
@@ -63,21 +63,6 @@ def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]
     assert [risk for risk in risks(question(*tiers), None) if "the tier is never used" in risk]
 
 
-def test_equal_choices_are_omitted() -> None:
-    chosen = choices(question())
-    assert [choice.max_failures for choice in chosen] == [None, 0, 1, 2, 3, 5, 8]
-    best = cheapest(chosen, Accounting.BLENDED)
-    assert best is not None
-    assert best.max_failures == 8
-
-
-def test_a_short_job_ends_on_its_first_tier_before_max_failures() -> None:
-    found = expect(question(hours=1.2))
-    assert found is not None
-    assert found.hours == {"spot": pytest.approx(1.2)}
-    assert found.failures == pytest.approx(2.0)
-
-
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
 def test_a_tier_that_is_never_exhausted_does_all_the_work(evictions: float, most: int) -> None:
     facts = TierFacts(replace(SPOT, max_failures=most), "a", evictions=evictions)
@@ -101,10 +86,6 @@ def test_a_job_without_prices_is_planned_in_node_hours() -> None:
     assert found.usd is None
     assert found.scenario.spot_discount == 0.9
     assert any("its price is unknown" in sentence for sentence in risks(question(free), found))
-
-
-def test_a_job_without_risky_settings_has_no_risks() -> None:
-    assert risks(question(), choose(question())) == []
 
 
 @pytest.mark.parametrize(

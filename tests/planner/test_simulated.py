@@ -52,28 +52,10 @@ def test_losses_occur_at_the_eviction_rate_of_the_tier() -> None:
     assert 0 < found.recomputed.mean < 2
 
 
-def test_the_losses_and_the_lost_work_of_the_tiers_add_up() -> None:
-    other = replace(SPOT, name="other", max_failures=1)
-    found = forecast(question(TierFacts(other, "o", 0.5), TierFacts(SPOT, "a", 0.5), BACKUP), Assumptions(), FEW)
-    assert all(tier.losses.mean > 0 for tier in found.tiers[:2])
-    assert found.losses.mean == pytest.approx(sum(tier.losses.mean for tier in found.tiers))
-    assert found.recomputed.mean == pytest.approx(sum(tier.recomputed.mean for tier in found.tiers))
-    assert found.recomputed.mean > 0
-    assert (found.tiers[2].losses.mean, found.tiers[2].recomputed.mean) == (0.0, 0.0)
-
-
 def test_a_tier_without_availability_falls_back() -> None:
     spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
     found = forecast(question(spot, BACKUP), Assumptions(), 10)
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 0.0), ("on-demand", 1.0)]
-
-
-def test_a_tier_is_not_used_while_its_pool_is_closed() -> None:
-    never = replace(CALM, closed=((0.0, 3600.0), (3600.0, math.inf)))
-    assert [tier.used for tier in forecast(question(never, BACKUP), Assumptions(), 3).tiers] == [0.0, 1.0]
-    later = forecast(question(replace(CALM, closed=((0.0, 300.0),))), Assumptions(), 3)
-    assert later.hours is not None
-    assert later.hours.mean == pytest.approx(5 + (300 + 180 + 180 + 10) / 3600)
 
 
 @pytest.mark.parametrize("policy", ["ordered", *sorted(FOR_DEADLINES)])
@@ -98,25 +80,12 @@ def test_if_all_spot_pools_are_always_closed_one_run_is_that_of_every_seed(
     assert results == [(one.cost, one.finished, one.attempts, one.path) for one in found]
 
 
-@pytest.mark.parametrize("kept", [SPOT, ON_DEMAND], ids=["spot", "on-demand"])
-def test_a_tier_with_too_few_nodes_is_not_used(kept: Tier) -> None:
-    other = replace(ON_DEMAND, name="other")
-    tiers = TierFacts(kept, "a", evictions=0.0, room=1), TierFacts(other, "b", evictions=0.0)
-    assert forecast(question(*tiers), Assumptions(), 3).tiers[1].used == 1.0
-
-
 def test_the_periods_in_which_a_pool_is_closed_are_assumed() -> None:
     facts = replace(CALM, closed=((0.0, 300.0), (3600.0, math.inf)))
     sentences = assumed(Assumptions(), question(facts, replace(BACKUP, closed=((0.0, math.inf),))))
     assert "spot provides no new nodes from 0s to 5m and from 1h on, after the start of the job" in sentences
     assert "on-demand provides no new nodes from 0s on, after the start of the job" in sentences
     assert "requests for nodes on spot succeed at all other times: their capacity is unknown" in sentences
-
-
-def test_the_same_seed_gives_the_same_estimate() -> None:
-    first, again, other = (forecast(question(), Assumptions(), 8, seed) for seed in (3, 3, 300))
-    assert first == again
-    assert first != other
 
 
 def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> None:

@@ -40,11 +40,6 @@ def test_the_price_is_that_from_the_region_of_the_commit_to_the_region_of_the_ti
     assert one_move({("east", "west"): 0.05, ("west", "east"): 0.02}).egress == pytest.approx(0.5)
 
 
-def test_a_start_without_a_commit_costs_no_egress() -> None:
-    found = one_move(BOTH_WAYS, steps=((0, 1), (500, 0)))
-    assert (found.succeeded, found.attempts, found.egress) == (True, 2, 0)
-
-
 class WithoutEgress:
     """The policy `adaptive` with outlooks whose moves cost no egress."""
 
@@ -87,11 +82,3 @@ def test_adaptive_pays_egress_that_a_move_saves() -> None:
     knows = in_turns(registry.by_name("adaptive"), 50.0, BOTH_WAYS)
     assert (knows.succeeded, reads(knows, 50.0)) == (True, 3)
     assert knows.node_hours["on-demand"] == 0
-
-
-def test_egress_without_a_price_changes_nothing() -> None:
-    policy, free = registry.by_name("adaptive"), dict.fromkeys(BOTH_WAYS, 0.0)
-    without = in_turns(policy, 1000.0, {})
-    assert in_turns(policy, 1000.0, free) == without
-    assert in_turns(policy, 0.0, BOTH_WAYS) == without
-    assert in_turns(WithoutEgress(), 1000.0, {}) == without

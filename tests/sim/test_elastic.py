@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,12 +49,6 @@ def test_a_job_measures_its_work_with_all_workers_whatever_its_size(steps: tuple
     assert pace(asked.spec, asked.state) == pytest.approx(1.0, rel=0.01), "one step is one second of work"
 
 
-def test_below_the_smallest_size_the_tier_is_exhausted_after_provision_timeout() -> None:
-    found = outcome(job((0, 1)))
-    assert (found.succeeded, found.attempts) == (True, 2)
-    assert Reason.INSUFFICIENT_CAPACITY in reasons(found)
-
-
 def test_a_job_grows_after_a_commit_and_repeats_no_step() -> None:
     found = outcome(job((0, 2), (1000, 4)))
     assert (found.succeeded, found.attempts, found.recomputed) == (True, 1, 0)
@@ -63,10 +56,6 @@ def test_a_job_grows_after_a_commit_and_repeats_no_step() -> None:
     expected = RESTART + small + COMMIT + RESTART + (HOUR - small / 2) + COMMIT
     assert found.finished == pytest.approx(expected, abs=60)
     assert outcome(job((0, 2), (1000, 4), grow_after=2.0 * HOUR)).finished > found.finished
-
-
-def test_only_allowed_sizes_are_used() -> None:
-    assert outcome(job((0, 3), sizes=(2, 4))).finished == outcome(job((0, 2), sizes=(2, 4))).finished
 
 
 @pytest.fixture
@@ -88,11 +77,3 @@ def test_a_notice_costs_no_step() -> None:
     asked = job((0, 4), (1000, 3), notice=120.0)
     found = outcome(asked)
     assert (found.succeeded, found.attempts, found.recomputed, asked.state.failures) == (True, 1, 0, 1)
-
-
-def test_each_lost_node_counts_until_the_tier_is_exhausted() -> None:
-    asked = job((0, 4), (1000, 3), (1500, 2))
-    asked.spec = replace(asked.spec, tiers=tuple(replace(tier, max_failures=1) for tier in asked.spec.tiers))
-    found = outcome(asked)
-    assert (found.succeeded, found.attempts) == (True, 2)
-    assert Reason.MAX_FAILURES_EXCEEDED in reasons(found)

@@ -33,14 +33,6 @@ def test_a_pool_without_a_price_is_refused(capsys: Capture, tmp_path: Path, comm
     assert answer.err.endswith(said)
 
 
-def test_a_pool_provides_no_node_while_it_is_unavailable(capsys: Capture, tmp_path: Path) -> None:
-    closed = changed(WORLD, ("unavailable: [{from: 60s, to: 120s}]", "unavailable: [{from: 0s}]"))
-    answer = asked(capsys, tmp_path, "plan", world=closed)
-    assert "used by: spot-a 0 %, on-demand 100 % of the runs" in answer.out
-    assert "assumed: spot-a provides no new nodes from 0s on, after the start of the job" in answer.out
-    assert "risk: spec.tiers[0] (spot-a): its pool never provides a node: the tier is never used" in answer.out
-
-
 def test_a_pool_beside_one_with_a_trace_is_unavailable_too(capsys: Capture, tmp_path: Path) -> None:
     """There is no spot capacity after the first hour, and no on-demand capacity in the first three."""
     world = changed(

@@ -66,13 +66,6 @@ def test_a_return_to_a_tier_without_capacity_costs_neither_training_nor_money() 
     assert outcome((0, 0)).finished > UNDISTURBED
 
 
-def test_capacity_that_is_lost_while_the_attempt_stands_by_costs_no_training() -> None:
-    found = outcome((0, 1), (MOVE + BOOT + 10.0, 0), overlap=Overlap())
-    assert (found.succeeded, found.recomputed) == (True, 0)
-    assert found.finished == pytest.approx(UNDISTURBED)
-    assert 0 < found.overlap < 20.0 / HOUR
-
-
 def test_the_live_attempt_is_replaced_when_its_node_is_lost_during_the_overlap() -> None:
     """The on-demand node is reclaimed while the spot program starts: it takes over as soon as it is ready."""
     here = market(zone("spot", provision_delay=BOOT), zone("on-demand", (0, 1), (MOVE + BOOT + 5.0, 0), price=3.0))
@@ -90,35 +83,6 @@ def test_the_live_attempt_is_replaced_when_its_node_is_lost_during_the_overlap()
     adopted = next(one for one in found.path if one.move.attempt == 2)
     assert adopted.move.reason is Reason.MIGRATED_BACK
     assert adopted.at == pytest.approx(MOVE + BOOT + 5.0)
-
-
-def test_an_elastic_job_moves_to_the_nodes_that_it_gets() -> None:
-    """Spot has a node for one of two workers and refuses the other: the program is held with one, and trains at half
-    the rate."""
-    here = market(zone("spot", (0, 1), provision_delay=BOOT), zone("on-demand", price=3.0))
-    program: dict[str, Any] = {"restart": RESTART, "resume": RESUME, "commit_time": COMMIT, "stands_by": True}
-    spec = {"overlap": Overlap(), "min_workers": 1}
-    job = runner(here, policy=Returns(), workers=2, sizes=(1, 2), hands_over=True, spec=spec, **program)
-    found = run(here, [job], 100 * HOUR)[0]
-    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 0)
-    held = MOVE + BOOT + RESTART - RESUME
-    left = HOUR - (held - RESTART)
-    assert found.finished == pytest.approx(held + COMMIT + RESUME + 2 * left + COMMIT)
-    assert found.overlap == pytest.approx((held + COMMIT - MOVE - BOOT) / HOUR)
-
-
-def test_a_standby_attempt_that_reaches_max_duration_is_given_up() -> None:
-    found = outcome(overlap=Overlap(max_duration=120.0))
-    assert found.succeeded
-    assert found.finished == pytest.approx(UNDISTURBED), "no standby attempt was ready"
-    assert 0 < found.overlap < 0.1
-
-
-def test_once_the_budget_of_the_overlap_is_spent_the_move_begins_with_a_drain() -> None:
-    found = outcome(overlap=Overlap(budget=0.001))
-    assert found.succeeded
-    assert found.finished > outcome().finished - COMMIT
-    assert 0.001 <= found.overlap < 0.01
 
 
 def test_a_resume_that_takes_longer_than_the_restart_is_refused() -> None:

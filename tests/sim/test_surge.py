@@ -51,38 +51,11 @@ def test_surge_loses_one_commit_and_one_restart(reclaimed: SimulationRun) -> Non
     assert found.finished < drained.finished
 
 
-def test_both_nodes_are_paid_until_the_handover(reclaimed: SimulationRun) -> None:
-    found = outcome(reclaimed)
-    paid = sum(found.node_hours.values()) * HOUR
-    assert paid > 2 * (found.finished - 30)
-    assert paid < 2 * (found.finished - 30) + 30
-
-
-def test_without_capacity_for_a_replacement_the_attempt_is_drained() -> None:
-    found = outcome(job((0, 2), (1000, 1), (1800, 2)))
-    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 0)
-    assert stages(found).count(Stage.REPLACING) == 1
-
-
-@pytest.mark.parametrize("more", [{"hands_over": False}, {"notice": 0.0}])
-def test_programs_that_cannot_hand_over_and_losses_without_notice_are_not_replaced(more: dict[str, Any]) -> None:
-    found = outcome(job((0, 2), (1000, 1), (1001, 2), **more))
-    assert found.succeeded
-    assert Stage.REPLACING not in stages(found)
-
-
 def test_a_handover_that_takes_longer_than_the_notice_loses_work() -> None:
     """A commit takes 100 s, and 60 s of the notice remain when the replacement is ready."""
     found = outcome(job((0, 2), (1000, 1), (1060, 2), commit_time=100.0))
     assert found.succeeded
     assert found.recomputed > 0
-
-
-def test_such_a_handover_loses_only_the_work_since_the_commit_at_the_notice() -> None:
-    """Without it all work since the start at 90 s would be lost: the program commits once in two hours by itself."""
-    found = outcome(job((0, 2), (1000, 1), (1049, 2), commit_time=60.0, commit_interval=2 * HOUR))
-    assert found.succeeded
-    assert found.recomputed == 79.0
 
 
 def test_nodes_of_a_gang_that_is_not_complete_are_counted_as_waiting() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -84,51 +83,10 @@ def test_a_notice_shorter_than_a_commit_loses_the_work() -> None:
     assert (found.succeeded, found.recomputed) == (True, 340)
 
 
-def test_the_job_falls_back_after_provision_timeout() -> None:
-    found = outcome(runner(market(zone("spot", (0, 0)), zone("on-demand", price=3.0))))
-    assert (found.succeeded, found.attempts) == (True, 2)
-    assert found.finished == 900 + 60 + HOUR + 10
-    assert found.node_hours == {"spot": 0.0, "on-demand": pytest.approx((60 + HOUR + 10) / HOUR)}
-
-
-def test_the_job_falls_back_after_max_failures() -> None:
-    found = outcome(
-        runner(market(zone("spot", (0, 1), (1000, 0), (1001, 1)), zone("on-demand", price=3.0)), max_failures=0)
-    )
-    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 340)
-    assert [(part.tier, part.trains) for part in found.segments if part.trains] == [("spot", True), ("on-demand", True)]
-
-
 def test_a_closed_zone_gives_no_node_until_it_opens() -> None:
     found = outcome(runner(market(zone("spot", closed=((0, 600),)))))
     assert (found.succeeded, found.attempts) == (True, 1)
     assert found.finished == 600 + 60 + HOUR + 10
-
-
-def test_a_closed_zone_keeps_its_nodes_and_replaces_none() -> None:
-    """The node is lost at 1000 s, while the zone is closed."""
-    kept = outcome(runner(market(zone("spot", closed=((900, 1800),)))))
-    assert (kept.attempts, kept.evictions, kept.finished) == (1, 0, 60 + HOUR + 10)
-    lost = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1001, 1), closed=((900, 1800),)))))
-    assert (lost.attempts, lost.finished) == (1, 1800 + 60 + (HOUR - 600) + 10)
-
-
-def test_the_job_leaves_a_zone_that_is_closed_for_longer_than_provision_timeout() -> None:
-    found = outcome(runner(market(zone("spot", closed=((0, math.inf),)), zone("on-demand", price=3.0))))
-    assert (found.succeeded, found.attempts) == (True, 2)
-    assert found.finished == 900 + 60 + HOUR + 10
-
-
-def test_a_waiting_partial_gang_is_billed() -> None:
-    found = outcome(runner(market(zone("spot", (0, 1), (900, 0)), zone("on-demand", price=3.0)), workers=2))
-    assert found.succeeded
-    assert found.node_hours["spot"] == pytest.approx(0.25)
-
-
-def test_a_gang_loses_its_uncommitted_work_when_one_node_is_lost() -> None:
-    found = outcome(runner(market(zone("spot", (0, 4), (1000, 3), (1100, 4))), workers=4))
-    assert (found.evictions, found.recomputed) == (1, 340)
-    assert found.cost == pytest.approx((4 * found.finished - 100) / HOUR)
 
 
 def test_the_cost_follows_prices_that_change_over_time() -> None:
@@ -276,17 +234,6 @@ def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> 
     found = outcome(job)
     assert found.succeeded, found.path
     assert found.finished <= deadline
-
-
-def test_a_deadline_ends_the_job() -> None:
-    found = outcome(runner(market(zone("spot", (0, 0))), spec={"max_duration": 600.0}))
-    assert (found.succeeded, found.reason, found.finished, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 600.0, 0.0)
-
-
-def test_a_run_ends_at_its_limit() -> None:
-    job = runner(market(zone("spot", (0, 0))), spec={})
-    found = outcome(job, limit=300.0)
-    assert (found.succeeded, found.finished, job.state.stage) == (False, 300.0, Stage.STARTING)
 
 
 def test_the_same_seed_makes_the_same_run() -> None:

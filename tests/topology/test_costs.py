@@ -37,25 +37,6 @@ def test_endpoints_and_gateways_of_every_zone(tmp_path: Path) -> None:
     assert items["interface endpoints"] == (16, pytest.approx(0.16))
 
 
-def test_idle_gke(tmp_path: Path) -> None:
-    """One system node in each of two zones; Cloud NAT is billed per node."""
-    fleet = fleet_file(tmp_path).fleet
-    items = {item.what: (item.count, item.hourly) for item in idle(fleet, fleet.cluster("west"))}
-    assert items == {
-        "control plane": (1, 0.10),
-        "system nodes (e2-standard-4)": (2, pytest.approx(0.268)),
-        "system disks (50 GiB)": (2, pytest.approx(2 * 50 * 0.10 / 730)),
-        "NAT gateways": (1, pytest.approx(0.0028)),
-        "public addresses of NAT": (1, 0.005),
-    }
-
-
-def test_an_unknown_instance_has_no_price(tmp_path: Path) -> None:
-    system = ("    bucket: acme-east\n", "    bucket: acme-east\n    system: {instanceType: x9.large}\n")
-    fleet = fleet_file(tmp_path, system).fleet
-    assert idle(fleet, fleet.cluster("east"))[1].hourly is None
-
-
 def test_rates(tmp_path: Path) -> None:
     found = {rate.pool: rate for rate in rates(fleet_file(tmp_path).fleet)}
     disk: Any = pytest.approx(0.022 + 0.026, abs=0.0005)  # 200 GiB with 600 MiB/s

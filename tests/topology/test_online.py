@@ -49,11 +49,6 @@ def ask(folder: Path, *changes: tuple[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("gcp")
-def test_what_is_offered(tmp_path: Path) -> None:
-    ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
-
-
-@pytest.mark.usefixtures("gcp")
 def test_a_version_that_eks_does_not_offer(aws: Addons, tmp_path: Path) -> None:
     aws.versions = []
     with pytest.raises(InvalidSpec, match=r"EKS does not offer 1\.35 in us-east-1: choose another version"):
@@ -123,11 +118,6 @@ def fails(folder: Path, *changes: tuple[str, str]) -> str:
     with pytest.raises(InvalidSpec) as error:
         ask(folder, ("[p5.48xlarge]", "[m5.large]"), *changes)
     return str(error.value).removeprefix(f"{folder}/fleet.yaml:")
-
-
-def test_what_google_offers(gcp: GoogleCloud, tmp_path: Path) -> None:
-    ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
-    assert f"GET {PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8" in gcp.asked
 
 
 def test_what_google_does_not_offer(gcp: GoogleCloud, tmp_path: Path) -> None:

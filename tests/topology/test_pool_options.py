@@ -111,14 +111,6 @@ def test_reserved_capacity_is_chosen_by_id_or_tag(
     assert {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]} in requirements
 
 
-def test_a_reservation_on_gke_brings_its_zone(tmp_path: Path) -> None:
-    change = "{name: l4-on-demand, capacityType: reserved, reservation: {ids: [block-1]}, "
-    found = made(tmp_path, "west", ("{name: l4-on-demand, ", change))
-    (rule,) = spec(found, "computeClasses", "l4-on-demand")["priorities"]
-    assert rule["reservations"] == {"affinity": "Specific", "specific": [{"name": "block-1"}]}
-    assert "location" not in rule
-
-
 def test_container_images_come_from_a_second_boot_disk(tmp_path: Path) -> None:
     disk = "secondaryBootDisk: projects/acme-ml/global/images/train-1"
     found = made(tmp_path, "west", ("{name: l4-on-demand, ", f"{{name: l4-on-demand, {disk}, "))
@@ -134,11 +126,6 @@ def test_container_images_come_from_a_second_boot_disk(tmp_path: Path) -> None:
     }
 
 
-def test_gke_streams_images(tmp_path: Path) -> None:
-    for entry in made(tmp_path, "west")["computeClasses"]:
-        assert entry["spec"]["nodePoolConfig"]["imageStreaming"] == {"enabled": True}
-
-
 def test_startup_taints_and_the_grace_of_a_node(tmp_path: Path) -> None:
     options = (
         f"{SPOT}\n      startupTaints: [{{key: example.com/starting}}]"
@@ -150,11 +137,6 @@ def test_startup_taints_and_the_grace_of_a_node(tmp_path: Path) -> None:
     assert template["terminationGracePeriod"] == "2m"
     assert template["expireAfter"] == "720h"
     assert found["disruption"]["consolidateAfter"] == "1h"
-
-
-def test_by_default_nodes_have_no_grace_period_of_their_own(tmp_path: Path) -> None:
-    for entry in made(tmp_path, "east")["nodePools"]:
-        assert "terminationGracePeriod" not in entry["spec"]["template"]["spec"]
 
 
 def test_images_are_pulled_before_they_are_needed_also_while_a_node_starts(tmp_path: Path) -> None:

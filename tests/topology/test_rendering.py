@@ -22,7 +22,6 @@ from tests.topology.differences import differences
 
 GOLDEN = Path(__file__).parent / "golden"
 IN_CLOUDS = ("east", "west", "alpha")
-CLUSTERS = (*IN_CLOUDS, "lab", "laptop")
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +32,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 @pytest.mark.parametrize("name", IN_CLOUDS)
 def test_golden(name: str, fleet: Fleet) -> None:
     assert rendered(fleet, name) == (GOLDEN / f"{name}.json").read_text()
-
-
-@pytest.mark.parametrize("name", ["lab", "laptop"])
-def test_a_cluster_with_nodes_of_its_own_gets_only_teams(name: str, fleet: Fleet) -> None:
-    found = values(fleet, fleet.cluster(name))
-    assert [key for key, objects in found.items() if objects] == ["teams"]
 
 
 def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
@@ -79,14 +72,6 @@ def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
         assert [name for name, template in pools.items() if _fits(head, name, template)] == ["east-heads"]
 
 
-def test_pools_of_training_keep_their_nodes(fleet: Fleet) -> None:
-    for pool in values(fleet, fleet.cluster("east"))["nodePools"]:
-        disruption = pool["spec"]["disruption"]
-        assert disruption["consolidationPolicy"] == "WhenEmpty"
-        assert {"nodes": "0", "reasons": ["Underutilized", "Drifted"]} in disruption["budgets"]
-        assert pool["spec"]["template"]["spec"]["expireAfter"] == "Never"
-
-
 def test_compute_classes_never_fall_back_by_themselves(fleet: Fleet) -> None:
     found = values(fleet, fleet.cluster("west"))["computeClasses"]
     for compute_class in found:
@@ -94,16 +79,6 @@ def test_compute_classes_never_fall_back_by_themselves(fleet: Fleet) -> None:
         assert spec["activeMigration"] == {"optimizeRulePriority": False}
         assert len({rule.get("spot", False) for rule in spec["priorities"]}) == 1
         assert spec["whenUnsatisfiable"] == "DoNotScaleUp"
-
-
-def test_tiers_live_in_the_home_cluster_only(fleet: Fleet) -> None:
-    assert [name for name in CLUSTERS if values(fleet, fleet.cluster(name))["capacityTiers"]] == ["east"]
-
-
-def test_teams_have_namespaces_where_they_are(fleet: Fleet) -> None:
-    found = {name: [team["namespace"] for team in values(fleet, fleet.cluster(name))["teams"]] for name in CLUSTERS}
-    assert found["west"] == ["team-a", "team-b"]
-    assert found["lab"] == ["team-a"]
 
 
 def test_a_team_submits_jobs_at_home_and_runs_no_pods_where_it_has_no_capacity(fleet: Fleet) -> None:

@@ -144,11 +144,6 @@ def test_a_download_with_another_content_is_refused(tmp_path: Path, monkeypatch:
     assert list((tmp_path / "second").iterdir()) == [], "the download is not kept"
 
 
-def test_an_unpacked_chart_is_the_users_own(tmp_path: Path) -> None:
-    written(tmp_path, "a", "1.0.0")
-    assert charts.find(Chart("a", "1.0.0", "https://x", "00"), tmp_path, tmp_path).path == str(tmp_path / "a")
-
-
 def test_every_digest_belongs_to_a_pinned_chart() -> None:
     """A digest of another version would never be compared."""
     pinned = {entry.file: entry.digest for entry in pinned_charts()}
@@ -170,17 +165,6 @@ def test_the_page_names_every_public_chart() -> None:
         if entry.source != OWN
     }
     assert documented == pinned
-
-
-def test_a_chart_is_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = packed(tmp_path, "a", "1.0.0", "a-1.0.0.tgz")
-    fake_helm(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/calls; for last; do :; done; cp {source} "$last"')
-    wanted = Chart("a", "1.0.0", "oci://registry.example.com/charts")
-    first = charts.find(wanted, None, tmp_path / "cache")
-    assert charts.find(wanted, None, tmp_path / "cache") == first
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert len(calls) == 1
-    assert calls[0].startswith("pull oci://registry.example.com/charts/a --version 1.0.0 --destination ")
 
 
 def fake_helm(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:

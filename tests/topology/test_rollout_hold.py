@@ -62,14 +62,6 @@ def test_no_process_of_a_killed_run_remains(tmp_path: Path, number: signal.Signa
             assert not run.folder.exists()
 
 
-def test_no_process_of_an_ended_run_remains(tmp_path: Path) -> None:
-    with started(tmp_path / "east.lock") as run:
-        run.process.communicate("\n")
-        assert run.process.returncode == 0
-        assert not alive(run.engine)
-        assert not run.folder.exists()
-
-
 def test_a_cluster_has_one_run(tmp_path: Path) -> None:
     lock = tmp_path / "east.lock"
     expected = f"cluster east: process {os.getpid()} on this machine is working on it"

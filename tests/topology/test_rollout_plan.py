@@ -50,11 +50,6 @@ def test_a_provided_kuberay_is_in_no_plan(tmp_path: Path) -> None:
     assert [step.component.name for step in found.steps] == ["pools", "controller"]
 
 
-def test_only_existing_clusters_provide_components(tmp_path: Path) -> None:
-    with pytest.raises(InvalidDocument, match="provides: does not belong to cloud aws, only to existing"):
-        fleet_file(tmp_path, ("    cloud: aws\n    region", "    cloud: aws\n    provides: [kuberay]\n    region"))
-
-
 def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
     change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
@@ -109,17 +104,6 @@ def test_trainium_and_inferentia_get_the_plugin_of_neuron(tmp_path: Path) -> Non
     assert len(nodes_of(found["gpu-device-plugin"])) == 2
 
 
-def test_the_user_decides_on_nvidias_plugin(tmp_path: Path) -> None:
-    """In an existing cluster it finds the nodes by the pools' selectors: nothing there sets the chart's labels."""
-    off = fleet_file(tmp_path, (PLATFORM, "  platform: {gpuDevicePlugin: false}\n")).fleet
-    assert list(plugins(off, "east")) == ["efa-device-plugin"]
-    wanted = "{name: lab-gpu, selectors: {gpu: a10g, zone: a}, accelerator: {type: nvidia-a10g},"
-    lab = ("{name: lab-gpu, selectors: {gpu: a10g},", wanted)
-    on = fleet_file(tmp_path, lab, (PLATFORM, "  platform: {gpuDevicePlugin: true}\n")).fleet
-    assert nodes_of(plugins(on, "lab")["gpu-device-plugin"]) == [{"gpu": ["a10g"], "zone": ["a"]}]
-    assert plugins(on, "west") == {}, "GKE installs it"
-
-
 def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> None:
     values = {
         entry.name: next(s.values for s in plan(fleet, entry).steps if s.component.name == "controller")
@@ -144,15 +128,6 @@ def test_karpenter_without_internet_asks_for_no_prices(tmp_path: Path) -> None:
     network = "network: {cidr: 10.0.0.0/16"
     fleet = fleet_file(tmp_path, (network, f"{network}, nat: none, interfaceEndpoints: true")).fleet
     assert plan(fleet, fleet.cluster("east")).steps[0].values["settings"]["isolatedVPC"] is True
-
-
-@pytest.mark.parametrize(("nodes", "east", "alpha"), [(1, 1, 1), (2, 2, 2), (3, 2, 2)])
-def test_karpenter_has_no_more_replicas_than_system_nodes(nodes: int, east: int, alpha: int, tmp_path: Path) -> None:
-    system = f"    system: {{count: {nodes}}}\n"
-    first, second = "    network: {cidr: 10.0.0.0/16}\n", "    network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}\n"
-    fleet = fleet_file(tmp_path, (first, first + system), (second, second + system)).fleet
-    assert plan(fleet, fleet.cluster("east")).steps[0].values["replicas"] == east
-    assert plan(fleet, fleet.cluster("alpha")).steps[0].values["controller"]["replicaCount"] == alpha
 
 
 def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:

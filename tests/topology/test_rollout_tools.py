@@ -69,14 +69,6 @@ def test_a_comparison_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         Tools(KubeContext("", "lab")).changes("kind: Pod\nmetadata:\n  name: a\n", "default")
 
 
-def test_helm_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = 'Error: Kubernetes cluster unreachable: Get "https://127.0.0.1:6443/version": connection refused'
-    program(tmp_path, "helm", f"echo '{said}' >&2; exit 1")
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(CommandFailure, match=r"cluster unreachable: .* \(context lab\): check that"):
-        Tools(KubeContext("", "lab")).helm("list", "--all-namespaces")
-
-
 @pytest.mark.parametrize(
     ("said", "installed"),
     [
