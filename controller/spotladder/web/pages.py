@@ -16,7 +16,7 @@ from spotladder.web.rows import JobRow, Selection
 if TYPE_CHECKING:
     from spotladder.display.report.facts import Facts
 
-SHOWN = 500
+SHOWN = 200
 """Number of jobs that the list shows at once. The filter finds the others."""
 
 HEADINGS = {

@@ -22,7 +22,7 @@ from spotladder.web.tiers_page import tiers_page
 MAX_PAGES = 250
 """Number of open pages that are told about changes."""
 
-CHANGE_INTERVAL = 0.5
+CHANGE_INTERVAL = 0.25
 """Seconds between two messages to the open pages, at least."""
 
 KEEP_ALIVE_INTERVAL = 15.0
