@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
-from spotladder.core.availability import SPELLS, with_sightings
+from spotladder.core.availability import with_sightings
 from spotladder.core.model import AttemptSeen, JobState, Spell, Stage, TierChoice, TierView
 from spotladder.core.policies.greedy import Greedy
 from spotladder.core.policies.safety_net import RETRY_INTERVAL
@@ -13,7 +13,7 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, refused, spec, tier
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, pending, refused, spec, tier
 
 HOUR = 3600.0
 
@@ -22,25 +22,11 @@ def view(job: SteppedJob, *, live: bool = True) -> TierView:
     return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=live)
 
 
-def test_an_observation_of_the_same_availability_extends_the_spell() -> None:
-    state = JobState()
-    for at, available in ((0.0, True), (10.0, True), (20.0, False), (15.0, False), (30.0, True)):
-        state = with_sightings(state, {"a": available}, at)
-    assert state.record("a").spells == (Spell(True, 0.0, 10.0), Spell(False, 20.0, 20.0), Spell(True, 30.0, 30.0))
-
-
 def test_a_spell_ends_when_the_next_one_begins_if_no_decision_was_made_without_its_tier() -> None:
     before = with_sightings(JobState(), {"a": True}, 10.0)
     seen_at_the_last_decision, not_seen = (with_sightings(before, {"a": False}, 70.0, last) for last in (10.0, 40.0))
     assert seen_at_the_last_decision.record("a").spells == (Spell(True, 10.0, 70.0), Spell(False, 70.0, 70.0))
     assert not_seen.record("a").spells == (Spell(True, 10.0, 10.0), Spell(False, 70.0, 70.0))
-
-
-def test_only_the_newest_spells_are_kept() -> None:
-    state = JobState()
-    for at in range(3 * SPELLS):
-        state = with_sightings(state, {"a": at % 2 == 0}, float(at))
-    assert [spell.since for spell in state.record("a").spells] == [float(at) for at in range(2 * SPELLS, 3 * SPELLS)]
 
 
 def test_extending_a_spell_does_not_cause_a_status_write() -> None:
@@ -127,21 +113,6 @@ def test_a_policy_that_chooses_no_tier_waits_without_an_attempt() -> None:
     assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
     job.see(after=61)
     assert job.state.tier == "spot-a"
-
-
-def test_an_attempt_that_lost_all_workers_waits_in_place_for_capacity() -> None:
-    job = deadline_job(10).running()
-    job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=5, unavailable={"spot-a": "no capacity"})
-    job.see(attempt(1, head(), pending("n-0"), pending("n-1")), after=5, unavailable={"spot-a": "no capacity"})
-    assert (job.state.stage, job.state.record("spot-a").spells[-1].available) == (Stage.RECOVERING, False)
-
-
-def test_the_ordered_policy_exhausts_a_tier_without_capacity() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0, 60), tier("on-demand", 0))).planned()
-    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
-    job.see_again(after=60)
-    job.see(after=1)
-    assert (job.state.record("spot-a").exhausted_by, job.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")
 
 
 class NeverReviews:

@@ -39,16 +39,6 @@ def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() ->
     assert job.state.failures == before + 1
 
 
-def test_the_message_of_the_next_attempt_names_the_avoided_nodes() -> None:
-    job = SteppedJob(spec(tier("spot-a", 9), recovery_timeout=10.0)).running()
-    replaced(job, failed("a"))
-    job.see(attempt(1, head(), worker("w1-0"), failed("b")), after=1)
-    job.see(attempt(1, head(), worker("w1-0")), after=20)
-    job.see(after=1)
-    assert job.number == 2
-    assert "avoids n1 (2 failed pods)" in job.state.message
-
-
 def crashed(job: SteppedJob, number: int, node: str = "n1") -> None:
     """The attempt is launched and its worker crashes on this node; its objects are gone afterwards."""
     job.see(after=301)
@@ -79,11 +69,6 @@ def test_crashes_at_the_start_count_against_the_node() -> None:
     crashed(job, 1)
     crashed(job, 2)
     assert (bad_nodes(job.state), job.state.stage, job.state.failures) == (("n1",), Stage.IDLE, 0)
-
-
-def test_a_launch_names_the_nodes_that_were_bad_when_the_attempt_was_planned() -> None:
-    job = avoiding(tier("spot-a", 9))
-    assert job.last.actions == (Launch(3, "spot-a", avoids=("n1",)),)
 
 
 def test_an_attempt_that_no_other_node_can_take_is_followed_by_one_that_avoids_none() -> None:

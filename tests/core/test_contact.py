@@ -35,21 +35,6 @@ def test_a_loss_of_contact_with_all_nodes_for_25_s_ends_and_counts_nothing() -> 
     assert (one.state.stage, one.state.failures, one.state.impeded, one.number) == (Stage.RUNNING, 0, None, 1)
 
 
-def test_a_node_marked_lost_is_judged_together_with_all_nodes_without_heartbeats() -> None:
-    one = job()
-    one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), nodes=3, silent_nodes=3), after=1)
-    assert one.state.failures == 0
-
-
-def test_contact_that_is_restored_node_by_node_counts_nothing() -> None:
-    one = job()
-    one.see(cut_off(), after=1)
-    one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), nodes=3, silent_nodes=1), after=20)
-    assert one.state.failures == 0
-    one.see(all_ready(1), after=5)
-    assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
-
-
 @pytest.mark.parametrize(
     "more",
     [

@@ -85,13 +85,6 @@ def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
     assert (one.end_reason, one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 
-def test_a_head_that_crashes_while_a_quota_blocks_the_workers_is_a_crash_at_the_start() -> None:
-    one = job()
-    one.see()
-    one.see(crashed(1, blocked="exceeded quota: gpu"), after=5)
-    assert (one.reasons[-1], one.state.failures) == (Reason.START_CRASHED, 0)
-
-
 def test_the_message_of_a_crashed_start_has_the_pod_and_the_end_of_its_output() -> None:
     one = job()
     one.see()

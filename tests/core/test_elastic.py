@@ -127,15 +127,6 @@ def test_a_notice_below_the_smallest_size_or_beyond_max_failures_drains_the_atte
     assert any(isinstance(action, Drain) for action in decision.actions) is ends
 
 
-def test_a_second_notice_during_the_restart_ends_the_attempt_only_below_the_smallest_size() -> None:
-    made = running(job())
-    made.see(seen(*workers("a", "b", "c"), noticed("d"), size=4), after=1)
-    made.see(seen(*workers("a", "b"), noticed("c"), noticed("d"), size=4), after=1)
-    assert (made.state.stage, made.state.failures) == (Stage.RECOVERING, 2)
-    made.see(seen(*workers("a"), noticed("b"), noticed("c"), noticed("d"), size=4), after=1)
-    assert (made.reasons[-1], made.state.failures) == (Reason.EVICTION_NOTICE, 3)
-
-
 @pytest.mark.parametrize(("ready", "stage"), [(2, Stage.STARTING), (3, Stage.STARTING), (4, Stage.RUNNING)])
 def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(ready: int, stage: Stage) -> None:
     made = job()
@@ -185,11 +176,6 @@ def test_a_program_begins_without_the_workers_that_have_had_no_node_for_a_while(
     assert (resized(made), made.state.failures, made.state.stage) == ([], 0, Stage.RUNNING)
 
 
-def test_a_program_begins_at_once_without_workers_that_the_provisioner_refuses() -> None:
-    assert resized(waiting_for_two(job(), refused("c"), refused("d"))) == [2]
-    assert resized(waiting_for_two(job(), refused("c"), pending("d"))) == [], "the node of d may come"
-
-
 @pytest.mark.parametrize(
     ("pods", "capacity"),
     [
@@ -208,13 +194,6 @@ def test_a_tier_has_no_capacity_when_too_few_workers_for_the_smallest_size_may_c
     made.see()
     made.see(starting(*pods), after=1)
     assert [spell.available for spell in made.state.record("spot-a").spells] == capacity
-
-
-def test_a_tier_has_no_capacity_when_a_worker_that_cannot_be_left_out_is_refused() -> None:
-    made = job()
-    made.see()
-    made.see(starting(*workers("a", "b", "c"), refused("d"), surplus=None), after=1)
-    assert [spell.available for spell in made.state.record("spot-a").spells] == [False]
 
 
 def test_a_refusal_ends_an_attempt_only_below_the_smallest_size() -> None:
@@ -236,13 +215,6 @@ def test_a_program_waits_for_workers_that_have_a_node() -> None:
     assert resized(made) == [3], "the time runs from the moment at which enough workers were ready"
 
 
-def test_the_delay_starts_again_below_the_smallest_size() -> None:
-    made = waiting_for_two(job())
-    made.see(starting(*workers("a"), lost("b"), pending("c"), pending("d")), after=BEGIN_DELAY - 1)
-    made.see(starting(*workers("a", "e"), pending("c"), pending("d")), after=2)
-    assert (resized(made), made.last.wake_at) == ([], made.now + BEGIN_DELAY)
-
-
 def test_provision_timeout_does_not_run_while_enough_workers_are_ready_to_begin() -> None:
     made = SteppedJob(spec(tier("spot-a", 3, 20.0), tier("on-demand", -1), workers=4, min_workers=2))
     waiting_for_two(made)
@@ -253,13 +225,6 @@ def test_provision_timeout_does_not_run_while_enough_workers_are_ready_to_begin(
     for _ in range(5):
         made.see_again(after=10)
     assert Reason.INSUFFICIENT_CAPACITY in made.reasons
-
-
-def test_a_worker_that_is_lost_before_the_program_begins_is_left_out_too() -> None:
-    made = waiting_for_two(job(least=1))
-    made.see_again(after=BEGIN_DELAY)
-    made.see(starting(*workers("a"), lost("b"), pending("e"), surplus=-2), after=1)
-    assert (resized(made), made.state.failures) == ([1], 1)
 
 
 def on_a_cluster(made: SteppedJob, **more: Any) -> SteppedJob:
@@ -336,11 +301,3 @@ def test_each_size_is_paid_for_its_nodes() -> None:
     made.see(seen(*workers("a", "b", "c"), lost("d", Cause.NODE_LOST), size=4), after=0)
     made.see(seen(*workers("a", "b", "c"), size=3), after=100)
     assert made.state.node_seconds - before == pytest.approx(300)
-
-
-def test_the_spec_at_launch_decides_whether_an_attempt_is_elastic() -> None:
-    made = running(job())
-    made.edit(min_workers=None)
-    made.see(seen(*workers("a", "b", "c"), lost("d"), size=3), after=1)
-    made.see(seen(*workers("a", "b", "c"), size=3), after=1)
-    assert made.state.stage is Stage.RUNNING

@@ -25,7 +25,7 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Reason
-from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, priced, refused, spec, worker
+from tests.core.builders import START, SteppedJob, attempt, head, noticed, pending, priced, refused, spec, worker
 from tests.core.standby import Wish
 
 WORKERS = 4
@@ -114,14 +114,6 @@ def test_when_a_standby_is_ready(seen: AttemptSeen, drains: bool) -> None:
     assert (job.state.stage is Stage.DRAINING) is drains
 
 
-def test_a_standby_that_gets_too_few_workers_is_given_up_after_provision_timeout() -> None:
-    job = standing_by()
-    job.see(live(), standby(*NODES[:1], *MISSING[1:]), after=1)
-    job.see_again(after=SPOT.provision_timeout)
-    assert "no capacity" in job.last.standby_changes[0].message
-    assert (job.state.standby, job.state.failures) == (None, 0)
-
-
 def test_a_refusal_of_the_provisioner_ends_a_standby_only_below_the_smallest_size() -> None:
     job = standing_by(elastic(replace(SPOT, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)))
     job.see(live(), standby(*NODES[:2], *REFUSED[2:]), after=1)
@@ -158,12 +150,6 @@ def test_the_standby_begins_while_the_live_attempt_is_drained() -> None:
     assert job.state.stage is Stage.DRAINING
     job.see(draining, standby(*NODES[:2], *REFUSED[2:]), after=1)
     assert (job.state.stage, resized(job)) == (Stage.DRAINING, [2])
-
-
-def test_a_worker_of_the_standby_that_is_lost_is_no_failure_and_it_stays_ready_with_the_others() -> None:
-    job = standing_by()
-    job.see(live(), standby(*NODES[:3], lost("s3"), *MISSING[:1], begun=True, held=True), after=1)
-    assert (job.state.stage, job.state.failures) == (Stage.DRAINING, 0)
 
 
 def test_a_hedge_takes_over_with_enough_workers() -> None:

@@ -78,12 +78,6 @@ def test_an_application_error_during_an_eviction_counts_as_the_eviction(ending: 
     assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
 
 
-def test_pods_that_disappear_after_the_program_ended_are_not_an_eviction() -> None:
-    job = SteppedJob().running()
-    job.see(attempt(1, head(), lost("w1-0", Cause.UNKNOWN), exit=Exit.FAILED), after=1)
-    assert job.state.reason is Reason.APPLICATION_FAILED
-
-
 def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
     job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
     decision = job.see(all_ready(1, exit=Exit.FAILED), after=1)
@@ -173,44 +167,6 @@ def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> N
     assert decision.actions == (Launch(2, "spot-a"),)
 
 
-def test_a_suspended_job_has_the_reason_of_its_spec() -> None:
-    """Regression: a local run that was stopped by Ctrl-C reported a request to suspend it."""
-    job = SteppedJob().running()
-    job.edit(suspend=True, suspend_reason=Reason.STOP_REQUESTED).see(all_ready(1), after=1)
-    job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
-    job.see(after=1)
-    assert job.state.history[-1].reason is Reason.STOP_REQUESTED
-    assert Reason.SUSPEND_REQUESTED not in job.reasons
-    assert (job.state.stage, job.state.reason) == (Stage.SUSPENDED, Reason.STOP_REQUESTED)
-
-
-def test_a_job_suspended_before_its_start_launches_nothing() -> None:
-    job = SteppedJob(spec(suspend=True))
-    assert job.see().actions == ()
-    assert job.state.stage is Stage.SUSPENDED
-
-
-def test_suspending_a_job_whose_workers_are_not_ready_deletes_the_attempt() -> None:
-    job = SteppedJob()
-    job.see()
-    job.edit(suspend=True).see(attempt(1, head(), pending("w")), after=1)
-    assert job.state.stage is Stage.ENDING
-
-
-def test_completing_during_a_drain_is_success() -> None:
-    job = SteppedJob().running()
-    job.edit(suspend=True).see(all_ready(1), after=1)
-    job.commit(100, 100).see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
-    assert job.state.stage is Stage.SUCCEEDED
-
-
-def test_later_tiers_may_change_while_the_job_runs() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
-    job.edit(tiers=(tier("spot-a", 0), tier("on-demand-new")))
-    job.lose_attempt(lost("w1-0"), worker("w1-1"))
-    assert job.state.tier == "on-demand-new"
-
-
 def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_falls_back() -> None:
     job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1)
@@ -262,13 +218,6 @@ def test_handover_when_gone_waits_without_a_limit_for_the_old_attempt() -> None:
     assert job.state.tier == "on-demand"
 
 
-def test_handover_when_gone_first_deletes_an_unknown_attempt() -> None:
-    job = SteppedJob(spec(handover=Handover.WHEN_GONE))
-    decision = job.see(attempt(9, worker("old")))
-    assert decision.actions == (Delete(9, Reason.STARTED),)
-    assert job.number == 10
-
-
 def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
     job = SteppedJob(spec(tier("spot-a", 5, 60), tier("on-demand"))).running()
     for _ in range(6):
@@ -289,12 +238,6 @@ def test_an_attempt_that_was_never_observed_leaves_an_unreachable_cluster_with_i
     left = next(move for move in job.moves if move.reason is Reason.CLUSTER_UNREACHABLE)
     assert "the API server does not answer" in left.message
     assert (job.state.failures, job.state.tier) == (0, "on-demand")
-
-
-def test_an_unavailable_tier_is_skipped() -> None:
-    job = SteppedJob()
-    decision = job.see(unavailable={"spot-a": "its CapacityTier does not exist"})
-    assert decision.actions == (Launch(1, "spot-b"),)
 
 
 def test_an_older_observation_changes_nothing() -> None:
@@ -369,17 +312,6 @@ def test_suspending_a_job_on_an_unreachable_cluster_waits_for_the_grace_period_o
     assert job.reasons[-3:] == [Reason.GRACE_EXCEEDED, Reason.LEFT_BEHIND, Reason.SUSPEND_REQUESTED]
 
 
-def test_a_fence_during_a_drain_fails_the_job_only_if_another_controller_owns_the_log() -> None:
-    for owner, stage in ((0, Stage.ENDING), (7, Stage.FAILED)):
-        job = SteppedJob().running()
-        job.edit(suspend=True).see(all_ready(1), after=1)
-        job.progress = Progress(5, 10, START, attempt=owner)
-        job.see(all_ready(1), after=1)
-        assert job.state.stage is Stage.DRAINING
-        job.see(all_ready(1, exit=Exit.FENCED), after=1)
-        assert job.state.stage is stage
-
-
 def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
     job = SteppedJob(spec(tier("spot-a", 0, 60), exhausted=Exhausted.RESTART))
     job.see()
@@ -439,14 +371,3 @@ def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_wa
     before = replace(state, **cast("Any", dict.fromkeys(timers, early)), attempt=None, paused_until=None)
     assert rewound(before, now) == before, "earlier entries changed"
     assert rewound(state, state.clock) == state
-
-
-def test_a_job_without_an_attempt_holds_no_nodes() -> None:
-    job = SteppedJob(spec(suspend=True))
-    job.state = replace(JobState(), nodes=3)
-    assert job.see().state.nodes == 0
-
-
-def test_a_decision_without_a_move_has_reason_steady() -> None:
-    job = SteppedJob().running()
-    assert job.see(all_ready(1), after=1).reason is Reason.STEADY

@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, PodSeen, Price, Stage
+from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, PodPhase, PodSeen, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
-
-
-def test_the_first_attempt_is_planned_before_it_is_launched() -> None:
-    job = SteppedJob()
-    decision = job.see()
-    assert job.reasons == [Reason.STARTED]
-    assert decision.actions == (Launch(1, "spot-a"),)
-    assert job.state.stage is Stage.STARTING
 
 
 @pytest.mark.parametrize(
@@ -35,13 +27,6 @@ def test_one_failure_more_than_max_failures_falls_back(max_failures: int, losses
         job.see(after=1)
     assert job.state.tier == tier_after
     assert job.state.record("spot-a").failures == losses
-
-
-def test_a_pod_seen_lost_twice_counts_once() -> None:
-    job = SteppedJob(spec(tier("spot-a", 5))).running()
-    for _ in range(3):
-        job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
-    assert job.state.record("spot-a").failures == 1
 
 
 def test_a_pod_that_vanishes_counts_once_with_cause_unknown() -> None:
@@ -61,29 +46,12 @@ def test_a_lost_pod_without_a_name_is_not_called_by_a_random_uid(rest: str) -> N
     assert uid not in [loss.pod for loss in job.losses]
 
 
-def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
-    job = SteppedJob(spec(tier("spot-a", 5))).running()
-    for seen in (attempt(1, head(), worker("w1-1")), all_ready(1)) * 4:
-        job.see(seen, after=1)
-    assert job.state.record("spot-a").failures == 1
-    assert job.state.stage is Stage.RUNNING
-
-
 @pytest.mark.parametrize("cause", sorted(set(Cause) - UNCOUNTED))
 def test_a_loss_of_every_counted_cause_exhausts_the_tier(cause: Cause) -> None:
     job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     job.lose_attempt(lost("w1-0", cause), worker("w1-1"))
     assert job.reasons[-3:] == [Reason.MAX_FAILURES_EXCEEDED, Reason.MOVED_ON, Reason.FELL_BACK]
     assert job.state.tier == "on-demand"
-
-
-def test_failures_of_one_tier_do_not_count_in_the_next() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b", 1), tier("on-demand"))).running()
-    job.lose_attempt(lost("w1-0"), worker("w1-1"))
-    job.running(2)
-    job.see(attempt(2, head(), lost("w2-0"), worker("w2-1")), after=1)
-    assert (job.state.tier, job.state.stage) == ("spot-b", Stage.RECOVERING)
-    assert (job.state.record("spot-a").failures, job.state.record("spot-b").failures) == (1, 1)
 
 
 def test_both_workers_lost_at_once_are_two_failures_by_pod_and_one_by_interruption() -> None:
@@ -158,13 +126,6 @@ def test_the_delete_action_is_repeated_until_the_attempt_is_gone() -> None:
     gone = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
-
-
-def test_losses_within_max_failures_are_recovered_within_the_attempt() -> None:
-    job = SteppedJob(spec(tier("spot-a", 2))).running()
-    decision = job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
-    assert job.state.stage is Stage.RECOVERING
-    assert decision.actions == ()
 
 
 def test_a_failure_without_a_lost_pod_is_recorded_under_the_name_of_the_attempt() -> None:

@@ -226,21 +226,6 @@ def test_conditions_that_prevent_a_hedge(made: dict[str, Any], facts: dict[str, 
     assert (job.state.standby, job.number) == (None, 1)
 
 
-def test_a_program_that_cannot_be_held_has_no_hedge() -> None:
-    job = waiting()
-    job.progress = Progress(5, 100, START, 1, stands_by=False)
-    job.see(WITHOUT_NODES, after=AFTER + 1)
-    assert job.state.standby is None
-
-
-def test_a_hedge_that_writes_to_the_log_takes_over() -> None:
-    """Its library is too old to be held: its first entry has fenced the live attempt."""
-    job = hedged()
-    job.progress = Progress(attempt=2)
-    job.see(all_ready(1), all_ready(2, held=False), after=30)
-    assert (job.number, job.state.stage, job.state.failures) == (2, Stage.RUNNING, 0)
-
-
 def test_a_job_that_its_queue_holds_is_not_hedged() -> None:
     queued = attempt(1, queue=QueueSeen(held=True, message="quota"))
     job = waiting(seen=queued)
@@ -251,21 +236,6 @@ def test_a_job_that_its_queue_holds_is_not_hedged() -> None:
     assert job.state.standby is None, "the wait for quota does not count"
     job.see(WITHOUT_NODES, after=2)
     assert job.state.standby is not None
-
-
-def test_a_slow_start_is_not_hedged() -> None:
-    starting = attempt(1, replace(head(), scheduled=True), replace(PLACED, uid="w1"), replace(PLACED, uid="w2"))
-    job = waiting(seen=starting)
-    job.see(starting, after=2 * AFTER)
-    assert (job.state.standby, job.state.stage) == (None, Stage.STARTING)
-
-
-def test_an_exhausted_tier_is_skipped() -> None:
-    chosen = (priced("spot", 1.0, 3.0), priced("spot-b", 1.0, 3.0), priced("on-demand", 3.0, 3.0))
-    job = waiting(tiers(tiers=chosen))
-    job.see(WITHOUT_NODES, after=AFTER, unavailable={"spot-b": "its limit is reached"})
-    assert job.state.standby is not None
-    assert job.state.standby.tier == "on-demand"
 
 
 STOPS: Mapping[str, tuple[dict[str, Any], Stage]] = {

@@ -9,13 +9,11 @@ import pytest
 
 from spotladder.core.model import (
     Delete,
-    Drain,
     Exit,
     Handover,
     Launch,
     LeftAttempt,
     OnInsufficientCapacity,
-    Price,
     QueueEviction,
     QueueSeen,
     Stage,
@@ -67,16 +65,6 @@ def test_an_attempt_that_is_left_is_deleted_until_it_is_gone_and_its_losses_are_
     assert made.state.left == ()
 
 
-def test_an_attempt_that_is_left_is_deleted_after_the_job_has_ended() -> None:
-    made = job()
-    made.see(HURT, after=1)
-    made.see(HURT, all_ready(2), after=1)
-    decision = made.see(HURT, all_ready(2, exit=Exit.SUCCEEDED), after=1)
-    assert made.state.stage is Stage.SUCCEEDED
-    assert Delete(1, Reason.MAX_FAILURES_EXCEEDED) in decision.actions
-    assert [one.number for one in made.state.left] == [1, 2]
-
-
 def test_an_attempt_that_is_left_is_paid_for_until_its_pods_are_gone() -> None:
     made = SteppedJob(spec(priced("spot-a", 3.6, 7.2), priced("on-demand", 7.2, 7.2, max_failures=-1))).running()
     made.see(all_ready(1))
@@ -118,15 +106,6 @@ def test_the_job_waits_until_the_attempt_is_gone(wanted: dict[str, Any], more: d
     decision = made.see(HURT, after=1, **more)
     assert (made.state.stage, made.number, made.state.left) == (Stage.ENDING, 1, ())
     assert [type(action) for action in decision.actions] == [Delete]
-
-
-def test_a_suspended_job_starts_no_attempt() -> None:
-    made = job().edit(suspend=True)
-    assert isinstance(made.see(all_ready(1), after=1).actions[0], Drain)
-    made.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
-    assert made.state.stage is Stage.ENDING
-    made.see(after=1)
-    assert made.state.stage is Stage.SUSPENDED
 
 
 @pytest.mark.parametrize(
@@ -196,11 +175,3 @@ def test_an_attempt_that_is_left_and_cannot_be_observed_is_forgotten_and_deleted
     made.see(HURT, after=1)
     assert made.see(attempt(2), after=1, unavailable={"spot-a": "no answer"}).actions == ()
     assert made.see(HURT, attempt(2), after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
-
-
-def test_a_priced_tier_that_is_no_longer_in_the_spec_has_an_unknown_cost() -> None:
-    made = SteppedJob(spec(priced("spot-a", 3.6, 3.6), tier("on-demand", -1, price=Price(7.2)))).running()
-    made.see(HURT, after=1)
-    made.edit(tiers=made.spec.tiers[1:])
-    made.see(HURT, attempt(2), after=10)
-    assert made.state.record("spot-a").unpriced == pytest.approx(10)

@@ -72,23 +72,11 @@ def test_a_pod_evicted_by_maintenance_is_no_failure(unit: FailureUnit) -> None:
     assert [(loss.pod, loss.cause) for loss in job.losses] == [("w1-1", Cause.MAINTENANCE)]
 
 
-def test_a_program_that_fails_during_maintenance_counts_as_interrupted() -> None:
-    job = strict()
-    job.see(attempt(1, head(), worker("w1-0"), leaving("w1-1"), exit=Exit.FAILED), after=1)
-    assert (job.state.reason, job.state.failures, job.state.application_failures) == (Reason.INTERRUPTED, 0, 0)
-
-
 def test_an_attempt_that_does_not_run_yet_ends_at_once() -> None:
     job = SteppedJob(spec(tier("spot-a", 0)))
     job.see()
     job.see(attempt(1, leaving("head", PodRole.HEAD), pending("w")), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.MAINTENANCE)
-
-
-def test_a_reclaim_during_maintenance_counts() -> None:
-    job = SteppedJob(spec(tier("spot-a", 5))).running()
-    job.see(attempt(1, head(), leaving("w1-0"), replace(noticed("w1-1"), cause=Cause.INTERRUPTION)), after=1)
-    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.EVICTION_NOTICE, 1)
 
 
 def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
@@ -97,12 +85,6 @@ def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
     job.see(attempt(1, head(), worker("w1-0"), deleted, exit=Exit.INTERRUPTED), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.DELETED]
     assert job.state.failures == 1
-
-
-def test_exit_75_without_a_lost_pod_counts_as_an_interruption() -> None:
-    job = SteppedJob(spec(tier("spot-a", 5))).running()
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
-    assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
 # --- the nodes are replaced before the program leaves them ---

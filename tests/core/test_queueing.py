@@ -70,18 +70,6 @@ def test_provision_timeout_starts_when_the_queue_admits_the_attempt() -> None:
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
 
 
-def test_a_long_wait_for_quota_without_a_decision_does_not_use_up_provision_timeout() -> None:
-    """Nothing wakes the decider while the queue holds the attempt."""
-    job = waiting()
-    admitted = held(1, head(), pending("w-0"), queue=QueueSeen("team"))
-    job.see(admitted, after=DAY)
-    assert (job.state.stage, job.state.reason) == (Stage.STARTING, Reason.STARTED)
-    job.see(admitted, after=290)
-    assert job.state.record("spot-a").exhausted_by is None
-    job.see(admitted, after=15)
-    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
-
-
 def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     job = waiting(queue_timeout=1800.0)
     decision = job.see(held(1), after=10)
@@ -227,14 +215,6 @@ def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, run
     assert job.state.record("spot-a").exhausted_by is None
     assert job.state.impeded is not None
     assert job.state.impeded.reason is Reason.WAITING_FOR_QUOTA
-
-
-def test_a_head_that_is_removed_while_the_attempt_waits_for_its_first_quota_is_no_failure() -> None:
-    """A RayJob that a client resumes while Kueue holds it may have a head pod for a second."""
-    job = waiting()
-    job.see(held(1, GONE_HEAD), after=1)
-    job.see(held(1, CRASHED_HEAD), after=1)
-    assert (job.state.stage, job.state.failures, job.state.crashes) == (Stage.STARTING, 0, 0)
 
 
 def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost_after_it() -> None:

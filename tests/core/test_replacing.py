@@ -232,12 +232,6 @@ def test_no_commit_is_asked_for_once_the_program_hands_over_or_after_the_replace
     assert requests(made.see(seen(worker("w1-1"), worker("w1-2")), after=1)) == []
 
 
-def test_a_drain_is_no_second_request() -> None:
-    made = job(tier("spot-a", 3, surge=False))
-    decision = give_notice(made)
-    assert [type(action).__name__ for action in decision.actions] == ["Drain"]
-
-
 def test_a_second_notice_that_exhausts_the_tier_drains_the_attempt() -> None:
     made = job(tier("spot-a", 1, surge=True))
     give_notice(made)
@@ -335,13 +329,6 @@ def test_without_a_replacement_a_suspicion_changes_nothing_until_the_node_is_mar
         assert (made.state.stage, made.losses) == (Stage.RUNNING, [])
 
 
-def test_a_silent_node_that_exhausts_the_tier_ends_the_attempt() -> None:
-    made = job(tier("spot-a", 0, surge=True))
-    made.see(seen(suspect("w1-0"), worker("w1-1")), after=1)
-    assert made.end_reason is Reason.MAX_FAILURES_EXCEEDED
-    assert made.state.record("spot-a").failures == 1
-
-
 def test_a_silent_node_explains_the_failure_of_the_program_before_it_is_marked() -> None:
     """Without a replacement, as for a JobSet."""
     made = SteppedJob(spec(tier("spot-a", 3), tier("on-demand", -1), attribution_window=60.0)).running()
@@ -351,13 +338,6 @@ def test_a_silent_node_explains_the_failure_of_the_program_before_it_is_marked()
     made.see(attempt(1, worker("w1-0"), suspect("w1-1"), **failed), after=20)
     assert (made.state.stage, made.state.reason, made.state.failures) == (Stage.ENDING, Reason.INTERRUPTED, 1)
     assert [(loss.pod, loss.cause) for loss in made.losses] == [("w1-1", Cause.NODE_LOST)]
-
-
-def test_a_suspected_head_is_left_to_its_cluster() -> None:
-    made = job()
-    head_pod = PodSeen("head", PodRole.HEAD, suspect=True)
-    made.see(attempt(1, head_pod, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
-    assert (made.state.stage, made.state.failures) == (Stage.RUNNING, 0)
 
 
 def test_a_notice_after_a_handover_requests_a_replacement_before_it_hands_over_again() -> None:

@@ -39,7 +39,7 @@ from tests.core.builders import (
     tier,
     worker,
 )
-from tests.core.standby import held, standing_by, tiers, training
+from tests.core.standby import standing_by, tiers, training
 
 
 def test_a_move_to_a_cheaper_tier_starts_the_next_attempt_beside_the_live_one() -> None:
@@ -159,16 +159,6 @@ def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     assert job.state.stage is Stage.RUNNING
 
 
-def test_pods_that_the_standby_lost_before_are_no_failures() -> None:
-    job = standing_by()
-    recovered = attempt(2, head(), worker("s1"), lost("s2", Cause.NODE_LOST), worker("s3"), held=True)
-    job.see(all_ready(1), recovered, after=1)
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), recovered, after=1)
-    assert (job.number, job.state.stage, job.state.failures) == (2, Stage.RUNNING, 0)
-    job.see(attempt(2, head(), worker("s1"), lost("s3", Cause.NODE_LOST)), after=1)
-    assert job.state.failures == 1
-
-
 def test_a_standby_that_is_no_longer_needed_is_given_up() -> None:
     job = standing_by()
     job.policy.name = "on-demand"
@@ -224,37 +214,11 @@ def test_without_a_standby_the_move_drains_first(made: dict[str, Any], progress:
     assert not any(outlook.overlaps for outlook in job.policy.view.outlooks)
 
 
-def test_a_standby_of_an_older_library_that_starts_at_once_fences_and_takes_over() -> None:
-    """It does not know that it must wait."""
-    job = standing_by()
-    job.progress = replace(job.progress, attempt=2)
-    job.see(all_ready(1, exit=Exit.FENCED), all_ready(2, held=False), after=1)
-    assert (job.number, job.state.stage, job.state.failures) == (2, Stage.RUNNING, 0)
-    assert not any(isinstance(action, TakeOver) for action in job.last.actions)
-
-
 def test_an_attempt_of_another_controller_still_fences_the_job() -> None:
     job = standing_by()
     job.progress = replace(job.progress, attempt=3)
     job.see(all_ready(1, exit=Exit.FENCED), all_ready(2, held=False), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
-
-
-def test_a_finished_job_removes_its_standby() -> None:
-    job = standing_by()
-    job.see(all_ready(1, exit=Exit.SUCCEEDED), all_ready(2, held=False), after=1)
-    assert (job.state.stage, job.state.standby) == (Stage.SUCCEEDED, None)
-    assert Delete(2, Reason.COMPLETED) in job.last.actions
-
-
-def test_a_job_that_is_suspended_right_after_the_takeover_drains_the_new_attempt() -> None:
-    job = standing_by()
-    job.see(all_ready(1), held(), after=1)
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
-    job.edit(suspend=True)
-    job.see(held(), after=1)
-    assert job.state.stage is Stage.DRAINING
-    assert [type(action) for action in job.last.actions] == [Drain]
 
 
 @pytest.mark.parametrize("name", ["uniform-progress", "adaptive"])

@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.core.model import JobState, Start, TierRecord
 from spotladder.core.starts import KEPT, LEAST_RESERVE, start_overhead, start_reserve
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, spec, tier
 
 TIERS = (tier("spot-a", -1), tier("spot-b", -1), tier("on-demand", -1), tier("on-demand-dear", -1))
 
@@ -60,14 +60,6 @@ def test_a_backend_that_observes_the_program_itself_shows_the_first_step() -> No
     job = started()
     job.see(all_ready(1, moved_at=START + 32), after=25)
     assert starts(job) == [(10.0, 22.0)]
-
-
-def test_a_start_with_a_loss_before_the_first_step_is_not_measured() -> None:
-    job = started()
-    job.see(attempt(1, head(), lost("w1-0"), pending("w1-2"), worker("w1-1")), after=1)
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-2"), worker("w1-1"), step=2), after=300)
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-2"), worker("w1-1"), step=9), after=30)
-    assert starts(job) == []
 
 
 def test_only_the_newest_starts_of_a_tier_are_kept() -> None:
@@ -144,10 +136,6 @@ def test_the_time_that_is_kept_for_a_start_on_demand(
 ) -> None:
     state = JobState(tiers=(TierRecord("on-demand", starts=starts),))
     assert start_reserve(spec(*TIERS, **given), state, TIERS[2]) == reserve
-
-
-def test_no_time_is_kept_for_a_start_on_spot_capacity() -> None:
-    assert start_reserve(spec(*TIERS, max_duration=43200.0), JobState(), TIERS[0]) is None
 
 
 def test_a_given_overhead_excludes_the_wait_which_on_demand_adds() -> None:

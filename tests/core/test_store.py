@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.impediment import classify
-from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Progress, Stage
+from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier
@@ -175,21 +173,3 @@ def test_a_store_that_no_retry_mends_ends_the_attempt_in_every_live_stage(
     job.see(attempt(1, *all_ready(1).pods[:2], exit=how, message=REFUSED), after=1)
     assert job.reasons[-1] is reason
     assert job.state.failures == failures
-
-
-def test_a_fenced_attempt_is_no_failure_of_its_tier() -> None:
-    job = running()
-    for _ in range(3):
-        job.see(all_ready(job.number, exit=Exit.FENCED), after=1)
-        assert job.reasons[-1] is Reason.INTERRUPTED
-        job.see(after=1)
-        job.running()
-    assert untouched(job)
-
-
-def test_a_job_whose_log_another_controller_owns_fails() -> None:
-    job = running()
-    job.progress = Progress(attempt=7)
-    job.see(all_ready(1, exit=Exit.FENCED), after=1)
-    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
-    assert replace(job.state.record("spot-a"), attempts=0).failures == 0

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.explanation import explain
 from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage, TierChoice, TierView
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
 from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, worker
 
 DAY = 86_400.0
@@ -59,18 +57,6 @@ def test_a_long_impediment_without_a_decision_does_not_use_up_provision_timeout(
     assert job.state.record("spot-a").exhausted_by is None
     job.see(waiting(), after=1)
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
-
-
-def test_a_long_impediment_without_a_decision_does_not_use_up_recovery_timeout() -> None:
-    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=60.0)).running()
-    hurt = (head(), worker("w1-0"), pending("new", unschedulable=False))
-    job.see(attempt(1, *hurt, blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), after=1)
-    assert job.state.stage is Stage.RECOVERING
-    job.see(attempt(1, *hurt), after=DAY)
-    job.see(attempt(1, *hurt), after=59)
-    assert job.state.stage is Stage.RECOVERING
-    job.see(attempt(1, *hurt), after=1)
-    assert job.reasons[-1] is Reason.RECOVERY_TIMEOUT
 
 
 @pytest.mark.parametrize("step", [10.0, 350.0], ids=["with decisions", "without a decision"])
@@ -131,14 +117,6 @@ def test_a_wait_between_two_attempts_until_the_tier_is_available_is_not_missing_
     assert job.state.stage is Stage.IDLE
     job.see(after=1)
     assert job.see(after=1).actions == (Launch(2, "spot-a"),)
-
-
-def test_an_unreachable_cluster_of_a_job_that_ran_is_explained_with_provision_timeout() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0, 300.0), recovery_timeout=90.0)).running()
-    job.see(after=10, **UNREACHABLE)
-    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert waits is not None
-    assert (waits.timer, waits.until) == ("provisionTimeout", job.now + 300)
 
 
 def test_a_worker_that_is_not_ready_when_an_unreachable_cluster_answers_has_recovery_timeout() -> None:

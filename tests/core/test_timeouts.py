@@ -13,12 +13,10 @@ from spotladder.core.model import (
     Exit,
     Launch,
     OnInsufficientCapacity,
-    PodPhase,
     PodSeen,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from tests.core.builders import (
     START,
     SteppedJob,
@@ -50,33 +48,6 @@ def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
     assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
     job.see(after=1)
     assert job.state.tier == "on-demand"
-
-
-def test_provision_timeout_starts_again_when_a_worker_is_lost() -> None:
-    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand"), recovery_timeout=1e6)).running()
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=500)
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=59)
-    assert job.state.stage is Stage.RECOVERING
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=1)
-    assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
-
-
-def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -> None:
-    """recoveryTimeout has no effect then, and a requeue for it would reconcile the job every second."""
-    job = SteppedJob(spec(tier("spot-a", -1, 600), tier("on-demand"), recovery_timeout=90)).running()
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=10)
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=100)
-    assert job.state.stage is Stage.RECOVERING
-    assert job.state.waiting_since is not None
-    assert job.last.wake_at == job.state.waiting_since + 600
-
-
-def test_provision_timeout_is_cancelled_when_all_workers_are_ready() -> None:
-    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand"))).running()
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
-    job.see(attempt(1, head(), worker("new"), worker("w1-1")), after=30)
-    job.see(attempt(1, head(), worker("new"), worker("w1-1")), after=40)
-    assert (job.state.stage, job.state.waiting_since) == (Stage.RUNNING, None)
 
 
 def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
@@ -147,13 +118,6 @@ def test_commits_outweigh_a_pod_that_is_not_ready() -> None:
     assert job.state.stage is Stage.RECOVERING
     job.see(unready, after=90)
     assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
-
-
-def test_steps_in_heartbeats_outweigh_it_as_well() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
-    for step in range(1, 20):
-        job.see(attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"), step=step), after=30)
-    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
 
 
 @pytest.mark.parametrize("missing", [lost("w1-0"), pending("new"), replace(worker("w1-0"), suspect=True, ready=False)])
@@ -231,18 +195,6 @@ def test_a_program_that_waits_for_a_lost_worker_does_not_hang(pods: list[PodSeen
     job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(attempt(1, head(), *pods, hung=HUNG), after=70)
     assert (job.state.stage, job.state.hangs) == (Stage.RECOVERING, 0)
-
-
-def test_a_job_that_has_committed_its_last_step_does_not_hang() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1))).running()
-    job.commit(100, 100).see(all_ready(1, hung=HUNG), after=70)
-    assert job.state.stage is Stage.RUNNING
-
-
-def test_a_job_that_has_committed_its_last_step_does_not_stall() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), stall_timeout=600)).running()
-    job.commit(100, 100).see(all_ready(1), after=6000)
-    assert job.state.stage is Stage.RUNNING
 
 
 @pytest.mark.parametrize("skew", [-3600.0, 3600.0])
@@ -356,23 +308,6 @@ def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no
     assert (job.state.stage, decision.reason) == (Stage.STARTING, Reason.BLOCKED)
     job.see(attempt(1, head(), pending("w")), after=59)
     assert job.state.stage is Stage.STARTING
-
-
-def test_a_refused_launch_is_retried_and_exhausts_no_tier() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1, 60), tier("on-demand")))
-    job.see()
-    decision = job.see(after=3600, blocked="exceeded quota: team-a")
-    assert (decision.actions, decision.reason) == ((Launch(1, "spot-a"),), Reason.BLOCKED)
-
-
-def test_a_job_in_transition_is_always_requeued() -> None:
-    job = SteppedJob()
-    assert job.see().wake_at is not None
-    job.running(1)
-    assert job.last.wake_at is not None
-    job.see(attempt(1, head(PodPhase.LOST)), after=1)
-    assert job.last.wake_at is not None
-    assert job.last.wake_at <= job.now + HANDOVER_GRACE_PERIOD
 
 
 def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.core import codec
 from spotladder.core.model import Progress, TierView
 from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
-from spotladder.core.work import pace
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, spec, worker
 
 
@@ -57,13 +55,6 @@ def test_heartbeats_show_the_work_before_the_first_commit() -> None:
     assert (view(job).work, view(job).remaining) == (150.0, 150.0), "no step is committed"
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=10)
     assert view(job).remaining == 150.0, "the work is known while no program runs"
-
-
-def test_the_pace_of_commits_replaces_that_of_heartbeats() -> None:
-    job = SteppedJob().running()
-    job.commit(10).see(all_ready(1, step=10, total=100), after=30)
-    job.commit(20).see(all_ready(1, step=25, total=100), after=30)
-    assert (view(job).work, view(job).remaining) == (300.0, 240.0)
 
 
 def test_the_total_that_the_program_reported_last_counts() -> None:
@@ -163,18 +154,6 @@ def test_the_time_of_a_restart_with_more_workers_is_not_timed(together: bool) ->
     assert (view(job).work, job.state.timed_steps) == (300.0, 20 if together else 30)
 
 
-def test_the_commit_of_a_state_from_before_its_sequence_number_is_timed() -> None:
-    """The first observation of a newer version adds the number, and the commit keeps the time of its observation."""
-    job = elastic(3)
-    commits(job, 10, workers=3, after=40, start=0)
-    at = job.state.progress_at
-    job.progress = replace(job.progress, commit=1)
-    job.see(all_ready(1, 3), after=20)
-    assert job.state.progress_at == at
-    commits(job, 20, workers=3, after=20, start=0, commit=2)
-    assert view(job).work == 300.0
-
-
 def test_the_heartbeats_of_an_elastic_job_show_the_work_with_all_workers() -> None:
     job = elastic(3)
     for step in (5, 15):
@@ -183,20 +162,6 @@ def test_the_heartbeats_of_an_elastic_job_show_the_work_with_all_workers() -> No
     for step in (16, 26):
         job.see(all_ready(1, 4, step=step, total=50, size=4), after=30)
     assert view(job).work == 150.0, "the step between the sizes is not timed"
-
-
-def test_an_elastic_program_without_a_total_has_trained_in_proportion_to_its_workers() -> None:
-    job = elastic(3)
-    commits(job, 10, 20, workers=3, after=40, total=0)
-    assert view(job).trained == 30.0
-
-
-def test_steps_without_a_number_of_workers_were_made_with_all_workers() -> None:
-    """Those of a job that is not elastic."""
-    steps = '{"first":5,"first_at":30.0,"last":15,"last_at":60.0}'
-    attempt = f'{{"number":1,"tier":"spot-a","created_at":0.0,"steps":[{steps}]}}'
-    state = codec.load_state(f'{{"version":1,"stage":"Running","attempt":{attempt}}}')
-    assert pace(spec(workers=4, min_workers=2), state) == 3.0
 
 
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
