@@ -19,9 +19,8 @@ import pytest
 
 from spotladder.local.gpus import GpuShares
 from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
-from spotladder.local.reaper import MARK, Reaper, end_all, members
+from spotladder.local.reaper import Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
-from spotladder.output.stacks import WITH_ALL_STACKS
 from tests.waiting import eventually
 
 LABELS = {"spotladder.io/tier": "spot-a"}
@@ -148,23 +147,6 @@ def test_a_head_is_up_once_it_has_printed_its_complete_address(
         assert head.address == "10.0.0.1:6379"
     finally:
         head.kill()
-
-
-def test_a_node_does_not_inherit_variables_of_another_ray_cluster_or_job(
-    place: NodeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "SPOTLADDER_NOTICE_URL", "SPOTLADDER_ATTEMPT"):
-        monkeypatch.setenv(name, "another's")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    environ = place.machine.environ()
-    assert "another's" not in environ.values()
-    assert (environ["RAY_AUTH_MODE"], environ["RAY_AUTH_TOKEN"]) == ("token", place.machine.token)
-    assert place.machine.token not in repr(place.machine)
-    assert environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
-    assert set(WITH_ALL_STACKS.items()) <= set(environ.items())
-    assert environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
-    assert environ[MARK] == place.mark
 
 
 @pytest.mark.ray

@@ -57,13 +57,6 @@ def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
 
 
-def test_a_resumed_run_does_not_repeat_past_interruptions() -> None:
-    clock = PoolClock(PoolPlan("a", taken_at=(20.0, 100.0)), BEGAN, BEGAN + 50)
-    held = [LentNode("one", 1, BEGAN + 10)]
-    assert clock.reclaims(BEGAN + 51, held) == []
-    assert clock.reclaims(BEGAN + 100, held) == ["one"]
-
-
 @given(seed=st.integers(0, 1000), ordinal=st.integers(1, 100))
 def test_lifetimes_are_determined_by_the_seed(seed: int, ordinal: int) -> None:
     plan = PoolPlan("a", hazard_per_hour=60, seed=seed)
@@ -75,14 +68,6 @@ def test_the_mean_lifetime_is_the_inverse_of_the_hazard() -> None:
     plan = PoolPlan("a", hazard_per_hour=60, seed=7)
     average = sum(plan.lifetime(ordinal) for ordinal in range(1, 4001)) / 4000
     assert average == pytest.approx(60, rel=0.05)
-
-
-def test_a_node_is_reclaimed_at_the_end_of_its_lifetime() -> None:
-    clock = pool(hazard_per_hour=60, seed=7)
-    lifetime = clock.plan.lifetime(1)
-    held = [LentNode("one", 1, BEGAN + 5)]
-    assert clock.reclaims(BEGAN + 5 + lifetime - 0.001, held) == []
-    assert clock.reclaims(BEGAN + 5 + lifetime + 0.001, held) == ["one"]
 
 
 def trace(folder: Path, *samples: int) -> Path:
@@ -147,8 +132,3 @@ def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:
     assert (plan.nodes, plan.cpus, plan.provision_delay, plan.notice) == (3, 2, 2.0, 5.0)
     assert plan.dry == (Window(60, 120), Window(300))
     assert plan.reclaimed == (Window(1),)
-
-
-def test_interruption_times_are_sorted(tmp_path: Path) -> None:
-    plan = plan_of("a", WorldPool.model_validate({"interruptions": {"at": ["45s", "20s"]}}), tmp_path)
-    assert plan.taken_at == (20.0, 45.0)

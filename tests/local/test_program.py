@@ -75,14 +75,6 @@ def test_the_program_starts_when_it_is_released_and_runs_in_the_folder_of_the_jo
         assert job.program.log.read_text().split("\n")[:2] == [str(tmp_path), "to stderr"]
 
 
-def test_the_message_has_the_last_output_line_and_the_path_of_the_log(tmp_path: Path) -> None:
-    with Supervised(tmp_path, "echo; echo first; echo 'ValueError: no such layer'; exit 3") as job:
-        job.program.release()
-        job.ended()
-        assert job.program.last_words().startswith("exit code 3: ValueError: no such layer (full log: ")
-        assert str(job.program.log) in job.program.last_words()
-
-
 RAISES = """\
 import sys
 
@@ -140,19 +132,6 @@ def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
         "deadline": 12.5,
         "reason": "EvictionNotice",
     }
-
-
-def test_heartbeats_are_timestamped_with_the_runners_clock(tmp_path: Path) -> None:
-    program = Program(tmp_path / "attempt", "true", tmp_path)
-    assert program.beat(100.0) is None
-    driver.note(program.heartbeat_file, step=3, total=9, at=5e9, loss=0.5, phase="warm")
-    first = program.beat(101.0)
-    assert first is not None
-    assert (first.at, first.step, first.total, dict(first.metrics)) == (101.0, 3, 9, {"loss": 0.5})
-    assert program.beat(102.0) == first, "the same step is no progress"
-    driver.note(program.heartbeat_file, step=1, total=9)
-    assert (again := program.beat(103.0)) is not None
-    assert (again.at, again.step) == (103.0, 1), "a restart from an earlier commit is progress too"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"total": 3}', '{"step": "three"}'])

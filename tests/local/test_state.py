@@ -23,16 +23,6 @@ def folder(tmp_path: Path) -> JobFolder:
     return JobFolder(tmp_path, "team-a", "digits")
 
 
-def test_a_saved_state_and_run_are_loaded_unchanged(folder: JobFolder) -> None:
-    assert folder.load() is None
-    assert folder.load_run() is None
-    with folder.owned():
-        folder.save(STATE)
-        folder.save_run(RUN)
-    assert folder.load() == STATE
-    assert folder.load_run() == RUN
-
-
 def test_a_job_folder_has_one_owner_at_a_time(folder: JobFolder) -> None:
     other = JobFolder(folder.path.parent.parent, "team-a", "digits")
     with folder.owned(), pytest.raises(AlreadyRunning, match=rf"process {os.getpid()} .*Ctrl-C"), other.owned():

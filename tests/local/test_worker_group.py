@@ -193,15 +193,6 @@ def replacing(nodes: int = 3) -> Bench:
     return rig
 
 
-def test_a_noticed_pod_has_a_replacement_beside_it() -> None:
-    rig = replacing()
-    assert (rig.fleet.surplus, rig.fleet.room(BEGAN + 20)) == (1, 2)
-    assert phases(rig.at(21)) == [PodPhase.RUNNING, PodPhase.RUNNING, PodPhase.PENDING]
-    assert rig.fleet.room(BEGAN + 21) == 1, "it has the last node"
-    rig.up()
-    assert [(pod.ready, pod.noticed) for pod in rig.at(25)] == [(True, True), (True, False), (True, False)]
-
-
 def test_a_removed_pod_is_gone_without_a_loss_when_its_node_has_drained() -> None:
     rig = replacing()
     rig.at(21)
@@ -216,14 +207,6 @@ def test_a_removed_pod_is_gone_without_a_loss_when_its_node_has_drained() -> Non
     assert (rig.fleet.surplus, rig.fleet.lost, rig.pool.held) == (0, [], 2)
     rig.fleet.remove(["a1-w1"])
     assert [pod.uid for pod in rig.at(60)] == ["a1-w2", "a1-w3"]
-
-
-def test_a_replaced_node_that_is_reclaimed_first_is_not_replaced_twice() -> None:
-    rig = replacing(nodes=2)
-    assert [pod.unschedulable for pod in rig.at(21)] == [False, False, True]
-    pods = rig.at(51)
-    assert [pod.phase for pod in pods] == [PodPhase.LOST, PodPhase.RUNNING, PodPhase.PENDING]
-    assert (rig.fleet.surplus, rig.fleet.lost) == (0, ["a1-w1"])
 
 
 def test_without_a_notice_period_the_node_is_killed_at_once() -> None:

@@ -204,24 +204,3 @@ async def test_a_failed_reconcile_is_counted_logged_and_retried(
             "spotladder_reconcile_errors_total", {"error": type(error).__name__}
         )
         assert value == 2.0
-
-
-async def test_a_reconcile_that_finds_nothing_of_a_job_drops_its_timer() -> None:
-    """A deletion supersedes the timer of its job, but a cluster that is up again, for example, does not."""
-    async with memory() as kube:
-        await kube.submit()
-        await kube.idle()
-        assert kube.runtime
-        queue = kube.runtime.queue
-        for name, kept in (("digits", True), ("deleted", False)):
-            before = reconciles(kube)
-            queue.add_at((NAMESPACE, name), 2.0)
-            queue.add((NAMESPACE, name))
-            await kube.idle()
-            assert reconciles(kube) - before == 1
-            assert ((NAMESPACE, name) in queue._due) is kept
-
-
-def reconciles(kube: KubeWorld) -> float:
-    found = (sample for metric in kube.metrics.registry.collect() for sample in metric.samples)
-    return next(sample.value for sample in found if sample.name == "spotladder_reconcile_seconds_count")

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints import cache
-from spotladder.errors import CheckpointCorrupt
 from spotladder.train import rendezvous
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, job, log_of, train
+from tests.train.builders import Ranks, log_of, train
 
 
 @pytest.fixture(autouse=True)
@@ -26,23 +25,9 @@ def meet(barrier: threading.Barrier) -> None:
     barrier.wait(600)
 
 
-def empty_store(folder: Path) -> None:
-    """Remove the files of all commits from the store, so that only a cache has them. The log stays."""
-    shutil.rmtree(folder / "digits" / "attempts")
-
-
 def found_sum(job: Job) -> tuple[int, int] | None:
     with job.resume() as found:
         return (found.step, int((found.path / "sum").read_text())) if found else None
-
-
-def test_a_restart_in_place_reads_the_cache(tmp_path: Path) -> None:
-    store, here = tmp_path / "store", tmp_path / "here"
-    train(job(store, cache=here), 25)
-    empty_store(store)
-    assert found_sum(job(store, cache=here)) == (25, sum(range(26)))
-    with pytest.raises(CheckpointCorrupt):
-        found_sum(job(store, cache=tmp_path / "another machine"))
 
 
 def test_ranks_on_several_machines_restart_in_place(tmp_path: Path) -> None:

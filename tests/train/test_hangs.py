@@ -88,22 +88,6 @@ def test_a_hang_is_reported_after_the_other_ranks_had_time_to_write_their_stacks
     assert rank.reports == ["no step for 70 s (a step takes 1 s); the stacks of its ranks are in their output"]
 
 
-def test_a_step_ends_the_report_of_a_hang() -> None:
-    rank = WatchedRank(per_step=1.0)
-    rank.quiet(120)
-    rank.step(1.0)
-    rank.step(1.0)
-    assert rank.reports[1:] == [""]
-
-
-def test_a_commit_is_not_time_without_a_step() -> None:
-    rank = WatchedRank(per_step=1.0)
-    with rank.watch.pause():
-        assert rank.quiet(3600) == 0
-    assert rank.quiet(SHORTEST - 1) == 0
-    assert rank.quiet(5) == 1
-
-
 def test_the_stacks_of_all_threads_are_in_the_output_of_the_process() -> None:
     program = (
         "import threading, time\n"

@@ -50,15 +50,6 @@ def test_unreadable_text_is_a_notice(text: str, caplog: pytest.LogCaptureFixture
     assert "/run/notice" in caplog.text
 
 
-def test_a_missing_or_empty_file_is_no_notice(tmp_path: Path) -> None:
-    clock = ManualClock()
-    file = NoticeFile(tmp_path / "notice", clock)
-    assert file.poll() is None
-    (tmp_path / "notice").touch()
-    clock.now += 1
-    assert file.poll() is None
-
-
 def test_the_file_is_read_at_most_once_per_interval(tmp_path: Path) -> None:
     clock = ManualClock()
     file = NoticeFile(tmp_path / "notice", clock)

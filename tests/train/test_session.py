@@ -28,11 +28,6 @@ def committed(folder: Path) -> list[tuple[int, int]]:
     return [(commit.attempt, commit.step) for commit in log_of(folder).commits()]
 
 
-def test_the_first_start_finds_nothing(tmp_path: Path) -> None:
-    with job(tmp_path).resume() as found:
-        assert found is None
-
-
 def test_every_interval_and_the_last_step_are_committed(tmp_path: Path) -> None:
     assert train(job(tmp_path), 25) == [10, 20, 25]
     assert committed(tmp_path) == [(1, 10), (1, 20), (1, 25)]
@@ -114,16 +109,6 @@ def test_a_slow_upload_delays_the_next_timed_commit_but_not_the_training(tmp_pat
         assert timed.should_commit(3)
 
 
-def test_a_commit_waits_for_the_previous_upload(tmp_path: Path) -> None:
-    slow = job(tmp_path)
-    with held_uploads() as release:
-        with slow.commit(1) as folder:
-            (folder / "a").write_text("a")
-        threading.Timer(0.05, release.set).start()
-        with slow.commit(2):
-            assert committed(tmp_path) == [(1, 1)]
-
-
 def test_an_exception_in_the_commit_block_is_raised_and_commits_nothing(tmp_path: Path) -> None:
     one = job(tmp_path)
     with pytest.raises(ZeroDivisionError), one.commit(1) as folder:
@@ -154,14 +139,6 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
     with pytest.raises(RightsRefused, match="access denied"):
         one.should_commit(2)
     assert not one.should_commit(3)
-
-
-def test_the_checkpoint_folder_is_deleted_after_its_upload(tmp_path: Path) -> None:
-    one = job(tmp_path)
-    with one.commit(1) as folder:
-        (folder / "a").write_text("a")
-    one.flush()
-    assert not folder.exists()
 
 
 def test_a_corrupt_commit_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,11 +13,9 @@ import pytest
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.contract import Notice
-from spotladder.core.reasons import Reason
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.environment import Environment
-from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
@@ -97,17 +95,6 @@ def test_the_attempt_before_it_is_fenced_from_then_on(tmp_path: Path, pool: Thre
     with pytest.raises(Fenced):
         train(first, 40, flush=True)
     assert left == [76]
-
-
-def test_a_drain_before_the_start_commits_and_stops_at_once(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    """The attempt is the live one then: only that one is drained."""
-    standby = Standby(tmp_path)
-    running = pool.submit(standby.train)
-    until(standby.waits)
-    standby.ask(Notice.of(Reason.SUSPEND_REQUESTED, time.time() + 60))
-    with pytest.raises(Interrupted) as interrupted:
-        running.result(600)
-    assert interrupted.value.step in (1, 2)
 
 
 def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:

@@ -39,17 +39,6 @@ class Counting(MemoryStore):
 NEVER = 3600.0
 
 
-def test_many_steps_are_one_write() -> None:
-    store = Counting()
-    writer = HeartbeatWriter(store, 1, interval=NEVER)
-    for step in range(1, 1000):
-        writer.beat(0, step, 1000)
-    assert store.writes == 0, "the thread waits for the interval"
-    assert writer.write()
-    assert (store.writes, heartbeat.read(store, 1, 0)) == (1, StoredHeartbeat(0, 999, 1000, beat=1, every=NEVER))
-    writer.close()
-
-
 def test_a_hang_and_its_end_are_written_at_once() -> None:
     store = Counting()
     writer = HeartbeatWriter(store, 1, interval=NEVER)

@@ -80,20 +80,6 @@ def test_every_rank_gets_its_own_files_back(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(("size", "sources"), [(1, [0]), (2, [0, 1]), (4, [0, 1, 2, 0])])
-def test_another_number_of_ranks_resumes(tmp_path: Path, size: int, sources: list[int]) -> None:
-    with Ranks(tmp_path, 3) as ranks:
-        ranks.on_all(lambda job: write_own(job, 5))
-    with Ranks(tmp_path, size, attempt=2) as ranks:
-        assert [own for _, _, own, _ in ranks.on_all(seen)] == [f"of {source}" for source in sources]
-
-
-def test_all_ranks_resume_from_a_commit_of_one_process(tmp_path: Path) -> None:
-    write_own(job(tmp_path), 5)
-    with Ranks(tmp_path, 2, attempt=2) as ranks:
-        assert ranks.on_all(seen) == [(5, (), "of 0", ["shard-0", "shared"])] * 2
-
-
 def test_a_rank_without_files_gets_those_of_rank_0(tmp_path: Path) -> None:
     def write(job: Job) -> None:
         with job.commit(5) as folder:

@@ -108,17 +108,6 @@ def term(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
-def test_the_tiers_selectors_are_added_to_the_users() -> None:
-    own = {"nodeSelector": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}], **required([term("disk", "Exists")])}
-    place(own, TIER, "spot-a", ("spec",))
-    assert own["nodeSelector"] == {"gpu": "a100", KARPENTER: "spot"}
-    assert own["tolerations"] == [{"key": "gpu"}, {"key": "spot", "operator": "Exists"}]
-    assert (
-        own["affinity"]
-        == required([term("disk", "Exists"), term("zone", "In", "a", "b"), term("arch", "NotIn", "arm64")])["affinity"]
-    )
-
-
 IN_AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,13 +51,6 @@ def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
     assert seen(rayjob("Initializing", ""), clusters=clusters).exit is None
 
 
-@pytest.mark.parametrize(
-    ("deployment", "expected"), [("", True), ("New", True), ("Initializing", True), ("Running", False)]
-)
-def test_kuberay_submits_the_program_when_all_pods_are_ready(deployment: str, expected: bool) -> None:
-    assert seen(rayjob(deployment, "")).waits_for_all_workers is expected
-
-
 SETTING_UP = rayjob("Initializing", "")
 SHIPPER_FAILED = pod("w-0", others=[status("shipper", 1)])
 
@@ -71,16 +63,6 @@ def test_a_container_that_ends_before_kuberay_submits_the_program_is_a_crash_of_
     assert "KubeRay submits the program when all containers of every pod are ready" in found.exit_message
     (crashed,) = crashed_pods(Attempt(1, "spot-a", 0.0), seen(SETTING_UP, SHIPPER_FAILED))
     assert crash_of(crashed) == "container shipper of the worker ended with exit code 1 (AppError)"
-
-
-@pytest.mark.parametrize(
-    ("job", "clusters"),
-    [(rayjob("Running"), (raycluster(),)), (SETTING_UP, (replace(raycluster(), was_ready=True),))],
-    ids=["submitted", "about to submit: KubeRay remembers that all were ready"],
-)
-def test_later_it_does_not_matter(job: RayJobRecord, clusters: tuple[RayClusterRecord, ...]) -> None:
-    (found,) = seen(job, SHIPPER_FAILED, clusters=clusters).pods
-    assert (found.phase, found.ready) == (PodPhase.RUNNING, True)
 
 
 @pytest.mark.parametrize(

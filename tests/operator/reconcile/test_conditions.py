@@ -238,27 +238,3 @@ def test_an_impediment_degrades_a_job_once_and_comes_first() -> None:
     assert "exceeded quota: gpu" in found[0].message
     again = conditions.with_impediment(found, job.spec, job.state, job.last_seen)
     assert again == found, "it is among them already"
-
-
-@pytest.mark.parametrize(
-    ("stage", "crashes", "shown"),
-    [
-        (Stage.STARTING, 2, True),
-        (Stage.ENDING, 2, True),
-        (Stage.RUNNING, 2, False),
-        (Stage.STARTING, 0, False),
-    ],
-)
-def test_a_crash_loop_degrades_a_job_while_it_starts_again(stage: Stage, crashes: int, shown: bool) -> None:
-    state = JobState(
-        stage=stage,
-        attempt=LIVE,
-        tier="spot-a",
-        clock=START,
-        crashes=crashes,
-        crash="it ended",
-        crash_output="no",
-    )
-    found = conditions.with_impediment([], spec(), state, Observation(1, (all_ready(1),)))
-    message = "it ended before the attempt was ready, 2 times in succession: no"
-    assert (Diagnosis(Reason.CRASH_LOOP, message) in found) == shown

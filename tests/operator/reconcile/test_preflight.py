@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
-from structlog.testing import capture_logs
 
 from spotladder.api.capacitytier import HOME
 from spotladder.clusters.clock import SteppedClock
@@ -216,16 +215,3 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
         assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
         updates = of_preflight(found)[ConditionType.PREFLIGHT]
         assert updates.reason == ("VersionConflict" if conflicts else "AllFound")
-
-
-async def test_version_conflicts_of_a_cluster_are_logged_when_it_is_reached() -> None:
-    async with scene() as here:
-        here.place.kubernetes = "v1.28.9"
-        with capture_logs() as logs:
-            here.preflight.reached(here.home)
-            for _ in range(400):
-                if logs:
-                    break
-                await asyncio.sleep(0.005)
-        assert [(entry["log_level"], entry["cluster"]) for entry in logs] == [("warning", HOME)]
-        assert "Kubernetes 1.28 is not supported" in logs[0]["conflicts"][0]

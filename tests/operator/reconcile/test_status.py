@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from spotladder.api.status import Condition, TieredJobStatus, WaitingStatus
+from spotladder.api.status import Condition, TieredJobStatus
 from spotladder.core import codec
-from spotladder.core.impediment import BY_REASON
-from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, JobState, LeftAttempt, Observation, Stage, TierRecord
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
+from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
 from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec
@@ -79,13 +78,6 @@ def test_which_state_changes_cause_a_status_write(after: JobState, worth: bool) 
     assert worth_writing(after) is worth
 
 
-@pytest.mark.parametrize(("seconds", "worth"), [(29, False), (30, True)])
-def test_the_pods_of_an_attempt_that_is_being_removed_are_written_seldom(seconds: float, worth: bool) -> None:
-    ending = replace(BEFORE, stage=Stage.ENDING)
-    after = replace(ending, clock=START + seconds, attempt=with_pods("w0"))
-    assert status.worth_writing(held(ending), [], ending, after, generation=1) is worth
-
-
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 300.0), (1500, 300.0), (10_000, 2000.0)])
 def test_the_costs_of_many_jobs_are_written_less_often(jobs: int, seconds: float) -> None:
     assert status.due_in(BEFORE, later(0), jobs=jobs) == seconds
@@ -129,16 +121,6 @@ def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() 
     assert written.cost.spent == "2.00"
 
 
-def test_line_breaks_in_messages_are_replaced() -> None:
-    updates = {ConditionType.DEGRADED: ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")}
-    (entry,) = merged([], updates, START, 1)
-    assert entry.message == "spec.a: is wrong; spec.b: too"
-    state = replace(BEFORE, message="first\nsecond")
-    written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
-    assert written.message == "first; second"
-    assert not status.worth_writing(written, [], state, state, generation=1), "otherwise every reconcile writes it"
-
-
 def test_running_is_false_during_the_failure_attribution_window() -> None:
     job = SteppedJob(spec(attribution_window=60.0)).running()
     seen = attempt(
@@ -171,26 +153,3 @@ def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
         "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
         "2027-01-15T08:10:00Z: the job leaves the tier)"
     )
-
-
-@pytest.mark.parametrize(
-    ("reason", "seen", "shown"),
-    [
-        (Reason.BLOCKED, False, True),
-        (Reason.BLOCKED, True, False),
-        (Reason.WAITING_FOR_CAPACITY, False, False),
-    ],
-    ids=["refused", "it exists since", "waits for capacity"],
-)
-def test_a_new_leader_knows_why_the_attempt_could_not_be_launched(reason: Reason, seen: bool, shown: bool) -> None:
-    waiting = WaitingStatus(reason=reason, message="exceeded quota", since=datetime.fromtimestamp(START, UTC))
-    state = JobState(
-        stage=Stage.STARTING,
-        attempt=Attempt(1, "spot-a", START, seen=seen),
-        impeded=Impeded(BY_REASON[reason].impediment, reason, START),
-    )
-    found = status.launch_diagnosis(TieredJobStatus(waiting=waiting), state)
-    assert found == (Diagnosis(reason, "exceeded quota") if shown else None)
-    assert status.launch_diagnosis(TieredJobStatus(), state) is None
-    assert status.launch_diagnosis(TieredJobStatus(waiting=waiting), replace(state, impeded=None)) is None
-    assert status.launch_diagnosis(TieredJobStatus(waiting=waiting), replace(state, attempt=None)) is None

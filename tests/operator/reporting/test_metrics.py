@@ -222,24 +222,3 @@ def test_standby_attempts_replacements_and_hangs_are_counted() -> None:
         assert value("spotladder_standby_attempts_total", {"tier": "spot-b", "reason": reason}) == 1.0
     assert value("spotladder_replacements_total", {"tier": "spot-a"}) == 2.0
     assert value("spotladder_hangs_total", {"tier": "spot-a"}) == 1.0
-
-
-def test_a_bad_node_has_the_number_of_jobs_that_avoid_it_until_they_end() -> None:
-    metrics = Metrics(SteppedClock())
-    failures = (NodeFailures("n7", BAD_NODE_FAILURES), NodeFailures("n8", BAD_NODE_FAILURES - 1))
-    for job in ("a", "b"):
-        metrics.observe(("ns", job), JobState(node_failures=failures))
-    value = metrics.registry.get_sample_value
-    assert value("spotladder_bad_nodes", {"node": "n7"}) == 2.0
-    assert value("spotladder_bad_nodes", {"node": "n8"}) is None
-    metrics.observe(("ns", "a"), JobState(stage=Stage.SUCCEEDED, node_failures=failures))
-    metrics.forgot(("ns", "b"))
-    assert value("spotladder_bad_nodes", {"node": "n7"}) is None
-
-
-def test_saved_usd_are_what_the_same_nodes_would_cost_in_addition_on_demand() -> None:
-    metrics = Metrics(SteppedClock())
-    before = JobState(tiers=(TierRecord("spot-a", cost=1.0, on_demand_cost=4.0),))
-    after = JobState(tiers=(TierRecord("spot-a", cost=2.0, on_demand_cost=8.0),))
-    metrics.decided("ns", spec(), before, Decision(after))
-    assert metrics.registry.get_sample_value("spotladder_saved_usd_total") == 3.0

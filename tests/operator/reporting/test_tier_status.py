@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,7 +18,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.clusters.transport import Object
-from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Spell, Stage, TierRecord
+from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.prices import Prices
@@ -110,23 +109,6 @@ async def scene(**spec: Any) -> TierStatusScene:
 def condition(status: CapacityTierStatus, kind: str) -> tuple[str, str, str]:
     (found,) = (entry for entry in status.conditions if entry.type == kind)
     return found.status, found.reason, found.message
-
-
-async def test_a_price_that_is_not_given_is_empty_and_not_zero() -> None:
-    status = await (await scene(price=None)).status()
-    assert (status.price, status.on_demand_price) == ("", "")
-    message = "spec.price is not given: what its nodes cost is not counted"
-    assert condition(status, "Priced") == ("False", "PriceUnknown", message)
-
-
-async def test_an_outdated_price_stays_in_use_and_the_failed_lookup_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    here = await scene()
-    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5, 2.0))
-    monkeypatch.setattr(Prices, "problem", lambda _self, _tier: "no answer in 30 s")
-    status = await here.status()
-    assert condition(status, "Priced") == ("True", "LookedUp", "no newer price: no answer in 30 s")
 
 
 async def test_an_invalid_tier_has_only_the_condition_valid() -> None:
@@ -229,20 +211,6 @@ async def test_the_wait_of_an_attempt_is_counted_once(
     here.moved(before, after, number)
     again = await here.status()
     assert [(entry.up_to, entry.count) for entry in again.waits] == [(name, count + 1) for name, count in waits]
-
-
-async def test_an_outage_that_a_job_observes_is_the_last_refusal() -> None:
-    """Also where the policy moves the job before its tier has timed out, and where only a standby attempt waited."""
-    here = await scene()
-    outage = TierRecord("spot-a", spells=(Spell(False, 5.0, 5.0),))
-    here.decided(Reason.ALL_READY)
-    here.decided(after=outage)
-    first = await here.status()
-    assert first.last_unavailable_at is not None
-    assert first.last_unavailable_at.timestamp() == int(here.clock.now())
-    await here.clock.advance(100)
-    here.decided(before=outage, after=replace(outage, spells=(Spell(False, 5.0, 105.0),)))
-    assert (await here.status()).last_unavailable_at == first.last_unavailable_at
 
 
 async def test_the_prices_of_the_tier_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

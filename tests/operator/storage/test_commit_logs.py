@@ -21,7 +21,7 @@ from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, RECORDS, EndOfLog, LogAddress, Logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
 from spotladder.records.model import Record
 
 
@@ -228,22 +228,6 @@ async def test_reads_that_wait_behind_a_hanging_bucket_are_an_outage(monkeypatch
         gate.set()
 
 
-async def test_an_exit_waits_longer_while_the_bucket_answers_other_reads_within_a_limit() -> None:
-    gate, clock = threading.Event(), SteppedClock()
-    fake = ScriptedLog(Progress(step=1), gate)
-    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
-        key = ("ns", "a")
-        logs.follow(key, address("a"), 1000)
-        await until(lambda: fake.reads == 1)
-        waits = []
-        for served in range(10):
-            logs._bucket(address("a")).served = served
-            waits.append(logs.time_until_read(key, "exit"))
-            await clock.advance(LAST_COMMIT_LIMIT - 1)
-        assert waits == [10, 10, 10, 10, 10, 10, 6, 0, 0, 0]
-        gate.set()
-
-
 async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake, woken = ScriptedLog(Progress(step=1), gate), list[JobKey]()
@@ -341,20 +325,3 @@ async def test_the_log_of_a_doubted_job_is_read_often_and_shows_that_its_program
         await clock.advance(50)
         assert fake.reads == reads
         assert not logs.has_stopped(("ns", "another"))
-
-
-async def test_records_that_hang_take_no_turn_from_reads() -> None:
-    gate = threading.Event()
-
-    class Recording(ScriptedLog):
-        def record(self, records: Sequence[Record], after: int | None) -> int:
-            gate.wait(30)
-            return 1
-
-    fake, clock = Recording(Progress(step=1)), SteppedClock()
-    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
-        hanging = [asyncio.create_task(logs.record(address("a"), (), None)) for _ in range(3 * RECORDS.total)]
-        logs.follow(("ns", "a"), address("a"), 5.0)
-        await until(lambda: logs.follow(("ns", "a"), address("a"), 5.0).known)
-        gate.set()
-        assert set(await asyncio.gather(*hanging)) == {1}

@@ -117,35 +117,6 @@ async def test_the_end_of_the_term_cancels_pending_reads() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_slow_log_does_not_delay_the_deletion_and_is_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READING", 0.01)
-    world = ClusterWithBucket()
-    world.printed, world.gate = {DRIVER: "x\n"}, asyncio.Event()
-    async with world.outputs() as outputs:
-        assert await outputs.before_delete(world.loaded(), 1, world.address)
-        assert world.kept == {}
-        world.gate.set()
-        await run_background_tasks()
-        assert world.kept == {DRIVER: "x\n"}  # the late output is stored
-
-
-async def test_at_the_end_of_the_job_the_deletion_waits_longer_for_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READING", 0.01)
-    world = ClusterWithBucket()
-    world.printed, world.gate = {DRIVER: "accuracy 0.97\n"}, asyncio.Event()
-    ended = world.loaded(Exit.SUCCEEDED, stage=Stage.SUCCEEDED)
-    async with world.outputs() as outputs:
-        assert not await outputs.before_delete(ended, 1, world.address)
-        await world.clock.advance(READING_AT_THE_END - 1)
-        assert not await outputs.before_delete(ended, 1, world.address)
-        assert world.woken == []
-        world.gate.set()
-        await run_background_tasks()
-        assert world.woken
-        assert await outputs.before_delete(ended, 1, world.address)
-        assert world.kept == {DRIVER: "accuracy 0.97\n"}
-
-
 async def test_at_the_end_of_the_job_the_wait_for_the_output_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
     world = ClusterWithBucket()

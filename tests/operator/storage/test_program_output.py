@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -193,15 +192,6 @@ async def test_a_submitter_of_the_templates_own_name_is_read() -> None:
     assert await read(client, AttemptObjects(top=rayjob("K8sJobMode"), pods=(pod(),))) == {DRIVER: "trained\n"}
 
 
-@pytest.mark.parametrize(
-    ("mode", "where"), [("SidecarMode", ("head", "ray-job-submitter")), ("K8sJobMode", ("sub", "ray-job-submitter"))]
-)
-async def test_with_a_submitter_the_output_is_read_from_its_container_log(mode: str, where: tuple[str, str]) -> None:
-    client = FakePodLogs()
-    client.lists, client.logs = [submitter("sub")], {where: "trained\n"}
-    assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
-
-
 async def test_the_output_of_a_head_that_crashes_at_its_start_is_its_container_log() -> None:
     client = FakePodLogs()
     client.logs = {("head", "ray-head"): "no such option: --bogus\n"}
@@ -246,15 +236,6 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
     assert LONGEST_RANK - 100 < len(one) <= LONGEST_RANK + len(CUT.encode())
     (other,) = (await read(client, AttemptObjects(top=rayjob("SidecarMode"), pods=(pod(),)))).values()
     assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
-
-
-async def test_a_request_for_output_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hanging(FakePodLogs):
-        async def ask(self, *_: object, **__: object) -> Any:
-            await asyncio.Event().wait()
-
-    monkeypatch.setattr(module, "ONE", 0.01)
-    assert await read(Hanging(), AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
 
 
 @pytest.mark.parametrize(

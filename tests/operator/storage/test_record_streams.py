@@ -22,7 +22,7 @@ from spotladder.operator.storage import record_streams as module
 from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
 from spotladder.records import stored
-from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, Specified, encode
+from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, encode
 from tests.core.builders import START, all_ready, attempt, spec, tier, worker
 
 SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))
@@ -148,17 +148,6 @@ async def test_the_end_has_the_state_and_everything_before_it() -> None:
     kinds = bucket.kinds()
     assert kinds.index(Ended) > max(index for index, kind in enumerate(kinds) if kind is Moved)
     assert stored.read(bucket.folder).state == bucket.state
-
-
-async def test_a_controller_that_restarts_continues_the_stream() -> None:
-    bucket = Bucket()
-    async with bucket.streams() as streams:
-        bucket.see(streams)
-    async with bucket.streams() as streams:
-        bucket.see(streams, all_ready(1))
-    assert bucket.kinds().count(Began) == 1
-    assert bucket.kinds().count(Specified) == 1
-    assert stored.read(bucket.folder).gaps == ()
 
 
 async def test_a_bucket_that_does_not_answer_delays_nothing_and_gets_the_records_later() -> None:
