@@ -279,3 +279,10 @@ def test_the_explanation_has_the_time_at_which_the_next_tier_is_started() -> Non
     assert waits is not None
     assert waits.message.endswith("; attempt 2 on on-demand starts beside it")
     assert (waits.timer, waits.then) == ("provisionTimeout", "the job leaves the tier")
+
+
+def test_a_program_that_cannot_be_held_has_no_hedge() -> None:
+    job = waiting()
+    job.progress = Progress(5, 100, START, 1, stands_by=False)
+    job.see(WITHOUT_NODES, after=AFTER + 1)
+    assert job.state.standby is None
