@@ -183,7 +183,7 @@ crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
 
-bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
+bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/results.md
 	$(BIN)/python -m tests.bench
 
 mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
