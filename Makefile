@@ -198,5 +198,6 @@ pictures: setup ## Draw the pictures of the README
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
-reference: setup ## Write docs/reference.md from the models
+reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md
+	$(BIN)/python -c 'from spotladder.cli.reference import page; print(page(), end="")' > docs/cli.md
