@@ -200,4 +200,4 @@ schema: setup ## Write the JSON schema of fleet files beside the example
 
 reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md
-	$(BIN)/python -c 'from spotladder.cli.reference import page; print(page(), end="")' > docs/cli.md
+	$(BIN)/python -m tests.docs.cli_reference > docs/cli.md

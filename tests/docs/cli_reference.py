@@ -51,3 +51,7 @@ def _rows(path: str, command: Any, summary: str) -> Iterator[str]:
 def _names(option: Any) -> str:
     """The long names of an option, such as `--wait/--no-wait`."""
     return "/".join(max(names, key=len) for names in (option.opts, option.secondary_opts) if names)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
