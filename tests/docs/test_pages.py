@@ -49,9 +49,11 @@ def test_links_lead_to_headings_that_exist(page: Path) -> None:
         assert linked.suffix != ".md" or anchor in anchors(linked), f"{target}#{anchor}"
 
 
-def test_every_page_is_in_the_list_of_the_readme() -> None:
-    listed = {link for link in LINK.findall((ROOT / "README.md").read_text()) if link.endswith(".md")}
-    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("**/*.md")} <= listed
+def test_every_page_is_in_the_index_and_the_readme_links_to_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    listed = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
+    assert {page.resolve() for page in (ROOT / "docs").glob("**/*.md")} - {index.resolve()} <= listed
+    assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text())
 
 
 def test_every_block_has_a_language() -> None:
