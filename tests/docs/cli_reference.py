@@ -11,8 +11,8 @@ HEAD = """# Commands
 
 Look up the commands of `spotladder` and their options; `spotladder COMMAND --help` explains each of them. `kubectl
 spotladder COMMAND` is the same. Commands that connect to a cluster also have `--namespace`, `--context` and
-`--kubeconfig`, those that use runs of this machine `--state-dir`, those of a fleet `--fleet`, `--cluster`, `--cloud` and
-`--state`, and those that print a table `--output`. This page is generated from the commands (`make reference`).
+`--kubeconfig`, those that use runs of this machine `--state-dir`, those of a fleet `--fleet`, `--cluster`, `--cloud`
+and `--state`, and those that print a table `--output`. This page is generated from the commands (`make reference`).
 """
 
 COMMON = frozenset({"namespace", "context", "kubeconfig", "state-dir", "fleet", "cluster", "cloud", "state", "output"})
