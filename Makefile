@@ -183,7 +183,7 @@ crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
 
-bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
+bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/results.md
 	$(BIN)/python -m tests.bench
 
 mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
@@ -198,5 +198,6 @@ pictures: setup ## Draw the pictures of the README
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
-reference: setup ## Write docs/reference.md from the models
+reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands
 	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md
+	$(BIN)/python -m tests.docs.cli_reference > docs/cli.md

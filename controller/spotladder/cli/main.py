@@ -109,10 +109,11 @@ class _Deferred(TyperCommand):
         self._entry = entry
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        command: Any = self._load()
+        command: Any = self.load()
         return command.make_context(info_name, args, parent, **extra)
 
-    def _load(self) -> Any:
+    def load(self) -> Any:
+        """The command itself. Imports its module."""
         target = getattr(import_module(self._entry.module), self._entry.attribute)
         if not isinstance(target, typer.Typer):
             app = typer.Typer(add_completion=False)
