@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,7 +43,8 @@ CHILD_POLL = 0.1
 UPLOAD_SHARE = 0.2
 """The share of the grace period that is left for the upload when a program that does not stop is killed."""
 
-_WITH_OPTION = re.compile(r"(?:(?<=\s)|^)(?:--?[\w.-]+\s+)?[^\s'\"]*\{checkpoint\}[^\s'\"]*")
+_WITH_OPTION = re.compile(r"""(?:(?<=\s)|^)(?:--?[\w.-]+[ \t]+)?(["']?)[^\s'"();&|]*\{checkpoint\}[^\s'"();&|]*\1""")
+"""An argument in a script, with the option before it."""
 
 
 def with_checkpoint(command: Sequence[str], checkpoint: str | None) -> list[str]:
@@ -50,11 +52,12 @@ def with_checkpoint(command: Sequence[str], checkpoint: str | None) -> list[str]
     `{checkpoint}` are left out, each with the option before it. An argument with spaces is a script of a shell."""
     words: list[str] = []
     for word in command:
+        is_script = len(word.split()) > 1
         if checkpoint is not None:
-            words.append(word.replace(CHECKPOINT, checkpoint))
+            words.append(word.replace(CHECKPOINT, shlex.quote(checkpoint) if is_script else checkpoint))
         elif CHECKPOINT not in word:
             words.append(word)
-        elif len(word.split()) > 1:
+        elif is_script:
             words.append(_WITH_OPTION.sub("", word))
         elif word == CHECKPOINT and len(words) > 1 and words[-1].startswith("-"):
             words.pop()
@@ -176,9 +179,10 @@ class _Run:
         left = self._grace if notice.deadline is None else min(self._grace, max(0.0, notice.deadline - time.time()))
         now = time.monotonic()
         self._kill_at, self._until = now + left * (1 - UPLOAD_SHARE), now + left
-        _log.warning("%s: the program gets the signal to stop, and %.0f s to save", notice.reason, self._kill_at - now)
+        number = signal.Signals(self._signal or signal.SIGTERM)
+        _log.warning("the program gets %s and has %.0f s to save", number.name, self._kill_at - now)
         if self._child is not None:
-            self._child.send(self._signal or signal.SIGTERM)
+            self._child.send(number)
 
     def _finish(self, watch: Watch, *, killed: bool) -> None:
         """Commit what is complete. While no notice is heard, this waits for the store."""
@@ -214,8 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done = put_back(member, folder)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    path = done.path_in(folder)
+    _log.info("the program begins%s", f" from {path}" if path else ": no checkpoint is committed yet")
     run = _Run(member, folder, done)
-    code = run.run(with_checkpoint(command, done.path_in(folder)))
+    code = run.run(with_checkpoint(command, path))
     member.close()
     return code
 

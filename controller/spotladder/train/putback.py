@@ -156,7 +156,7 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
             where="checkpoints.programFolder",
         )
     _move(incoming, found.path, folder)
-    _log.warning("put back step %d of attempt %d into %s", found.step, found.attempt, folder)
+    _log.info("put back step %d of attempt %d into %s", found.step, found.attempt, folder)
     return PutBack(found, incoming[-1])
 
 
