@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +16,9 @@ from spotladder.atomic import write_text
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
 from spotladder.train.program import with_checkpoint
-from tests.train.builders import log_of, variables
+from tests.train.builders import log_of
+from tests.train.program_site import PROGRAM, Site, children
 from tests.waiting import until
-
-PROGRAM = Path(__file__).parent / "programs" / "own_checkpoints.py"
 
 
 @pytest.mark.parametrize(
@@ -42,56 +39,6 @@ def test_the_checkpoint_in_the_arguments(command: list[str], without: list[str],
     assert with_checkpoint(command, None) == without
     if with_one is not None:
         assert with_checkpoint(command, "/o ut/c") == with_one
-
-
-class Site:
-    """A job whose attempts run in `folder`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.processes: list[subprocess.Popen[str]] = []
-
-    def start(self, attempt: int, *command: str, program: str = "out", **more: object) -> subprocess.Popen[str]:
-        own = variables(self.folder / "bucket", attempt=attempt, uid="u-1", **more)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "spotladder.train.program", program, "--", *command],
-            cwd=self.folder,
-            env={**os.environ, **own, **{key.upper(): str(value) for key, value in more.items()}},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.processes.append(process)
-        return process
-
-    def train(self, attempt: int, *options: str, **more: object) -> subprocess.Popen[str]:
-        return self.start(attempt, sys.executable, str(PROGRAM), "--resume", "{checkpoint}", *options, **more)
-
-    def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
-        said, _ = process.communicate(timeout=600)
-        return process.returncode, said
-
-    def steps(self) -> list[int]:
-        return [commit.step for commit in log_of(self.folder / "bucket").commits()]
-
-    def until_committed(self, step: int) -> None:
-        until(lambda: step in self.steps())
-
-    def kill(self, process: subprocess.Popen[str]) -> None:
-        """End the wrapper and its program at once, as the loss of the machine does."""
-        for pid in children(process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            process.kill()
-
-
-def children(pid: int) -> list[int]:
-    try:
-        inner = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-    return [*inner, *(each for child in inner for each in children(child))]
 
 
 @pytest.fixture
@@ -199,8 +146,8 @@ def test_all_ranks_continue_from_the_same_commit_and_one_commits(site: Site) -> 
     for rank in range(2):
         place = site.folder / f"machine-{rank}"
         place.mkdir()
-        world = {"rank": rank, "world_size": 2, "place": place}
-        processes.append(site.start(2, "sh", "-c", script, program=str(place / "out"), **world))
+        world: dict[str, Any] = {"rank": rank, "world_size": 2, "place": place}
+        processes.append(site.start(2, "sh", "-c", script, folder=str(place / "out"), **world))
     ends = [site.end(process) for process in processes]
     assert [(code, "begins after step 5" in said) for code, said in ends] == [(0, True), (0, True)]
     assert "committed" not in ends[1][1]

@@ -16,7 +16,7 @@ from spotladder.atomic import write_text
 from spotladder.errors import InvalidSpec
 from spotladder.train.found import Found, find
 from spotladder.train.membership import Member
-from spotladder.train.saved import OWN_FOLDER, Saved, number_of, saved_in
+from spotladder.train.saved import OWN_FOLDER, Saved, file_at, number_of, saved_in
 
 _log = logging.getLogger("spotladder.train")
 
@@ -37,19 +37,19 @@ def copied(folder: Path, saved: Saved) -> Path:
     this one at any time. Others may be overwritten in place, so they are copied. Raises Changed, OSError.
     """
     target = Path(tempfile.mkdtemp(prefix="commit-", dir=own_folder(folder)))
+    unchanged = False
     try:
         for file in saved.files:
+            numbered = number_of(file.name if file.name in saved.roots else saved.roots[0]) is not None
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
-            _copy(folder / file.name, target / file.name, links=_is_numbered(saved, file.name))
-        after = {file.name: _version(folder / file.name) for file in saved.files}
-    except FileNotFoundError as error:
-        shutil.rmtree(target, ignore_errors=True)
-        raise Changed(str(error)) from error
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
-    if after != {file.name: (file.size, file.changed_at) for file in saved.files}:
-        shutil.rmtree(target, ignore_errors=True)
+            _copy(folder / file.name, target / file.name, links=numbered)
+        unchanged = all(file_at(folder, file.name) == file for file in saved.files)
+    except FileNotFoundError:
+        pass
+    finally:
+        if not unchanged:
+            shutil.rmtree(target, ignore_errors=True)
+    if not unchanged:
         raise Changed(saved.name)
     return target
 
@@ -61,26 +61,16 @@ def own_folder(folder: Path) -> Path:
     return own
 
 
-def _is_numbered(saved: Saved, name: str) -> bool:
-    return number_of(name if name in saved.roots else saved.roots[0]) is not None
-
-
 def _copy(source: Path, target: Path, *, links: bool) -> None:
-    if links:
-        try:
+    try:
+        if links:
             os.link(source.resolve(strict=True), target)
-        except FileNotFoundError:
-            raise
-        except OSError:
-            pass  # Another file system, or one without links.
-        else:
             return
+    except FileNotFoundError:
+        raise
+    except OSError:
+        pass  # Another file system, or one without links.
     shutil.copy2(source, target)
-
-
-def _version(path: Path) -> tuple[int, int]:
-    found, own = path.stat(), path.lstat()
-    return found.st_size, max(found.st_mtime_ns, own.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +134,11 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
         _move(torn, folder, own / "torn")
         names = ", ".join(saved.name for saved in torn)
         _log.warning("%s may be incomplete, because the program was killed: moved to %s", names, own / "torn")
-    kept = [saved for saved in here if saved not in torn and saved.proven and (saved in newer or _is_of(saved, found))]
+    kept = [
+        saved
+        for saved in here
+        if saved not in torn and saved.proven and (saved in newer or (found and saved.step == found.step))
+    ]
     if kept or found is None:
         best = max(kept, key=lambda saved: (saved.step or 0, saved.changed_at), default=None)
         return PutBack(found, best, uncommitted=best in newer)
@@ -160,10 +154,6 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     return PutBack(found, incoming[-1])
 
 
-def _is_of(saved: Saved, found: Found | None) -> bool:
-    return found is not None and saved.step is not None and saved.step == found.step
-
-
 def _is_newer(saved: Saved, found: Found) -> bool:
     return saved.changed_at > found.commit.at * 1e9 if saved.step is None else saved.step > found.step
 
@@ -175,6 +165,7 @@ def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
             place = target / root
             place.parent.mkdir(parents=True, exist_ok=True)
             replaced = place.with_name(f".{place.name}.replaced")
+            shutil.rmtree(replaced, ignore_errors=True)
             if place.is_dir() and not place.is_symlink():
                 place.rename(replaced)  # A folder cannot replace another one that has files.
             (source / root).replace(place)

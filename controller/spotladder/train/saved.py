@@ -107,7 +107,7 @@ def _below(folder: Path, at: str) -> Iterator[Saved]:
             elif not _HUGGING_FACE.fullmatch(entry.name):
                 yield from _below(folder, name)
         elif entry.name.endswith(SUFFIXES) and not entry.name.startswith("."):
-            file = _file(folder, name)
+            file = file_at(folder, name)
             if file is not None:
                 groups[_step(folder, file)].append(file)
     for step, files in groups.items():
@@ -146,7 +146,7 @@ def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
             more, further = _files(folder, name)
             files += more
             links += further
-        elif (file := _file(folder, name)) is not None:
+        elif (file := file_at(folder, name)) is not None:
             files.append(file)
         elif entry.is_symlink():
             links.append(name)
@@ -165,7 +165,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _file(folder: Path, name: str) -> SavedFile | None:
+def file_at(folder: Path, name: str) -> SavedFile | None:
+    """The file as it is now; None if it does not exist, or is no regular file or link to one."""
     path = folder / name
     try:
         found, own = path.stat(), path.lstat()
