@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from spotladder import memory
+from spotladder.api.program_folder import started_script
+from spotladder.api.read import read_job_and_world
 from spotladder.cli.main import main
 from spotladder.cli.run import _continue_command, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.local import nodes, preflight
-from spotladder.local.run import RunOutcome
+from spotladder.local.run import Request, RunOutcome, _plan
 from spotladder.records import model as records
 from spotladder.records import timeline
+from tests.train.builders import log_of, variables
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1
@@ -188,6 +194,18 @@ def test_a_rejected_run_creates_no_files(files: Files) -> None:
     assert files.run() == 2
     assert not files.state.exists()
     assert not (files.folder / "checkpoints").exists()
+
+
+def test_a_program_with_checkpoints_of_its_own_is_started_by_the_library(files: Files) -> None:
+    files.change("interval: 20steps", "programFolder: out")
+    job, world = read_job_and_world(files.job, files.world)
+    entrypoint = _plan(Request(job, world, files.job, files.world, files.state)).job.tiers["spot-a"].entrypoint
+    assert entrypoint == started_script("python train.py", "out", sys.executable)
+    environ = {**os.environ, **variables(files.folder / "bucket")}
+    command = ["/bin/sh", "-c", entrypoint]
+    done = subprocess.run(command, cwd=files.folder, env=environ, capture_output=True, timeout=600, check=False)
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    assert log_of(files.folder / "bucket").read().attempt == 1
 
 
 def test_a_deadline_in_the_past_is_rejected(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,9 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     if here and not (mark.is_file() and mark.read_text(encoding="utf-8") == run):
         aside = Path(tempfile.mkdtemp(prefix="before-", dir=own))
         _move(here, folder, aside)
-        _log.warning("%s has checkpoints of another run: they are in %s now", folder, aside)
+        _log.warning(
+            "%s has checkpoints of another run: they are in %s now, remove them if you do not need them", folder, aside
+        )
         here = []
     write_text(mark, run)
     newer = [saved for saved in here if found is None or _is_newer(saved, found)]
