@@ -50,6 +50,7 @@ GROUPS = {
         "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
         "report": _Entry("spotladder.cli.report", "report", "Show the attempts, tiers, time and cost of a job."),
         "web": _Entry("spotladder.cli.web", "web", "Serve a page with the jobs of this machine and of a cluster."),
+        "notify": _Entry("spotladder.cli.notify", "notify", "Tell people and programs what happens to jobs."),
         "suspend": _Entry("spotladder.cli.cluster.suspension", "suspend", "Commit a job and release its nodes."),
         "resume": _Entry("spotladder.cli.cluster.suspension", "resume", "Continue a suspended job."),
         "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),
