@@ -94,7 +94,7 @@ def run(
       spotladder run job.yaml --world world.yaml --fresh --logs
       spotladder run job.yaml --web
       spotladder run --evict 60s -- python train.py --epochs 3
-      spotladder run --evict 20steps --program-folder out -- python train.py --resume {checkpoint}
+      spotladder run --evict 20steps --program-folder out -- python train.py
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
