@@ -150,6 +150,11 @@ CASES = [
     ("s3://bucket/prefix", "https://bucket.s3.amazonaws.com/prefix", "19:10: spec.checkpoints.uri: must name a"),
     ("s3://bucket/prefix", "s3:///prefix", "19:10: spec.checkpoints.uri: has no bucket: write s3://bucket/prefix"),
     ("s3://bucket/prefix", "s3://KEY:SECRET@bucket/prefix", "19:10: spec.checkpoints.uri: must not contain"),
+    (
+        "uri: s3://bucket/prefix",
+        "uri: s3://bucket/prefix\n    programFolder: s3://bucket/out",
+        "20:20: spec.checkpoints.programFolder: must be a folder on the disk of the program, not a bucket",
+    ),
     # RayJob templates
     (ENTRY, BELOW + "runtimeEnvYAML: 'env_vars: {SPOTLADDER_URI: x}'", "27:27: ….runtimeEnvYAML: env_vars.SPOTLADDER_"),
     (ENTRY, BELOW + "runtimeEnvYAML: 'envvars: {A: b}'", "27:27: ….runtimeEnvYAML: envvars is not a known field; did"),
