@@ -23,7 +23,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from spotladder.core.verdict import RULES, Outcome, judge, markdown
+from spotladder.core.verdict import RULES, SILENT_STALLS, Outcome, judge, markdown
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
 WINDOW, STALL = 20.0, 600.0
@@ -119,6 +119,16 @@ CASES = {
         "NoNewStep", "no commit of a new step for 600 s; step 40 is the newest",
         lambda: after(all_ready(1), training(40).commit(40)), all_ready(1), STALL,
     ),
+    "no output any more": VerdictCase(
+        "NoSignOfLife", "its output has not grown for 1h", without_library,
+        all_ready(1, quiet_for=SILENT_STALLS * STALL), SILENT_STALLS * STALL,
+    ),
+    "output that grew": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
+                                    all_ready(1, quiet_for=STALL), 10 * STALL),
+    "no output, but Ray reports it as running": VerdictCase(
+        "NoStartEntry", "does not use spotladder.train", without_library,
+        all_ready(1, quiet_for=100 * STALL, reported_running=True), 100 * STALL,
+    ),
     "no start entry": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                   all_ready(1), STALL),
 }  # fmt: skip
@@ -207,6 +217,21 @@ def test_a_program_without_the_library_is_not_ended_for_lack_of_commits() -> Non
         assert job.last.wake_at is None or job.last.wake_at > job.now
         job.see(all_ready(1), after=10 * STALL)
     assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+
+
+def test_a_program_without_the_library_that_shows_no_life_counts_as_a_failure() -> None:
+    job = without_library()
+    job.see(all_ready(1, quiet_for=SILENT_STALLS * STALL - 1), after=SILENT_STALLS * STALL)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+    job.see(all_ready(1, quiet_for=SILENT_STALLS * STALL), after=1)
+    assert (job.reasons[-1], job.state.failures) == (Reason.STALLED, 1)
+
+
+def test_output_from_before_the_pods_were_ready_again_is_no_sign_of_death() -> None:
+    job = without_library()
+    job.see(attempt(1, head(), worker("w1-0"), worker("w1-1", ready=False)), after=1)
+    job.see(all_ready(1, quiet_for=10 * SILENT_STALLS * STALL), after=1)
+    assert job.state.stage is Stage.RUNNING
 
 
 @pytest.mark.parametrize(("grown", "stage"), [(0, Stage.ENDING), (1, Stage.RUNNING)], ids=["repeated", "other files"])

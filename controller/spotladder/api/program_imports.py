@@ -60,7 +60,7 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     path, name, _, _ = scripts[0]
     message = (
         f"the program {name} does not import spotladder.train: it begins from the start after each loss unless it "
-        "resumes by itself, and stallTimeout does not apply (docs/training-script.md, "
+        "resumes by itself, and commits cannot show that it trains (docs/training-script.md, "
         '"Programs that do not use spotladder.train")'
     )
     yield path, message

@@ -340,9 +340,13 @@ class Situation:
     def start_entry_deadline(self) -> Instant | None:
         """When a program without a start entry counts as one that does not use the library; None once it uses it, and
         while its queue ends its pods."""
+        return self.silence_deadline(self.spec.stall_timeout)
+
+    def silence_deadline(self, limit: Seconds) -> Instant | None:
+        """When a program without a start entry has had this time to show that it lives; None as above."""
         if self.uses_library or self.held_by is not None:
             return None
-        return self.last_progress + self.spec.stall_timeout
+        return self.last_progress + limit
 
     @property
     def attribution_deadline(self) -> Instant | None:

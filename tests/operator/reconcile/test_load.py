@@ -70,7 +70,7 @@ def observed(known: TwoClusters, capacity: CapacityRecord | None = None) -> Obse
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
-        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, now=0.0,
+        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, quiet_for=lambda _: None, now=0.0,
     )  # fmt: skip
     return seen
 

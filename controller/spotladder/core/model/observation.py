@@ -174,6 +174,9 @@ class AttemptSeen:
     all of them, or has not begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers
     are ready.
 
+    `quiet_for` is how long the program's output had not grown when it was last read; None if it has printed nothing
+    yet, or its output was not read. `reported_running`: Ray reports that the program runs.
+
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
     `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
@@ -213,6 +216,8 @@ class AttemptSeen:
     total: int = 0
     size: int | None = None
     waits_for_all_workers: bool = False
+    quiet_for: Seconds | None = None
+    reported_running: bool = False
 
     @property
     def refused(self) -> bool:

@@ -121,10 +121,11 @@ def observe(
     blocked: Diagnosis | None,
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
+    quiet_for: Callable[[int], Seconds | None],
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
     """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
-    checkpoint store that the program of an attempt reports.
+    checkpoint store that the program of an attempt reports, `quiet_for` how long its output has not grown.
 
     The snapshot is never older than the state: caches are listed after the lease was acquired, only move forward, and
     include the responses to the controller's own writes. So its revision is that of the state, or newer.
@@ -149,7 +150,7 @@ def observe(
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
-            seen = replace(seen, operator_silent=message)
+            seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
             if number in removed:
                 seen = _terminating(seen, objects, nodes)
             if (placed := tiers.resolved.get(_tier_of(objects))) and placed.core.capacity_type is CapacityType.SPOT:
