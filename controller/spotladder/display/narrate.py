@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spotladder.core.contract import ExitCode
+from spotladder.core.elastic import size_text
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, numbered, span
@@ -95,7 +96,7 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             return _say_node(record)
         case Resized():
             tone = Tone.GOOD if record.workers == record.wanted else Tone.CAUTION
-            return tone, f"attempt {record.attempt} trains with {record.workers} of {record.wanted} workers"
+            return tone, f"attempt {record.attempt} {size_text(record.workers, record.wanted, record.before)}"
         case PoolChanged():
             return _say_pool(record)
         case Committed():
