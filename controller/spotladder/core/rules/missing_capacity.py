@@ -105,7 +105,7 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
 def _unreachable(situation: Situation, rule: ImpedimentRule) -> Effect | None:
     """The attempt cannot be reached, or not be launched: it is a loss, or the job uses another tier if there is one."""
     if rule.counted and situation.attempt.seen:
-        lost = synthetic(situation.attempt, "contact", Cause.NODE_LOST)
+        lost = synthetic(situation.attempt, "contact", Cause.NODE_LOST, "contact with its cluster")
         return ended_by_loss(situation, rule.reason, lost, _impediment_message(situation))
     tier = asked(situation, live=False).changes.choice.tier
     if tier is None or not situation.may_use(tier) or tier == situation.state.tier:
@@ -127,7 +127,7 @@ def recovery_timeout(situation: Situation) -> Effect | None:
     if not situation.reachable or situation.held_by is not None or situation.waits_for_capacity:
         return None
     if not situation.state.loss_counted:
-        lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)
+        lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN, "a worker that is not ready")
         situation = counted(situation, [lost])
     message = f"not all workers ready again within {situation.spec.recovery_timeout:g} s"
     return ended(situation, Reason.RECOVERY_TIMEOUT, message)
