@@ -10,6 +10,7 @@ from spotladder.core.gang import (
     gang_refused,
     gang_running,
     launched_workers,
+    misfit_lasts,
     required_ready,
     required_workers,
 )
@@ -52,6 +53,10 @@ eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."
 AVOIDANCE_TIMEOUT: Seconds = 60.0
 """How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
+
+MISFIT_TIMEOUT: Seconds = 60.0
+"""How long an attempt stays on a tier whose provisioner reports that it makes no node that can hold its pods. Such a
+report may be from before a change of the node pools."""
 
 STEP_DELAY: Seconds = 10.0
 """How long after a step its heartbeat may be observed."""
@@ -303,6 +308,14 @@ class Situation:
         if seen is not None and seen.provisioning:
             return None
         return max(since, attempt.created_at) + AVOIDANCE_TIMEOUT
+
+    @property
+    def misfit_deadline(self) -> Instant | None:
+        """When the live attempt leaves its tier because its pods fit no node of it and no wait mends that; None: it
+        waits for provisionTimeout."""
+        if self.state.waiting_since is None or self.attempt.avoids or not misfit_lasts(self.attempt_seen, self.needed):
+            return None
+        return self._since(Reason.POD_DOES_NOT_FIT) + MISFIT_TIMEOUT
 
     @property
     def recovery_deadline(self) -> Instant | None:

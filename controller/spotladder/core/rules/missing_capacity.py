@@ -66,13 +66,15 @@ def provision_timeout(situation: Situation) -> Effect | None:
 
     An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
     take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
-    shows nothing about its capacity, and exhausts it whatever the policy prefers.
+    shows nothing about its capacity, and exhausts it whatever the policy prefers: after `MISFIT_TIMEOUT` if no wait
+    mends that.
     """
     tier, rule = situation.tier, rule_of(situation)
     if tier is None or situation.state.waiting_since is None or rule is None or rule.timer is not Timer.PROVISION:
         return None
     avoids = situation.attempt.avoids if rule.exhausts else ()
-    deadlines = (situation.provision_deadline, situation.avoidance_deadline if avoids else None)
+    misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
+    deadlines = (situation.provision_deadline, misfit, situation.avoidance_deadline if avoids else None)
     refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     if not refused and not any(map(situation.passed, deadlines)):
         return None
