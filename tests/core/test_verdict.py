@@ -13,6 +13,7 @@ from spotladder.core.model import (
     AttemptSeen,
     Delete,
     Exit,
+    Handover,
     Launch,
     Observation,
     PodSeen,
@@ -22,7 +23,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
 from spotladder.core.verdict import RULES, SILENT_STALLS, Outcome, judge, markdown
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
@@ -253,3 +254,21 @@ def test_a_commit_that_is_read_after_the_attempt_has_ended_is_in_its_record() ->
     job.progress = replace(job.progress, step=43)
     job.see(after=1)
     assert job.state.history[-1].end_step == 43
+
+
+def test_commits_of_an_attempt_that_was_cut_off_are_its_own() -> None:
+    job = training(40).edit(handover=Handover.FENCED)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=job.spec.recovery_timeout)
+    assert job.state.stage is Stage.ENDING
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=HANDOVER_GRACE_PERIOD)
+    assert (job.number, job.state.history[-1].end_step) == (2, 40)
+    job.progress = replace(job.progress, step=60, committed_at=job.now)  # Attempt 1 still writes.
+    job.see(attempt(2, head()), after=1)
+    assert job.state.history[-1].end_step == 60
+    job.edit(suspend=True).see(attempt(2, head()), after=1)
+    job.see(after=1)
+    assert [(one.number, one.start_step, one.end_step) for one in job.state.history] == [(1, 0, 60), (2, 60, 60)]
+    job.progress = replace(job.progress, step=70)
+    job.see(after=1)
+    assert [(one.number, one.end_step) for one in job.state.history] == [(1, 70), (2, 60)]

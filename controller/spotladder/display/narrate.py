@@ -240,7 +240,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.SPEC_UPDATED: (Tone.QUIET, _ends),
     Reason.MAINTENANCE: (Tone.CAUTION, _ends),
     Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} was killed: its grace period is over"),
-    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is not confirmed gone; it is fenced"),
+    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is {move.message}"),
     Reason.RELIEVED: (Tone.QUIET, lambda move: f"attempt {move.attempt} has ended, and its standby takes over"),
     Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
     Reason.STOP_REQUESTED: (Tone.CAUTION, _stops),

@@ -13,6 +13,9 @@ from spotladder.core.situation import Situation
 from spotladder.core.verdict import finished, judge
 
 
+_NOT_CONFIRMED = "not confirmed gone; it may commit until the program of the next attempt starts, which fences it"
+
+
 def finished_job(situation: Situation) -> Effect | None:
     """The program has finished the job: it succeeds."""
     return Effect(situation, Reason.COMPLETED) if finished(situation) is not None else None
@@ -77,7 +80,7 @@ def slow_removal(situation: Situation) -> Effect | None:
     deadline = situation.handover_deadline
     if deadline is None or (situation.reachable and situation.now < deadline):
         return None
-    return Effect(situation, Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
+    return Effect(situation, Reason.LEFT_BEHIND, _NOT_CONFIRMED)
 
 
 def free_tier(situation: Situation) -> Effect | None:
