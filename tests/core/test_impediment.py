@@ -12,7 +12,7 @@ import pytest
 from spotladder.core.crashes import FIRST_BACKOFF
 from spotladder.core.evidence import no_capacity
 from spotladder.core.explanation import explain
-from spotladder.core.impediment import BY_REASON, RULES, Timer, classify, markdown
+from spotladder.core.impediment import BY_REASON, IMPEDIMENTS, Timer, classify, markdown
 from spotladder.core.model import (
     Blocker,
     Exhausted,
@@ -165,9 +165,9 @@ ROWS = {
 
 
 def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
-    assert {rule.impediment for rule in RULES} == set(Impediment)
+    assert {rule.impediment for rule in IMPEDIMENTS} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
-    assert len(BY_REASON) == len(RULES), "one reason, one row"
+    assert len(BY_REASON) == len(IMPEDIMENTS), "one reason, one row"
 
 
 def test_the_docs_show_the_table() -> None:
@@ -175,14 +175,14 @@ def test_the_docs_show_the_table() -> None:
 
 
 def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_failure() -> None:
-    exhausting = [rule.reason for rule in RULES if rule.exhausts]
+    exhausting = [rule.reason for rule in IMPEDIMENTS if rule.exhausts]
     assert exhausting == [
         Reason.INADMISSIBLE,
         Reason.WAITING_FOR_QUOTA,
         Reason.POD_DOES_NOT_FIT,
         Reason.WAITING_FOR_CAPACITY,
     ]
-    assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
+    assert {rule.impediment for rule in IMPEDIMENTS if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
 
 
 @pytest.mark.parametrize("reason", ROWS)

@@ -24,7 +24,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
-from spotladder.core.verdict import RULES, SILENT_STALLS, Outcome, judge, markdown
+from spotladder.core.verdict import SILENT_STALLS, VERDICTS, Outcome, judge, markdown
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
 WINDOW, STALL = 20.0, 600.0
@@ -152,8 +152,8 @@ def test_the_evidence_selects_the_row(name: str) -> None:
 
 
 def test_every_row_has_a_case() -> None:
-    assert {case.row for case in CASES.values()} == {rule.name for rule in RULES}
-    assert {rule.outcome for rule in RULES} == set(Outcome)
+    assert {case.row for case in CASES.values()} == {rule.name for rule in VERDICTS}
+    assert {rule.outcome for rule in VERDICTS} == set(Outcome)
 
 
 def test_the_docs_show_the_table() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.impediment import RULES
+from spotladder.core.impediment import IMPEDIMENTS
 from spotladder.core.model import (
     LeftAttempt,
     Loss,
@@ -122,7 +122,7 @@ SILENT = {
     Reason.DRAINED,
     Reason.GONE,
     Reason.MOVED_ON,
-    *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
+    *(rule.reason for rule in IMPEDIMENTS if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
     Reason.STALE_OBSERVATION,
     Reason.STANDBY_STARTED,  # no change of the stage: the runner notes it

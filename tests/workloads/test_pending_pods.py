@@ -175,7 +175,9 @@ def test_a_volume_that_is_missing_or_in_use_names_its_claim(
     assert pending_pods.refused([found], events) == frozenset(), "a volume is no lack of capacity"
 
 
-LABELS = 'incompatible with nodepool "spot", daemonset overhead={}, incompatible requirements, label "zone" has no value'
+LABELS = (
+    'incompatible with nodepool "spot", daemonset overhead={}, incompatible requirements, label "zone" has no value'
+)
 TOO_SMALL = (
     "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 Preemption is not helpful"
 )

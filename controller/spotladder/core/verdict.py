@@ -16,7 +16,6 @@ from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
 from spotladder.core.model import Exit, PodPhase, Stage
 from spotladder.core.situation import READY, Situation
 
-
 SILENT_STALLS = 6
 """The number of stallTimeouts for which a program without start entries may print nothing. Programs print less often
 than they commit, and such a program loses all of its work if it is ended by mistake."""
@@ -157,7 +156,7 @@ def without_library(situation: Situation) -> str:
     )
 
 
-RULES: tuple[VerdictRule, ...] = (
+VERDICTS: tuple[VerdictRule, ...] = (
     VerdictRule("LastStep", Outcome.FINISHED, _last_step),
     VerdictRule("CutShort", Outcome.INTERRUPTED, _cut_short),
     VerdictRule("Early", Outcome.UNKNOWN, _early),
@@ -177,7 +176,7 @@ RULES: tuple[VerdictRule, ...] = (
 def judge(situation: Situation) -> Verdict | None:
     """What the evidence says of the live attempt's program; None while it runs and nothing is wrong, and for the exits
     that are no statement about the program (a fence, refused credentials, a lost head)."""
-    found = ((rule, rule.describe(situation)) for rule in RULES)
+    found = ((rule, rule.describe(situation)) for rule in VERDICTS)
     return next((Verdict(rule, message) for rule, message in found if message), None)
 
 
@@ -253,7 +252,7 @@ def _has_just_recovered(situation: Situation) -> bool:
 def markdown() -> str:
     """The table in Markdown, for docs/attempts.md."""
     head = ("row", "evidence", "outcome")
-    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in RULES]
+    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in VERDICTS]
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -71,7 +71,8 @@ def observed(known: TwoClusters, capacity: CapacityRecord | None = None) -> Obse
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
-        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None, quiet_for=lambda _: None, now=0.0,
+        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
+        quiet_for=lambda _: None, now=0.0,
     )  # fmt: skip
     return seen
 
@@ -156,5 +157,8 @@ def test_the_message_about_a_pod_that_fits_no_node_has_the_largest_node_of_its_t
     )
     pods = (PodSeen("w-0", misfit="it requests cpu 64"), PodSeen("w-1"))
     seen = load.with_largest_nodes(AttemptSeen(1, pods), placed, [node])
-    assert [pod.misfit for pod in seen.pods] == [f"it requests cpu 64; the largest node of {LIVE} has cpu 8, memory 32.0Gi", ""]
+    assert [pod.misfit for pod in seen.pods] == [
+        f"it requests cpu 64; the largest node of {LIVE} has cpu 8, memory 32.0Gi",
+        "",
+    ]
     assert load.with_largest_nodes(AttemptSeen(1, pods), placed, []).pods == pods

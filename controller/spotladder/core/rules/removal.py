@@ -12,7 +12,6 @@ from spotladder.core.rules.program_ends import fenced_job
 from spotladder.core.situation import Situation
 from spotladder.core.verdict import finished, judge
 
-
 _NOT_CONFIRMED = "not confirmed gone; it may commit until the program of the next attempt starts, which fences it"
 
 
