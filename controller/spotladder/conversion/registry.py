@@ -96,7 +96,7 @@ def _check_types(one: Source) -> None:
 
 
 def _check_placeholders(one: Source) -> None:
-    """Raises InvalidSpec if a name or an image is a placeholder of a template. Shells use the same signs in commands."""
+    """Raises InvalidSpec if a name or an image is a placeholder. Shells use the same signs in commands."""
     named = ((("metadata", field), inner(one.data, "metadata", field)) for field in ("name", "namespace"))
     for path, value in (*named, *_images(one.data, ())):
         if isinstance(value, str) and _PLACEHOLDER.search(value):
