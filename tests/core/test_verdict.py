@@ -121,13 +121,13 @@ CASES = {
         lambda: after(all_ready(1), training(40).commit(40)), all_ready(1), STALL,
     ),
     "no output any more": VerdictCase(
-        "NoSignOfLife", "its output has not grown for 1h", without_library,
+        "NoSignOfLife", "its output has not grown for 2h", without_library,
         all_ready(1, quiet_for=SILENT_STALLS * STALL), SILENT_STALLS * STALL,
     ),
     "output that grew": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                     all_ready(1, quiet_for=STALL), 10 * STALL),
     "no output, but Ray reports it as running": VerdictCase(
-        "NoStartEntry", "does not use spotladder.train", without_library,
+        "NoStartEntry", "its output has not grown for more than 2h", without_library,
         all_ready(1, quiet_for=100 * STALL, reported_running=True), 100 * STALL,
     ),
     "no start entry": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,

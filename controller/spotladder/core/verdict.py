@@ -16,7 +16,7 @@ from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
 from spotladder.core.model import Exit, PodPhase, Stage
 from spotladder.core.situation import READY, Situation
 
-SILENT_STALLS = 6
+SILENT_STALLS = 12
 """The number of stallTimeouts for which a program without start entries may print nothing. Programs print less often
 than they commit, and such a program loses all of its work if it is ended by mistake."""
 
@@ -133,7 +133,7 @@ def _no_new_step(situation: Situation) -> str:
 
 
 def _no_sign_of_life(situation: Situation) -> str:
-    """A program without a start entry has printed nothing for six times `stallTimeout`, after it had printed something,
+    """A program without a start entry has printed nothing for twelve times `stallTimeout`, after it had printed something,
     and Ray does not report it as running."""
     seen = situation.attempt_seen
     if not _trains(situation) or seen is None or seen.quiet_for is None or seen.reported_running:
@@ -149,10 +149,13 @@ def without_library(situation: Situation) -> str:
     """The program has written no start entry for `stallTimeout`: its commits cannot show whether it trains."""
     if not _trains(situation) or not situation.passed(situation.start_entry_deadline):
         return ""
-    waited = format_duration(situation.spec.stall_timeout)
+    waited, seen = format_duration(situation.spec.stall_timeout), situation.attempt_seen
+    limit = SILENT_STALLS * situation.spec.stall_timeout
+    quiet = seen is not None and seen.quiet_for is not None and seen.quiet_for >= limit
+    silent = f"; its output has not grown for more than {format_duration(limit)}" if quiet else ""
     return (
         f"the program has written no start entry in {waited}: it does not use spotladder.train, so it begins from the "
-        "start after each loss, and stallTimeout does not apply to it while it shows life"
+        f"start after each loss, and stallTimeout does not apply to it while it shows life{silent}"
     )
 
 
