@@ -133,15 +133,15 @@ def _no_new_step(situation: Situation) -> str:
 
 
 def _no_sign_of_life(situation: Situation) -> str:
-    """A program without a start entry has printed nothing for twelve times `stallTimeout`, after it had printed something,
-    and Ray does not report it as running."""
+    """A program without a start entry has printed nothing for twelve times `stallTimeout`, after it had printed
+    something, and Ray does not report it as running."""
     seen = situation.attempt_seen
     if not _trains(situation) or seen is None or seen.quiet_for is None or seen.reported_running:
         return ""
     limit = SILENT_STALLS * situation.spec.stall_timeout
     if not situation.passed(situation.silence_deadline(limit)) or seen.quiet_for < limit:
         return ""
-    quiet = format_duration(seen.quiet_for)
+    quiet = format_duration(seen.quiet_for // 1)
     return f"the program shows no sign of life: its output has not grown for {quiet}, and it has no start entry"
 
 
