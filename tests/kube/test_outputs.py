@@ -150,7 +150,7 @@ async def test_a_program_without_commits_lives_while_its_output_grows(
         limit = SILENT_STALLS * 600.0
 
         async def unused() -> bool:
-            return (await kube.condition("Checkpointing"))["reason"] == "NoStartEntry"
+            return str((await kube.condition("Checkpointing"))["reason"]) == "NoStartEntry"
 
         for epoch in range(8):
             ray.printed += f"epoch {epoch}\n"

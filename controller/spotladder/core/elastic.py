@@ -89,10 +89,10 @@ def resized(before: JobState, after: JobState) -> tuple[int, int, int] | None:
 
 
 def size_text(workers: int, wanted: int, before: int = 0) -> str:
-    """That a program begins with this number of workers, or has become smaller or larger."""
+    """That a program trains with this number of workers, or has become smaller or larger."""
     size = f"{workers} of {wanted} workers" if workers < wanted else f"{workers} workers"
     if not before:
-        return f"begins with {size}"
+        return f"trains with {size}"
     return f"grew to {size}" if workers > before else f"goes on with {size}"
 
 
