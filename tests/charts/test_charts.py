@@ -42,9 +42,9 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "clusters.europe.gke.name=training",
     ),
     "access": (
-        "--set", "checkpointAccess[0].namespaces={team-a,team-b},checkpointAccess[0].uris={s3://ml/teams/,file:///data}",
-        "--set", "checkpointAccess[0].endpoints={https://store.example:9000,http://plain.example}",
-        "--set", "checkpointAccess[1].namespaces={*},checkpointAccess[1].uris={gs://*}",
+        "--set", "tenancy[0].namespaces={team-a,team-b},tenancy[0].uris={s3://ml/teams/,file:///data}",
+        "--set", "tenancy[0].endpoints={https://store.example:9000,http://plain.example}",
+        "--set", "tenancy[1].namespaces={*},tenancy[1].uris={gs://*}",
         "--set", "admissionPolicy.enabled=true,namespaces={team-a,team-b},allowSpotNodes=true",
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
@@ -196,15 +196,15 @@ def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: P
         ("namespaces={Team_A}", "namespaces"),
         ("prometheusRule.runbookUrl=docs", "runbookUrl"),
         ("prometheusRule.monthlyBudgets.team-a=much", "team-a"),
-        ("checkpointAccess[0].uris={s3://bucket}", "namespaces"),
-        ("checkpointAccess[0].namespaces={Team_A}", "namespaces"),
-        ("checkpointAccess[0].namespaces={a}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={bucket}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/../c}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/%2e%2e}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b*}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={store.example}", "endpoints"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://user@store.example}", "endpoints"),
+        ("tenancy[0].uris={s3://bucket}", "namespaces"),
+        ("tenancy[0].namespaces={Team_A}", "namespaces"),
+        ("tenancy[0].namespaces={a}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={bucket}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b/../c}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b/%2e%2e}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b*}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].endpoints={store.example}", "endpoints"),
+        ("tenancy[0].namespaces={a},tenancy[0].endpoints={https://user@store.example}", "endpoints"),
         ("admissionPolicy.enable=true", "enable"),
         ("allowSpotNodes=yes", "allowSpotNodes"),
         ("clusters.home.eks.name=a,clusters.home.eks.region=b", "home"),
@@ -249,7 +249,7 @@ def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
 
 
 def test_a_rule_that_lists_only_endpoints_restricts_no_address(tmp_path: Path) -> None:
-    rule = "checkpointAccess[0].namespaces={*},checkpointAccess[0].endpoints={https://store.example}"
+    rule = "tenancy[0].namespaces={*},tenancy[0].endpoints={https://store.example}"
     (policy,) = of_kind(
         rendered(tmp_path, "--set", f"admissionPolicy.enabled=true,{rule}"), "ValidatingAdmissionPolicy"
     )
@@ -301,8 +301,8 @@ def network_policy(folder: Path, *values: str) -> dict[str, Any]:
     ("given", "ports"),
     [
         ((), set()),
-        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={http://b,http://c:9000}",), {9000, 80}),
-        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://[fd12::1]:9443}",), {9443}),
+        (("tenancy[0].namespaces={a},tenancy[0].endpoints={http://b,http://c:9000}",), {9000, 80}),
+        (("tenancy[0].namespaces={a},tenancy[0].endpoints={https://[fd12::1]:9443}",), {9443}),
         (("controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9000/",), {9000}),
         (("env[0].name=AWS_ENDPOINT_URL,env[0].value=HTTP://minio:9002/path",), {9002}),
         (("networkPolicy.egressPorts={443,9003}",), {9003}),
@@ -413,7 +413,7 @@ def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
     settings = read_settings(file, {})
     assert settings.lease_namespace == "spotladder-system"
     assert settings.namespaces == (("team-a", "team-b") if case in ("two-namespaces", "access") else ())
-    assert len(settings.checkpoint_access) == (2 if case == "access" else 0)
+    assert len(settings.tenancy) == (2 if case == "access" else 0)
     assert set(settings.clusters) == ({"east", "west", "europe"} if case == "clusters" else set())
 
 
