@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -42,7 +43,7 @@ from tests.kube.jobset import jobset_installed
 from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
-from tests.kube.world import WORKERS, KubeWorld, eventually, world
+from tests.kube.world import EVERYTHING, WORKERS, KubeWorld, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
@@ -62,6 +63,7 @@ KINDS = {
     "ValidatingAdmissionPolicyBinding": APIResource(
         *ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
     ),
+    "PriorityClass": PRIORITY_CLASSES,
     "Role": APIResource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
     "RoleBinding": APIResource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
     "ClusterRole": APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
@@ -144,7 +146,8 @@ def granted(installed: list[dict[str, Any]]) -> set[Right]:
 @asynccontextmanager
 async def installed(kube: KubeWorld, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
     """The chart's objects, on the API server inside the block."""
-    found = objects(rendered(folder, *values, namespace=kube.namespace))
+    allowed = ("--set", "namespaces={*}", "--set-json", f"tenancy={json.dumps(EVERYTHING)}")
+    found = objects(rendered(folder, *allowed, *values, namespace=kube.namespace))
     try:
         for body in found:
             await kube.client.apply(KINDS[body["kind"]], body)

@@ -23,12 +23,13 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     Identity, Workload Identity Federation), so it needs no annotation. In every member cluster, the controller has a
     service account with a token, which the home cluster stores in a kubeconfig: this works between any two clouds.
     """
+    namespaces = [team.name for team in fleet.teams_of(cluster)] if fleet.spec.teams else ["*"]
     if cluster.name != fleet.spec.home:
-        return {"member": {"enabled": True}}
+        return {"member": {"enabled": True}, "namespaces": namespaces}
     found: dict[str, Any] = {
         "serviceAccount": {"name": CONTROLLER_ACCOUNT},
-        "checkpointAccess": checkpoint_access(fleet),
-        "admissionPolicy": {"enabled": True},
+        "namespaces": namespaces,
+        "tenancy": tenancy(fleet),
         "clusters": {
             entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry.name)}}
             for entry in fleet.spec.clusters
@@ -49,13 +50,19 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     return found
 
 
-def checkpoint_access(fleet: Fleet) -> list[Object]:
-    """For each team, its prefix of every bucket that a cluster of the team uses."""
+def tenancy(fleet: Fleet) -> list[Object]:
+    """For each team, its clusters, its service account, and its prefix of every bucket that a cluster of it uses."""
+    home = fleet.spec.home
     return [
-        {"namespaces": [team.name], "uris": [team_prefix(bucket, team) for bucket in found]}
+        {
+            "namespaces": [team.name],
+            "clusters": [HOME if cluster.name == home else cluster.name for cluster in fleet.clusters_of(team)],
+            "serviceAccounts": [team.service_account],
+            **({"uris": [team_prefix(bucket, team) for bucket in found]} if found else {}),
+        }
         for team in fleet.spec.teams
-        if (found := [bucket for bucket in fleet.spec.buckets if team in fleet.teams_using(bucket)])
-    ]
+        for found in [[bucket for bucket in fleet.spec.buckets if team in fleet.teams_using(bucket)]]
+    ] or [{"namespaces": ["*"], "clusters": ["*"]}]
 
 
 def team_prefix(bucket: Bucket, team: Team) -> str:
