@@ -190,3 +190,16 @@ def test_no_secret_redirects_the_controllers_identity_to_another_endpoint(
 def test_a_google_key_that_is_not_a_json_object_is_validated_by_the_store() -> None:
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": "{"}, "s").isolated
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps([])}, "s").isolated
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "chosen"),
+    [
+        (["https://minio.example.com"], False),
+        (["https://*.example.com"], True),
+        (["https://*.example.com", "https://minio.example.com"], False),
+    ],
+)
+def test_an_endpoint_that_only_a_pattern_lists_is_the_tenants_choice(endpoints: list[str], chosen: bool) -> None:
+    secret = {**KEYS, "AWS_ENDPOINT_URL": "https://minio.example.com"}
+    assert grant([rule("*", *endpoints)], "team-a", "s3://any/x", secret, "bucket").chosen is chosen

@@ -56,12 +56,14 @@ class AccessDenied(EnvironmentFailure):
 @dataclass(frozen=True, slots=True)
 class Grant:
     """How a log is read. `isolated`: only with `environment`, without the controller's own identity. `endpoint`: the
-    listed endpoint in the Secret; requests go to its host only. `secret`: all values in the job's Secret, which must
-    not be shown."""
+    listed endpoint in the Secret; requests go to its host only. `chosen`: a pattern lists it, so that the namespace's
+    users may name many hosts, and must not learn which of them answer. `secret`: all values in the job's Secret, which
+    must not be shown."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     isolated: bool = False
     endpoint: Endpoint | None = None
+    chosen: bool = False
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -105,7 +107,10 @@ def _own_credentials(mine: Sequence[TenantRule], scheme: str, held: Mapping[str,
             f"{where}: {_PLACE[scheme]}: {endpoint} is not allowed in this namespace: ask {whom(mine)} to add it to "
             "endpoints of the chart's tenancy"
         )
-    return Grant(held, isolated=True, endpoint=None if of_a_cloud else endpoint, secret=held)
+    if of_a_cloud:
+        return Grant(held, isolated=True, secret=held)
+    chosen = endpoint not in (listed(mine, "endpoints") or ())
+    return Grant(held, isolated=True, endpoint=endpoint, chosen=chosen, secret=held)
 
 
 def _is_of_a_cloud(endpoint: Endpoint) -> bool:
