@@ -92,7 +92,7 @@ def document(namespace: str, prefix: str = "") -> dict[str, Any]:
 
 LEVEL = "Pod Security level"
 KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-_OWN_SECRET = {("checkpoints", "credentials"): {"secretName": "bucket"}}
+_OWN_SECRET: Mapping[tuple[str | int, ...], Any] = {("checkpoints", "credentials"): {"secretName": "bucket"}}
 
 
 def _endpoint(name: str, url: str) -> Way:

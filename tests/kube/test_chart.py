@@ -253,9 +253,7 @@ async def test_whoever_takes_the_controller_over_may_write_only_its_objects(
             await eventually(lambda: is_fenced(client, kube))
             assert "only Secrets spotladder-ray-token" in await is_fenced(client, kube)
             token = {"metadata": {"name": RAY_TOKEN, "labels": ours, **here}}
-            assert "of the type Opaque" in await is_fenced(
-                client, kube, type="kubernetes.io/service-account-token", **token
-            )
+            assert "of the type Opaque" in await is_fenced(client, kube, type="example.com/token", **token)
             assert "only objects with the label" in await is_fenced(client, kube, metadata={"name": RAY_TOKEN, **here})
             assert await is_fenced(client, kube, **token) == ""
             image = {"spec": {"containers": [{"name": "c", "image": "mine"}]}}
@@ -269,7 +267,8 @@ async def test_whoever_takes_the_controller_over_may_write_only_its_objects(
             for said, call in calls.items():
                 with pytest.raises(Invalid, match=said):
                     await call
-            await client.delete_all(DISRUPTION_BUDGETS, kube.namespace, labels="")  # each object is checked
+            with pytest.raises(Invalid, match="only objects with the label"):
+                await client.delete_all(DISRUPTION_BUDGETS, kube.namespace, labels="")  # each object is checked
             await kube.client.get(DISRUPTION_BUDGETS, "theirs", kube.namespace)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from spotladder.workloads.pod_security import LABEL
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests import ways
 from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.conditions import message_of
 from tests.kube.second_cluster import ControlledConnection
 from tests.kube.test_admission import install, remove
-from tests.kube.test_chart import KINDS
+from tests.kube.test_chart import KINDS, installed
+from tests.kube.test_clusters import two_clusters
 from tests.kube.world import NAMESPACES, KubeWorld, eventually, world
 from tests.ways import WAYS, Way
 
@@ -100,7 +104,7 @@ async def test_none_of_forty_ways_gives_a_tenant_more(api_server: ApiServer, tmp
                         assert not answer, (way.name, answer)
                         open_ways[f"way-{number}"] = way
                 for name, way in open_ways.items():
-                    message = await eventually(lambda name=name: refusal(kube, name))
+                    message = await eventually(partial(refusal, kube, name))
                     assert way.said in message, (way.name, message)
                 await kube.idle()
                 assert await kube.rayjobs() == []
@@ -163,8 +167,43 @@ async def test_the_level_of_the_namespace_decides_about_templates(api_server: Ap
             message = await eventually(lambda: refusal(kube, "digits"))
             assert f"Pod Security level baseline of namespace {kube.namespace}" in message
             assert "ask #ml-platform for another label" in message
+            assert "Pod Security level" in (await kube.status())["message"], "kubectl get -o wide shows it"
             assert await kube.rayjobs() == []
             labels = {"metadata": {"labels": {LABEL: "privileged"}}}
             await kube.client.merge(NAMESPACES, kube.namespace, body=labels)
             await kube.clock.advance(61)
             await eventually(lambda: kube.rayjob(1))
+
+
+async def test_a_member_is_used_only_if_both_administrators_say_so(
+    api_server: ApiServer, second_server: ApiServer, tmp_path: Path
+) -> None:
+    way = next(way for way in WAYS if way.name == "the network of the node")
+    spec = {**ways.spec(), "tiers": [{"name": "east", "capacityTier": "spot-east"}]}
+    limited = Fixed({"Authorization": f"Bearer {TOKEN}", "Impersonate-User": "limited"})
+    member = ("--set", "member.enabled=true,serviceAccount.create=false,namespaces={default}",
+              "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
+    async with two_clusters(api_server, second_server) as (kube, east):
+        listing = {"namespaces": [kube.namespace], "uris": ["s3://*"], "clusters": ["east"]}
+        await kube.client.create(TIEREDJOBS, body_of(kube, copy.deepcopy(spec), "digits"))
+        source = east.source
+        async with kube.operator(tenancy=[{**listing, "clusters": ["west"]}], sources={"east": source}):
+            message = await message_of(kube, "Valid", "False", "NotAllowed")
+            assert f'"cluster east" is not allowed in namespace {kube.namespace} (clusters: west)' in message
+        async with installed(east, tmp_path, *member):
+            source = ControlledConnection(replace(connect(str(second_server.kubeconfig)), credentials=limited))
+            async with kube.operator(tenancy=[listing], sources={"east": source}):
+                message = await message_of(kube, "Degraded", "True", "ClusterUnreachable")
+                assert "cluster east cannot be used" in message
+        assert await east.rayjobs() == []
+        await kube.client.merge(
+            NAMESPACES, kube.namespace, body={"metadata": {"labels": {LABEL: "privileged"}}}
+        )  # of the home cluster only
+        await kube.client.create(TIEREDJOBS, body_of(kube, way.spec(spec), "host"))
+        account = {"metadata": {"name": "training", "namespace": kube.namespace}}
+        await east.client.create(SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", **account})
+        async with kube.operator(tenancy=[listing], sources={"east": east.source}):
+            message = await message_of(kube, "Degraded", "True", "NotAllowed", "host")
+            assert f"Pod Security level baseline of namespace {kube.namespace} in cluster east" in message
+            await eventually(lambda: east.rayjob(1))
+            assert await east.rayjobs() == ["digits-a001"]
