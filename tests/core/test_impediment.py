@@ -170,7 +170,7 @@ def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
 
 
 def test_the_docs_show_the_table() -> None:
-    assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
+    assert markdown() in (Path(__file__).parents[2] / "docs/conditions.md").read_text()
 
 
 def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_failure() -> None:

@@ -146,7 +146,7 @@ def test_every_row_has_a_case() -> None:
 
 
 def test_the_docs_show_the_table() -> None:
-    assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
+    assert markdown() in (Path(__file__).parents[2] / "docs/conditions.md").read_text()
 
 
 def test_a_program_that_trains_has_no_verdict() -> None:

@@ -248,4 +248,4 @@ def test_every_meaning_has_one_effect() -> None:
 
 
 def test_the_docs_show_the_table() -> None:
-    assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
+    assert markdown() in (Path(__file__).parents[2] / "docs/conditions.md").read_text()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +16,15 @@ import typer
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.invocation import command_words
+from spotladder.cli.notify import receivers
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
     from spotladder.display.view import View
-    from spotladder.local.run import RunOutcome
+    from spotladder.local.run import Request, RunOutcome
+    from spotladder.notify.targets import Target
     from spotladder.records.model import Record
 
 
@@ -51,6 +56,13 @@ def run(
     logs: Annotated[
         bool, typer.Option("--logs", help="Also print the program's output, as lines instead of the live view.")
     ] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve a page of the run while it goes (afterwards: spotladder web).")
+    ] = False,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option("--notify", metavar="URL", help="Tell this receiver what happens (see spotladder notify)."),
+    ] = None,
 ) -> None:
     """Run a job on this machine, on Ray nodes that are taken away according to the world file.
 
@@ -66,6 +78,7 @@ def run(
       spotladder run job.yaml --world world.yaml
       spotladder run job.yaml --world world.yaml --continue
       spotladder run job.yaml --world world.yaml --fresh --logs
+      spotladder run job.yaml --web
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
@@ -82,6 +95,7 @@ def run(
     from spotladder.state_folder import state_root
 
     console = terminal.console()
+    targets = receivers(notify, None) if notify else []
     with errors_located(job):
         if world:
             read, pools = read_job_and_world(job, world)
@@ -107,7 +121,7 @@ def run(
                 return view_on(console, history)
             return Shielded(WithOutput(PlainView(console, history), console, folder))
 
-        with Stopping() as stopping:
+        with _beside(request, targets, web=web), Stopping() as stopping:
             outcome = run_locally(request, show, stopping)
             _report(outcome, report, console)
     if outcome.message:
@@ -116,6 +130,27 @@ def run(
         verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
         typer.echo(f"{verb}: {_continue_command(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
+
+
+@contextmanager
+def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[None]:
+    """The page of the run and notifications while it goes, if they are wanted."""
+    with ExitStack() as stack:
+        if web:
+            from spotladder.places.beside import beside
+            from spotladder.places.this_machine import THIS_MACHINE
+            from spotladder.web.beside import serve_runs
+
+            address = stack.enter_context(beside(partial(serve_runs, request.state_root)))
+            about = request.job.metadata
+            typer.echo(f"page: {address}/jobs/{THIS_MACHINE}/{about.namespace}/{about.name}")
+        if targets:
+            from spotladder.cli.notify import given_up
+            from spotladder.notify.beside import notify_of_runs
+            from spotladder.places.beside import beside
+
+            stack.enter_context(beside(partial(notify_of_runs, request.state_root, targets, given_up)))
+        yield
 
 
 def _default_world(job: TieredJob) -> World:

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from spotladder.cli.local.selection import StateDirOption, is_local, state_folder
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.local.selection import StateDirOption
+from spotladder.cli.places import places_of
+from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from spotladder.web.places import Place
-
-HOST = "127.0.0.1"
-
-DEFAULT_PORT = 8790
+from spotladder.web import HOST, PORT
 
 
 def web(
     *,
     port: Annotated[
         int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port of the page. 0: any free one.")
-    ] = DEFAULT_PORT,
+    ] = PORT,
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces of the cluster.")
     ] = False,
@@ -48,13 +39,11 @@ def web(
       spotladder web --open
       spotladder web --all-namespaces --port 9000
     """
-    if everywhere and target.namespace:
-        raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
 
     async def serve() -> None:
         from spotladder.web.server import serving
 
-        async with _places(target, state_dir, everywhere=everywhere) as places:
+        async with places_of(target, state_dir, everywhere=everywhere) as places:
             try:
                 async with serving(places, HOST, port) as chosen:
                     address = f"http://localhost:{chosen}"
@@ -70,21 +59,3 @@ def web(
                 ) from None
 
     asyncio.run(serve())
-
-
-@asynccontextmanager
-async def _places(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> AsyncIterator[list[Place]]:
-    """This machine, unless the command names a cluster, and the cluster, if one is configured."""
-    from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
-    from spotladder.clusters.client import Client
-    from spotladder.clusters.connection import connect
-    from spotladder.web.cluster_jobs import JobsOfCluster
-    from spotladder.web.this_machine import ThisMachine
-
-    here: list[Place] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
-    if is_local(target, state_dir):
-        yield here
-        return
-    async with Client(connect(target.kubeconfig, target.context), manager=MANAGER) as client:
-        cluster = ConnectedCluster(client, target)
-        yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]

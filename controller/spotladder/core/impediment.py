@@ -128,7 +128,7 @@ def timer_of(situation: Situation) -> Timer | None:
 
 
 def markdown() -> str:
-    """The table in Markdown, for docs/attempts.md."""
+    """The table in Markdown, for docs/conditions.md."""
     head = ("impediment", "reason", "evidence", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
     rows = [
         (

@@ -232,7 +232,7 @@ def _has_just_recovered(situation: Situation) -> bool:
 
 
 def markdown() -> str:
-    """The table in Markdown, for docs/attempts.md."""
+    """The table in Markdown, for docs/conditions.md."""
     head = ("row", "evidence", "outcome")
     rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in RULES]
     lines = [head, tuple("---" for _ in head), *rows]

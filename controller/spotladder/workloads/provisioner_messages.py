@@ -362,6 +362,6 @@ def _of_scheduler(sentence: str) -> Row | None:
 
 
 def markdown() -> str:
-    """The effects of the meanings in Markdown, for docs/attempts.md."""
+    """The effects of the meanings in Markdown, for docs/conditions.md."""
     effects = [f"| {means} | {effect} |\n" for means, effect in EFFECTS.items()]
     return "".join(["| meaning | effect |\n| --- | --- |\n", *effects])
