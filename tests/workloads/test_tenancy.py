@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.tenancy import TenantRule
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
@@ -146,6 +149,41 @@ def test_a_template_of_a_jobset_is_checked_too() -> None:
     found = refused(spec, [rule()])
     assert "spec.workload.jobSet.template.spec.replicatedJobs[0].template.spec.template.spec.hostPID" in found
     assert "priorityClassName" in found
+
+
+def near(value: Any) -> st.SearchStrategy[Any]:
+    """Values of any type in the places in which a template has others."""
+    odd = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+    odd = odd | st.lists(odd, max_size=2) | st.dictionaries(st.text(max_size=3), odd, max_size=2)
+    if isinstance(value, dict):
+        return odd | st.fixed_dictionaries({key: near(inner) for key, inner in value.items()})
+    if isinstance(value, list):
+        return odd | st.tuples(*map(near, value)).map(list)
+    return odd | st.just(value)
+
+
+CONTEXT = {
+    "capabilities": {"add": ["A"], "drop": ["B"]}, "seLinuxOptions": {"type": "t"}, "privileged": False,
+    "procMount": "Default", "seccompProfile": {"type": "t"}, "windowsOptions": {"hostProcess": False},
+}  # fmt: skip
+POD = {
+    "containers": [
+        {"securityContext": CONTEXT, "ports": [{"hostPort": 1}], "lifecycle": {"preStop": {"tcpSocket": {}}}}
+    ],
+    "volumes": [{"hostPath": {"path": "/"}}], "securityContext": {"sysctls": [{"name": "n"}]},
+    "tolerations": [{"key": "k"}], "serviceAccountName": "s", "priorityClassName": "p", "priority": 1, "nodeName": "n",
+}  # fmt: skip
+
+
+@given(
+    pod=near({"spec": POD, "metadata": {"annotations": {"a": "b"}}}), level=st.sampled_from(["baseline", "restricted"])
+)
+def test_a_template_of_any_shape_is_decided(pod: Any, level: str) -> None:
+    job = job_of(ways.spec())
+    cluster = job.spec.workload.of(RayWorkload).template.spec["rayClusterSpec"]  # type: ignore[union-attr]
+    cluster["headGroupSpec"]["template"] = pod
+    found = refusals([rule()], job, [], [{"spec": {"rayClusterSpec": cluster}}], Level(level, "here"))
+    assert all(str(entry) for entry in found)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class Violation(NamedTuple):
     """A field of a pod that a level does not allow, and its value."""
 
     at: Path
-    found: Any
+    found: object
 
 
 def pod_templates(thing: Any, at: Path = ()) -> Iterator[PodTemplate]:
@@ -87,7 +87,7 @@ def violations(pod: PodTemplate, level: str, *, efa: bool = False) -> Iterator[V
     own = mapping(spec.get("securityContext"))
     yield from _context(own, (*at, "securityContext"))
     for index, sysctl in enumerate(mappings(own.get("sysctls"))):
-        if sysctl.get("name") not in _SYSCTLS:
+        if str(sysctl.get("name")) not in _SYSCTLS:
             yield Violation((*at, "securityContext", "sysctls", index), sysctl.get("name"))
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(mappings(spec.get(field))):
@@ -113,7 +113,7 @@ def _context(context: Mapping[str, Any], at: Path) -> Iterator[Violation]:
             yield Violation((*at, name, "type"), "Unconfined")
     labels = mapping(context.get("seLinuxOptions"))
     for name in ("type", "user", "role"):
-        if labels.get(name) and (name != "type" or labels[name] not in _SELINUX):
+        if labels.get(name) and (name != "type" or str(labels[name]) not in _SELINUX):
             yield Violation((*at, "seLinuxOptions", name), labels[name])
 
 
@@ -124,8 +124,7 @@ def _container(container: Mapping[str, Any], at: Path, *, efa: bool) -> Iterator
         yield Violation((*here, "privileged"), context["privileged"])
     if context.get("procMount", "Default") != "Default":
         yield Violation((*here, "procMount"), context["procMount"])
-    added = mapping(context.get("capabilities")).get("add") or ()
-    for name in added:
+    for name in _texts(mapping(context.get("capabilities")).get("add")):
         if name not in _CAPABILITIES and not (efa and name == "IPC_LOCK"):
             yield Violation((*here, "capabilities", "add"), name)
     for index, port in enumerate(mappings(container.get("ports"))):
@@ -152,11 +151,15 @@ def _restricted(context: Mapping[str, Any], pod: Mapping[str, Any], at: Path) ->
     if not mapping(merged.get("seccompProfile")).get("type"):
         yield Violation((*at, "seccompProfile"), "unset")
     capabilities = mapping(context.get("capabilities"))
-    if "ALL" not in (capabilities.get("drop") or ()):
+    if "ALL" not in _texts(capabilities.get("drop")):
         yield Violation((*at, "capabilities", "drop"), capabilities.get("drop", "unset"))
-    for name in capabilities.get("add") or ():
+    for name in _texts(capabilities.get("add")):
         if name != "NET_BIND_SERVICE":
             yield Violation((*at, "capabilities", "add"), name)
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(entry) for entry in value] if isinstance(value, list) else []
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

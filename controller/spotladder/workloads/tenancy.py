@@ -40,7 +40,7 @@ class Refusal:
     """One value that a namespace may not use: its field, what was found, why, and what to do."""
 
     at: Path
-    found: Any
+    found: str
     why: str
     remedy: str
 
@@ -102,7 +102,7 @@ class _Decider:
         here = (*at, "spec", "rayClusterSpec")
         if cluster.get("enableInTreeAutoscaling") and not any(rule.ray_autoscaling for rule in self._mine):
             why = "lets the head change the RayClusters of the namespace, with any pods"
-            yield self._refusal((*here, "enableInTreeAutoscaling"), True, why, "set rayAutoscaling")
+            yield self._refusal((*here, "enableInTreeAutoscaling"), "true", why, "set rayAutoscaling")
         for path in _SERVICE:
             value: Any = cluster
             for name in path:
@@ -118,7 +118,7 @@ class _Decider:
             yield from self._listed("priorityClasses", str(priority), (*at, "priorityClassName"))
         if spec.get("priority") is not None:
             remedy = "remove it, and name a priority class"
-            yield Refusal((*at, "priority"), spec["priority"], "is set by priority classes only", remedy)
+            yield Refusal((*at, "priority"), str(spec["priority"]), "is set by priority classes only", remedy)
         for field in ("serviceAccountName", "serviceAccount"):
             if field in spec:
                 yield from self._listed("serviceAccounts", str(spec[field] or "default"), (*at, field))
@@ -126,14 +126,14 @@ class _Decider:
             yield from self._listed("serviceAccounts", "default", (*at, "serviceAccountName"))
         if spec.get("nodeName"):
             why = "bypasses the scheduler, and with it the taints of nodes"
-            yield Refusal((*at, "nodeName"), spec["nodeName"], why, "remove it, or use nodeSelector")
+            yield Refusal((*at, "nodeName"), str(spec["nodeName"]), why, "remove it, or use nodeSelector")
         for index, toleration in enumerate(mappings(spec.get("tolerations"))):
             yield from self._toleration(toleration, (*at, "tolerations", index))
 
     def _toleration(self, toleration: Mapping[str, Any], at: Path) -> Iterator[Refusal]:
         key, keys = str(toleration.get("key") or ""), listed(self._mine, "tolerations")
         if not key:
-            yield Refusal(at, toleration.get("operator", ""), "tolerates the taints of all nodes", "name a key")
+            yield Refusal(at, str(toleration.get("operator", "")), "tolerates the taints of all nodes", "name a key")
         elif SYSTEM_KEYS.fullmatch(key) and keys is None:
             why = f"is the taint of system nodes, which namespace {self._namespace} may not use"
             yield self._refusal((*at, "key"), key, why, "add it to tolerations")
@@ -161,5 +161,5 @@ class _Decider:
     def _not_allowed(self, setting: str, allowed: Sequence[str]) -> str:
         return f"is not allowed in namespace {self._namespace} ({setting}: {', '.join(allowed) or 'none'})"
 
-    def _refusal(self, at: Path, found: Any, why: str, setting: str) -> Refusal:
+    def _refusal(self, at: Path, found: str, why: str, setting: str) -> Refusal:
         return Refusal(at, found, why, f"remove it, or ask {self._whom} to {setting} of the chart's tenancy")
