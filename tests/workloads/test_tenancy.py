@@ -153,7 +153,7 @@ def test_a_template_of_a_jobset_is_checked_too() -> None:
 
 def near(value: Any) -> st.SearchStrategy[Any]:
     """Values of any type in the places in which a template has others."""
-    odd = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+    odd: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
     odd = odd | st.lists(odd, max_size=2) | st.dictionaries(st.text(max_size=3), odd, max_size=2)
     if isinstance(value, dict):
         return odd | st.fixed_dictionaries({key: near(inner) for key, inner in value.items()})
