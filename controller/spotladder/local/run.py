@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -232,6 +233,7 @@ def _spec(request: Request, began: float) -> JobSpec:
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     from spotladder.api.checkpoint_fields import disk_bytes
     from spotladder.api.elastic import elastic_environment
+    from spotladder.api.program_folder import started_script
     from spotladder.api.resolve import local_program, sizes
 
     job, cwd = request.job, request.file.resolve().parent
@@ -239,7 +241,8 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     for tier in job.spec.tiers:
         program = local_program(job, tier.name)
         preflight.check_entrypoint(program.entrypoint, cwd)
-        tiers[tier.name] = LocalTier(tier.capacity_tier, program.entrypoint, program.env)
+        entrypoint = started_script(program.entrypoint, job.spec.checkpoints.program_folder, sys.executable)
+        tiers[tier.name] = LocalTier(tier.capacity_tier, entrypoint, program.env)
     checkpoints = job.spec.checkpoints
     uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
     environment = {
