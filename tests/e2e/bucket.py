@@ -44,9 +44,11 @@ class BucketServer:
             "AWS_REGION": "us-east-1",
         }
 
-    def access(self, *namespaces: str) -> list[dict[str, list[str]]]:
-        """The controller's `checkpointAccess`: jobs of these namespaces (`*`: all) may use this bucket."""
-        return [{"namespaces": list(namespaces), "endpoints": [self.endpoint]}]
+    def tenancy(self, *namespaces: str) -> list[dict[str, list[str]]]:
+        """The controller's `tenancy`: jobs of these namespaces (`*`: all) may use this bucket, and all clusters and
+        priority classes."""
+        shared = {"endpoints": [self.endpoint], "clusters": ["*"], "priorityClasses": ["*"]}
+        return [{"namespaces": list(namespaces), **shared}]
 
     def log(self, namespace: str, job: str) -> CommitLog:
         """The commit log of a job."""

@@ -85,7 +85,7 @@ def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) ->
         "namespaces": [e2e.namespace],
         "leaseNamespace": e2e.namespace,
         "listen": "127.0.0.1:0",
-        "checkpointAccess": e2e.bucket.access(e2e.namespace),
+        "tenancy": e2e.bucket.tenancy(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
     command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]

@@ -83,9 +83,10 @@ def install(kube: Kube, tag: str, made: BucketServer, *values: str) -> None:
         "image.pullPolicy": "Never",
         "nodeSelector.pool": HEADS,
         "checkpointSecrets": f"{{{SECRET}}}",
+        "namespaces": "{*}",
     }
     settings = [f"--set={name}={value}" for name, value in own.items()]
-    settings.append(f"--set-json=checkpointAccess={json.dumps(made.access('*'))}")
+    settings.append(f"--set-json=tenancy={json.dumps(made.tenancy('*'))}")
     kube.helm(
         "upgrade", "--install", "spotladder", str(CHARTS / "spotladder"),
         *settings, *(f"--set={value}" for value in values), "--wait", "--timeout=5m",

@@ -85,7 +85,7 @@ class Sites:
             "replicaCount": 1,
             "image": {**own, **values.pop("image", {})},
             "checkpointSecrets": ["bucket"],
-            "checkpointAccess": self.bucket.access("*"),
+            "tenancy": self.bucket.tenancy("*"),
             **values,
         }
 

@@ -93,7 +93,7 @@ async def test_a_running_job_continues_without_access_to_its_bucket(api_server: 
             await kube.submit()
             await kube.run(1)
             await eventually(lambda: kube.has_phase("Running"))
-        async with kube.operator(checkpoint_access=()):
+        async with kube.operator(tenancy=()):
             message = await message_of(kube, "Degraded", "True", "CheckpointsNotAllowed")
             assert "the controller's own identity" in message
             assert (await kube.condition("Checkpointing"))["status"] == "Unknown"

@@ -230,7 +230,7 @@ def test_a_program_without_the_library_is_recorded_once() -> None:
     assert isinstance(noted, Noted)
     assert noted.at == pytest.approx(BEGAN + 6, abs=0.5)
     assert "does not use spotladder.train" in noted.text
-    assert rig.runner.state.failures == 0, "stallTimeout does not apply"
+    assert rig.runner.state.failures == 0, "a program that lives does not count as stalled"
 
 
 def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:

@@ -51,6 +51,11 @@ def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
     assert seen(rayjob("Initializing", ""), clusters=clusters).exit is None
 
 
+@pytest.mark.parametrize(("status", "expected"), [("RUNNING", True), ("PENDING", False), ("", False)])
+def test_rays_job_status_shows_that_the_program_runs(status: str, expected: bool) -> None:
+    assert seen(rayjob("Running", status)).reported_running is expected
+
+
 SETTING_UP = rayjob("Initializing", "")
 SHIPPER_FAILED = pod("w-0", others=[status("shipper", 1)])
 

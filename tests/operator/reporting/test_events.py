@@ -13,9 +13,9 @@ import pytest
 from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Decision, JobState, Loss, Move, Stage
+from spotladder.core.model import Attempt, Decision, JobState, Loss, Move, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of
+from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of, resize_notes
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
 
@@ -47,6 +47,26 @@ def test_events_of_a_deleted_job_have_reason_delete_requested(
     move = Move(Stage.RUNNING, target, Reason.SUSPEND_REQUESTED, 3, "spot-a")
     (note,) = notes_of(Decision(JobState(), moves=(move,)), deleting=deleting)
     assert (note.reason, note.message, note.kind) == (reason, message, "Normal")
+
+
+ELASTIC = JobState(
+    stage=Stage.RUNNING, attempt=Attempt(2, "spot-a", 0.0, workers=4, min_workers=2), tier="spot-a", last_number=2
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (0, 4, "attempt 2 on spot-a trains with 4 workers"),
+        (4, 3, "attempt 2 on spot-a goes on with 3 of 4 workers"),
+        (3, 4, "attempt 2 on spot-a grew to 4 workers"),
+        (3, 3, None),
+    ],
+)
+def test_an_event_says_when_an_elastic_job_changes_its_size(before: int, after: int, message: str | None) -> None:
+    states = [replace(ELASTIC, progress=Progress(attempt=2, workers=size)) for size in (before, after)]
+    notes = [(note.reason, note.message, note.kind) for note in resize_notes(*states)]
+    assert notes == ([("Resized", message, "Normal" if after == 4 else "Warning")] if message else [])
 
 
 JOB = JobRecord(name="digits", namespace="team", uid="u-1")

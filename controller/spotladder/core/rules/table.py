@@ -42,7 +42,7 @@ _ENDS: tuple[Rule, ...] = (
 )
 """The rules of every stage with a live attempt. They come first: what ended an attempt explains everything else."""
 
-RULES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
+RULES_OF_STAGES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
     {
         Stage.IDLE: (
             stops.job_limit,
@@ -113,7 +113,7 @@ rule that only changes the state does not end it."""
 def markdown() -> str:
     """The table in Markdown, for docs/design.md. The rules that every live attempt has are listed once."""
     parts = [_section("a live attempt, in each of its stages", _ENDS)]
-    for stage, rules in RULES.items():
+    for stage, rules in RULES_OF_STAGES.items():
         own = tuple(rule for rule in rules if rule not in _ENDS or stage is Stage.IDLE)
         if own:
             parts.append(_section(f"`{stage}`", own))

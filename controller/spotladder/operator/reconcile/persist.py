@@ -19,7 +19,7 @@ from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
-from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
+from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of, resize_notes
 from spotladder.resources import TIEREDJOBS
 
 
@@ -59,7 +59,10 @@ class Persistence:
         }
         before, after, generation = loaded.before, decision.state, loaded.record.generation
         entries = merged(loaded.status.conditions, updates, self._clock.now(), generation)
-        if not status.worth_writing(loaded.status, entries, before, after, generation=generation, jobs=len(self._jobs)):
+        message = status.refusal(after, problems)
+        if not status.worth_writing(
+            loaded.status, entries, before, after, generation=generation, message=message, jobs=len(self._jobs)
+        ):
             return loaded.status
         wanted = status.of_state(
             after,
@@ -68,12 +71,13 @@ class Persistence:
             uri=loaded.record.folder,
             clusters=loaded.clusters,
             tiers=[tier.name for tier in loaded.spec.tiers],
+            message=message,
             waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
             uninterrupted=uninterrupted_usd(loaded.spec, after),
         )
         record = await self._write(loaded.record, wanted)
         self._observer.decided(loaded, before, decision)
-        for note in notes_of(decision, deleting=loaded.record.deleting):
+        for note in (*notes_of(decision, deleting=loaded.record.deleting), *resize_notes(before, after)):
             self._events.emit(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
             self._events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
