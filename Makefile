@@ -199,4 +199,4 @@ schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
 reference: setup ## Write docs/reference.md from the models
-	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md
+	$(BIN)/python -m tests.docs.reference > docs/reference.md

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from spotladder.api.status import TieredJobStatus
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
 from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import (
@@ -43,6 +42,7 @@ from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.placement import HOSTNAME
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import WORKERS
 from tests.operator.memory_world import NAMESPACE, world_in_memory
 

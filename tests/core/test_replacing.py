@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AskToCommit,
@@ -31,6 +30,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import REMOVAL_DELAY
 from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, spec, tier, worker
+from tests.core.fake_backend import FakeBackend
 
 NOTICE = 45.0
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spotladder.core import codec
-from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     AttemptSeen,
@@ -48,6 +47,7 @@ from tests.core.builders import (
     tier,
     worker,
 )
+from tests.core.fake_backend import FakeBackend
 
 
 class Wish:

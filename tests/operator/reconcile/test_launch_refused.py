@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import Launch
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
@@ -19,6 +18,7 @@ from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import NAMESPACES, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
+from tests.clusters.stepped_clock import SteppedClock
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, ray_template
 
