@@ -9,6 +9,7 @@ import typer
 
 from spotladder.cli import kubernetes_names
 from spotladder.cli.written_files import check_file
+from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec, not_written
 
 
@@ -47,7 +48,6 @@ def convert(
     from spotladder.conversion.reading import read_sources
     from spotladder.conversion.registry import convert as converted_from
     from spotladder.conversion.render import text_of
-    from spotladder.conversion.source import Options
 
     check_file("--to", to)
     if to is not None and any(to.exists() and file.exists() and file.samefile(to) for file in files):

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from spotladder.api.problems import Problem
 from spotladder.core.model import Tier
 from spotladder.core.notice_fit import notice_misfits
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
     from spotladder.api.review import Review, Reviewed
     from spotladder.api.tieredjob import TieredJob
 
@@ -39,7 +39,6 @@ def notice_warnings(
         rates: Evictions per node-hour by CapacityTier.
     """
     from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
     from spotladder.workloads.kinds import workload_of
     from spotladder.workloads.tiers import price_of, resolve_tier
 

@@ -13,14 +13,24 @@ import typer
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.invocation import command_words
+from spotladder.core.contract import ExitCode
+from spotladder.core.model import TERMINAL
+from spotladder.display.report import write_report
+from spotladder.display.report.table import print_report
+from spotladder.display.view import PlainView, Shielded, View, view_on
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.local.local_run import recorded_in
+from spotladder.local.output import WithOutput
+from spotladder.local.previous_run import StartMode
+from spotladder.local.state import JobFolder
+from spotladder.local.stopping import Stopping
+from spotladder.records.model import Record
+from spotladder.state_folder import state_root
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
-    from spotladder.display.view import View
     from spotladder.local.run import RunOutcome
-    from spotladder.records.model import Record
 
 
 def run(
@@ -71,15 +81,7 @@ def run(
         raise typer.BadParameter("--fresh and --continue exclude each other")
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import errors_located, read_job, read_job_and_world
-    from spotladder.core.contract import ExitCode
-    from spotladder.core.model import TERMINAL
-    from spotladder.display.view import PlainView, Shielded, view_on
-    from spotladder.local.output import WithOutput
-    from spotladder.local.previous_run import StartMode
     from spotladder.local.run import Request, run_locally
-    from spotladder.local.state import JobFolder
-    from spotladder.local.stopping import Stopping
-    from spotladder.state_folder import state_root
 
     console = terminal.console()
     with errors_located(job):
@@ -129,10 +131,6 @@ def _default_world(job: TieredJob) -> World:
 
 def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
-
-    from spotladder.display.report import write_report
-    from spotladder.display.report.table import print_report
-    from spotladder.local.local_run import recorded_in
 
     place = own = outcome.folder / "report"
     recorded = recorded_in(outcome.folder)

@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spotladder.cli.cluster.capacity_tiers import price_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.newest_run import run_there
 from spotladder.cli.local.newest_run import run_here
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.core.model import JobSpec, JobState, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import TierFacts
+from spotladder.resources import CAPACITYTIERS
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World, WorldPool
-    from spotladder.core.model import JobSpec, JobState, Seconds
-    from spotladder.planner.plan import TierFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,6 @@ def closed_periods(pool: WorldPool) -> tuple[tuple[Seconds, Seconds], ...]:
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     from spotladder.api.resolve import job_spec, world_tiers
-    from spotladder.planner.plan import TierFacts
 
     world = priced_world(file, [entry.capacity_tier for entry in job.spec.tiers])
     spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
@@ -105,9 +106,6 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import job_spec
     from spotladder.api.stored import CapacityRecord
     from spotladder.api.tier_history import history_in
-    from spotladder.cli.cluster.capacity_tiers import price_in
-    from spotladder.planner.plan import TierFacts
-    from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
     from spotladder.workloads.kinds import workload_of
     from spotladder.workloads.tiers import resolve_tiers

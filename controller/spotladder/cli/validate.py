@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.api.problems import InvalidDocument, Problem
+from spotladder.cli.local.newest_run import run_here
+from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
-    from spotladder.api.problems import Problem
     from spotladder.api.review import Review
 
 
@@ -44,7 +46,6 @@ def validate(
       spotladder validate job.yaml world.yaml --output json
       spotladder validate --for-cluster job.yaml capacity.yaml -n team-a
     """
-    from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
     from spotladder.cli.cluster.job_namespace import namespace_problems
     from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs
@@ -68,8 +69,6 @@ def validate(
 
 def _warnings(found: Review) -> list[Problem]:
     """The warnings of valid files. The duration of a commit is that of the job's run on this machine."""
-    from spotladder.cli.local.newest_run import run_here
-    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
     from spotladder.workloads.review import warnings
 
     runs = {entry.name: run_here(job) for entry, job in jobs_in(found)}

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
 from spotladder.cli.local.selection import StateDirOption, is_local, state_folder
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
+from spotladder.web.places import Place
+from spotladder.web.this_machine import ThisMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from spotladder.web.places import Place
 
 HOST = "127.0.0.1"
 
@@ -75,11 +76,9 @@ def web(
 @asynccontextmanager
 async def _places(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> AsyncIterator[list[Place]]:
     """This machine, unless the command names a cluster, and the cluster, if one is configured."""
-    from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.connection import connect
     from spotladder.web.cluster_jobs import JobsOfCluster
-    from spotladder.web.this_machine import ThisMachine
 
     here: list[Place] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
     if is_local(target, state_dir):

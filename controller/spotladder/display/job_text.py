@@ -6,6 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spotladder.core import codec
+from spotladder.core.model import JobState, LeftAttempt, Phase
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.display.figures import span
+from spotladder.display.narrate import removal_text, waiting_text
+from spotladder.display.unattended import unattended
+from spotladder.errors import InvalidSpec
+from spotladder.records.model import Waited
 from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
@@ -70,11 +78,6 @@ def problem(job: Mapping[str, Any], now: float) -> str:
 
 
 def _unattended(job: Mapping[str, Any], now: float) -> str:
-    from spotladder.core import codec
-    from spotladder.core.model import JobState
-    from spotladder.display.unattended import unattended
-    from spotladder.errors import InvalidSpec
-
     status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
     try:
         stored = (status or {}).get("state")
@@ -159,9 +162,6 @@ def _smaller(elastic: Mapping[str, Any] | None) -> str:
 
 def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
     """`status.removing` as text."""
-    from spotladder.core.model import LeftAttempt
-    from spotladder.display.narrate import removal_text
-
     if not attempts:
         return ""
     left = [
@@ -174,9 +174,6 @@ def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
     wait."""
-    from spotladder.display.narrate import waiting_text
-    from spotladder.records.model import Waited
-
     if not waiting:
         return ""
     since, until = (_instant(waiting.get(name)) for name in ("since", "until"))
@@ -190,8 +187,6 @@ def _instant(written: str | None) -> float | None:
 
 def age(written: str | None, now: float) -> str:
     """The time since a timestamp, such as 5m."""
-    from spotladder.display.figures import span
-
     instant = _instant(written)
     return "" if instant is None else span(now - instant)
 
@@ -215,9 +210,6 @@ def condition(job: Mapping[str, Any], kind: str) -> Object:
 
 def exit_code(job: Mapping[str, Any]) -> int:
     """The exit code for the outcome of an ended job."""
-    from spotladder.core.model import Phase
-    from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-
     if (job.get("status") or {}).get("phase") == Phase.SUCCEEDED:
         return 0
     reason = condition(job, "Completed").get("reason", "")

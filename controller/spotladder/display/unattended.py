@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.model import TERMINAL, Instant, JobState, Seconds
+from spotladder.display.figures import span
 
 FIRST_RECONCILE_TIMEOUT: Seconds = 60.0
 """Seconds after its creation in which a controller gives a job a status."""
@@ -19,8 +20,6 @@ def unattended(state: JobState | None, created_at: Instant, now: Instant) -> str
 
     `state` is the controller's state of the job; None if the job has no status.
     """
-    from spotladder.display.figures import span
-
     if state is None:
         late = now - created_at >= FIRST_RECONCILE_TIMEOUT
         return f"no controller answers{AGE}never, created {span(now - created_at)} ago" if late else ""

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from spotladder.core.policies import Policy
+from spotladder.core.policies.adaptive_tables import Model
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.core.policies.adaptive_tables import Model
+from spotladder.policies import adaptive_model
 
 GROUP = "spotladder.policies"
 
@@ -37,6 +36,4 @@ def by_name(name: str) -> Policy:
 
 
 def _model() -> Model:
-    from spotladder.policies import adaptive_model
-
     return adaptive_model.shipped()

@@ -8,19 +8,18 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from spotladder.core.model import JobSpec, Price
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.stored import CapacityRecord, JobRecord
-    from spotladder.core.model import JobSpec, Price
 
 
 def price_in(record: CapacityRecord) -> Price:
     """The price in the spec, or else the price that the controller has looked up."""
     from pydantic_core import from_json
 
-    from spotladder.core.model import Price
     from spotladder.workloads.tiers import price_of
 
     price = price_of(record.model) if record.model else Price(known=False)

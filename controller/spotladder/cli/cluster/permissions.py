@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster
+from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.resources import ACCESS_REVIEWS, CAPACITYTIERS, TIEREDJOBS, APIResource
 
 if TYPE_CHECKING:
     from spotladder.api.review import Review, Reviewed
-    from spotladder.resources import APIResource
 
 
 def namespace_of(job: Reviewed, default: str) -> str:
@@ -18,9 +19,6 @@ def namespace_of(job: Reviewed, default: str) -> str:
 
 async def may_send(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Raises EnvironmentFailure if the user may not write an object in the files."""
-    from spotladder.errors import EnvironmentFailure
-    from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
-
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
     tiers = [entry for entry in files.objects if entry.kind == CAPACITYTIERS.kind]
     if tiers and not await _may(cluster, "patch", CAPACITYTIERS, ""):
@@ -43,9 +41,6 @@ async def may_send(cluster: ConnectedCluster, files: Review, *, update: bool) ->
 
 async def _may(cluster: ConnectedCluster, verb: str, kind: APIResource, namespace: str) -> bool:
     """Whether the user has the permission; True if the cluster does not answer."""
-    from spotladder.errors import SpotladderError
-    from spotladder.resources import ACCESS_REVIEWS
-
     asked = {"verb": verb, "group": kind.group, "resource": kind.plural, "namespace": namespace}
     body = {
         "apiVersion": ACCESS_REVIEWS.api_version,

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from spotladder.api.problems import InvalidDocument, Problem
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster
+from spotladder.cli.cluster.newest_run import run_there
 from spotladder.cli.cluster.permissions import may_send, namespace_of
+from spotladder.cli.local.newest_run import run_here
+from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.target import Refused
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
     from spotladder.api.review import Review, Reviewed
     from spotladder.api.stored import CapacityRecord
     from spotladder.api.tieredjob import TieredJob
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
 async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
     from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import InvalidDocument
     from spotladder.api.resolve import missing_capacity
     from spotladder.api.review import taken_names
     from spotladder.api.tieredjob import TieredJob
@@ -66,10 +70,6 @@ async def _notices(
     cluster have measured."""
     from pydantic_core import from_json
 
-    from spotladder.cli.cluster.newest_run import run_there
-    from spotladder.cli.local.newest_run import run_here
-    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
-
     measured = {}
     for entry, job in jobs_in(files):
         runs = (run_here(job), await run_there(cluster, job))
@@ -91,8 +91,6 @@ async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] |
     """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
     permission."""
     from spotladder.api.stored import CapacityRecord
-    from spotladder.clusters.errors import Forbidden
-    from spotladder.resources import CAPACITYTIERS
 
     try:
         pages = cluster.client.pages(CAPACITYTIERS)
@@ -113,7 +111,6 @@ async def _without_kueue(
     """Problems for tiers of this cluster with a queue, if it has no Kueue. Other clusters are checked by the
     controller."""
     from spotladder.api.capacitytier import HOME
-    from spotladder.api.problems import Problem
     from spotladder.workloads.kueue import LOCAL_QUEUES
 
     queued = [
@@ -137,7 +134,6 @@ async def _dry_run(cluster: ConnectedCluster, files: Review) -> None:
     write."""
     from spotladder.api.manifest import manifest
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.resources import TIEREDJOBS
 
     for entry in files.objects:
         if isinstance(entry.model, TieredJob):
@@ -147,9 +143,6 @@ async def _dry_run(cluster: ConnectedCluster, files: Review) -> None:
 
 
 async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:
-    from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.resources import TIEREDJOBS
-
     namespace = namespace_of(job, cluster.namespace)
     try:
         await cluster.client.get(TIEREDJOBS, job.name, namespace)

@@ -17,6 +17,7 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.errors import InvalidSpec
 
 
 def kubeconfig(
@@ -39,7 +40,6 @@ def kubeconfig(
     """
     import json
 
-    from spotladder.errors import InvalidSpec
     from spotladder_infra.access import merged, target
     from spotladder_infra.topology.cluster import CREATED
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from spotladder.cli.output import print_table
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +40,6 @@ def confirm(question: str, *, yes: bool) -> None:
     """Asks for confirmation unless `yes`. Raises InvalidSpec when stdin is not a terminal."""
     import sys
 
-    from spotladder.errors import InvalidSpec
-
     if yes:
         return
     if not sys.stdin.isatty():
@@ -65,7 +64,6 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
     Raises:
         EnvironmentFailure: At least one task failed. The message has one line for each error.
     """
-    from spotladder.errors import EnvironmentFailure, SpotladderError
     from spotladder_infra.terraform.stack import TerraformInterrupted
 
     results = dict.fromkeys((name for name, _, _ in tasks), "not begun")
@@ -95,8 +93,6 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
 
 def _held(stack: TerraformStack | None) -> str:
     """The number of resources in the stack's state, as a suffix of a result."""
-    from spotladder.errors import SpotladderError
-
     if stack is None:
         return ""
     try:

@@ -21,6 +21,7 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +97,6 @@ def bootstrap(
 
 def _is_new(cluster: Cluster) -> bool:
     """Prints what will be done to a kind cluster. Returns whether it will be created."""
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.kind import configuration, exists
 
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli.infra.applying import say_stopping, show
 from spotladder.cli.infra.options import (
     FLEET,
     OUT,
@@ -19,6 +20,8 @@ from spotladder.cli.infra.options import (
     read,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.facts.prices import AS_OF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +58,6 @@ def plan(
       spotladder infra plan --cluster east --output json
       spotladder infra plan --online
     """
-    from spotladder.cli.infra.applying import say_stopping, show
-    from spotladder.errors import EnvironmentFailure, InvalidSpec
     from spotladder_infra.terraform.applied import planned, stacks_of
     from spotladder_infra.terraform.stack import TerraformInterrupted
 
@@ -86,7 +87,6 @@ def _costs(
     fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format, *, online: bool
 ) -> None:
     from spotladder_infra import costs
-    from spotladder_infra.facts.prices import AS_OF
     from spotladder_infra.topology.cluster import CREATED
 
     idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}

@@ -22,6 +22,8 @@ from spotladder.cli.infra.options import (
     read,
 )
 from spotladder.cli.output import print_table
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.packages import require_packages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +163,6 @@ def _is_gone(cluster: Cluster) -> bool:
 
 
 def _refuse_while_nodes_run(cluster: Cluster) -> None:
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.leftovers import nodes
     from spotladder_infra.topology.cluster import CREATED
 
@@ -178,8 +179,6 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 def _require_rollout() -> None:
     """Raises EnvironmentFailure if a program or package that uninstalling a rollout needs is missing."""
-    from spotladder.errors import EnvironmentFailure
-    from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require
 
     try:
@@ -192,7 +191,6 @@ def _require_rollout() -> None:
 
 
 def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
     from spotladder_infra.topology.cluster import Cloud
@@ -212,7 +210,6 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
 
 
 def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.checkpoints import owned
     from spotladder_infra.leftovers import find
 

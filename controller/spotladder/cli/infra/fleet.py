@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from spotladder.api.problems import InvalidDocument
 from spotladder.cli.infra.options import FLEET, CloudOption, ClusterOption, FleetOption, chosen, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
@@ -29,8 +30,6 @@ def validate(
       spotladder infra validate --fleet fleet.yaml --output json
       spotladder infra validate --online
     """
-    from spotladder.api.problems import InvalidDocument
-
     try:
         found = read(fleet, warn=output is Format.TABLE, online=online, smoke=True)
     except InvalidDocument as error:

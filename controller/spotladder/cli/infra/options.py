@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.errors import InvalidSpec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -71,7 +73,6 @@ def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> 
 
 
 def _of_cloud(clusters: Sequence[Cluster], cloud: str | None) -> list[Cluster]:
-    from spotladder.errors import InvalidSpec
     from spotladder_infra.topology.cluster import Cloud
 
     if cloud is None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from spotladder.cli.infra.progress import Progress
 from spotladder.cli.output import Format, print_data, print_table
+from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from spotladder.cli.infra.progress import Progress
     from spotladder_infra.rollout.waves import ClusterResult
 
 
@@ -29,7 +30,6 @@ def rollout_progress() -> Iterator[Progress]:
 
 def print_results(results: list[ClusterResult], output: Format) -> None:
     """Prints the result of each cluster. Raises EnvironmentFailure with the remedy if one has failed."""
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.waves import ClusterOutcome
 

@@ -19,6 +19,7 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder_infra.graph import of_stack
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -69,6 +70,4 @@ def graph(
       spotladder infra graph east > east.mmd
       spotladder infra graph east --from build
     """
-    from spotladder_infra.graph import of_stack
-
     typer.echo(of_stack(source / "stacks" / cluster, cluster), nl=False)

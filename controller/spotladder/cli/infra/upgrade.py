@@ -24,6 +24,7 @@ from spotladder.cli.infra.rollout_site import (
     rollout_site,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
@@ -86,8 +87,6 @@ def upgrade(
 
 def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
     """Raises InvalidSpec for options of `upgrade` that do not belong together."""
-    from spotladder.errors import InvalidSpec
-
     if apply and images:
         raise InvalidSpec(
             "--images changes nothing: set image on the pools in the fleet file, then run upgrade with --apply alone"
