@@ -9,6 +9,8 @@ import typer
 
 from spotladder.cli import kubernetes_names
 from spotladder.cli.written_files import check_file
+from spotladder.conversion.reading import read_sources
+from spotladder.conversion.registry import convert as converted_from
 from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec, not_written
 
@@ -45,8 +47,6 @@ def convert(
       spotladder convert rayjob.yaml --tier a100-spot --tier a100 --checkpoints s3://my-bucket/llm --to job.yaml
       spotladder convert cluster.yaml --entrypoint 'python train.py'
     """
-    from spotladder.conversion.reading import read_sources
-    from spotladder.conversion.registry import convert as converted_from
     from spotladder.conversion.render import text_of
 
     check_file("--to", to)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from spotladder.api.read import errors_located
 from spotladder.cli import forecast
 from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
 from spotladder.cli.option_errors import option_errors, seconds
@@ -74,8 +75,6 @@ def plan(
       spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.csv
       spotladder plan --formula --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
     """
-    from spotladder.api.read import errors_located
-
     numbers = {"--spot-fraction": spot_fraction, "--max-failures": max_failures, "--spot-discount": spot_discount}
     if file is None:
         if not formula or overhead is None or spot_fraction is None or max_failures is None:

@@ -6,10 +6,15 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spotladder.api.deadline import check_deadline
+from spotladder.api.local_mode import local_program
+from spotladder.api.read import errors_located, read_job, read_job_and_world
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.invocation import command_words
@@ -22,15 +27,11 @@ from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.local.local_run import recorded_in
 from spotladder.local.output import WithOutput
 from spotladder.local.previous_run import StartMode
+from spotladder.local.run import Request, RunOutcome, run_locally
 from spotladder.local.state import JobFolder
 from spotladder.local.stopping import Stopping
 from spotladder.records.model import Record
 from spotladder.state_folder import state_root
-
-if TYPE_CHECKING:
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.api.world import World
-    from spotladder.local.run import RunOutcome
 
 
 def run(
@@ -79,10 +80,6 @@ def run(
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
-    from spotladder.api.deadline import check_deadline
-    from spotladder.api.read import errors_located, read_job, read_job_and_world
-    from spotladder.local.run import Request, run_locally
-
     console = terminal.console()
     with errors_located(job):
         if world:
@@ -122,9 +119,6 @@ def run(
 
 def _default_world(job: TieredJob) -> World:
     """The default world: every tier has as many nodes as the job has workers and never loses them."""
-    from spotladder.api.resolve import local_program
-    from spotladder.api.world import World
-
     nodes = max(1, local_program(job, job.spec.tiers[0].name).workers)
     return World.model_validate({"pools": {tier.capacity_tier: {"nodes": nodes} for tier in job.spec.tiers}})
 

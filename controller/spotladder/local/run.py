@@ -12,10 +12,11 @@ from pathlib import Path
 
 from spotladder.api.checkpoint_fields import disk_bytes
 from spotladder.api.elastic import elastic_environment
+from spotladder.api.local_mode import local_program, world_tiers
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import dotted
 from spotladder.api.program_imports import without_library
-from spotladder.api.resolve import job_spec, local_program, sizes, world_tiers
+from spotladder.api.resolve import job_spec, sizes
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.checkpoints.log import CommitLog

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from spotladder.core.policies import Policy
-from spotladder.core.policies.adaptive_tables import Model
 from spotladder.errors import InvalidSpec
-from spotladder.policies import adaptive_model
+
+if TYPE_CHECKING:
+    from spotladder.core.policies.adaptive_tables import Model
 
 GROUP = "spotladder.policies"
 
@@ -36,4 +37,6 @@ def by_name(name: str) -> Policy:
 
 
 def _model() -> Model:
+    from spotladder.policies import adaptive_model
+
     return adaptive_model.shipped()

@@ -91,7 +91,7 @@ class ReadOnlyBucket(Bucket):
 
 
 def bucket_log(monkeypatch: pytest.MonkeyPatch, store: Store) -> BucketLog:
-    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda *_, **__: store)
+    monkeypatch.setattr("spotladder.operator.storage.bucket_log.open_store", lambda *_, **__: store)
     return BucketLog(LogAddress("digits", "team-a", "u", "s3://bucket/team-a"))
 
 

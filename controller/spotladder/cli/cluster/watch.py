@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
 from spotladder.cli.cluster.capacity_tiers import spec_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.local.selection import refuse_run
@@ -28,12 +30,10 @@ from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import InvalidSpec
 from spotladder.records.model import Began, Committed, Noted, Resized
 from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
+from spotladder.workloads.records import EventRecord
 
 if TYPE_CHECKING:
-    from spotladder.api.status import TieredJobStatus
-    from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.clusters.cache import Cache
-    from spotladder.workloads.records import EventRecord
 
 DRAW_INTERVAL = 1.0
 """Seconds between two updates of the view."""
@@ -81,9 +81,7 @@ class _JobObserver:
     """Feeds a view from the objects in the cluster."""
 
     def __init__(self, cluster: ConnectedCluster, name: str, view: View) -> None:
-        from spotladder.api.stored import CapacityRecord, JobRecord
         from spotladder.clusters.cache import Cache
-        from spotladder.workloads.records import EventRecord
 
         self._cluster, self._name, self._view = cluster, name, view
         self._clock = SystemClock()
@@ -106,8 +104,6 @@ class _JobObserver:
 
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
-        from spotladder.api.stored import state_of, status_of
-
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]
         try:

@@ -11,11 +11,11 @@ import typer
 from spotladder.cli.infra.options import read, targets_of
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.packages import require_packages
+from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
     from spotladder_infra.rollout.waves import RolloutOptions
-    from spotladder_infra.topology.fleet import Fleet
 
 Row = TypeVar("Row")
 ChartsOption = Annotated[
