@@ -11,9 +11,27 @@ from typing import Any
 
 import pytest
 
+from spotladder.web.places import Printed
 from spotladder.web.server import serving
 from tests.absent import absent
-from tests.web.builders import Shelf, job
+from tests.web.builders import Shelf, job, tier
+
+OFFERED = tier(
+    "a100-spot",
+    conditions=[
+        {
+            "type": "Available",
+            "status": "True",
+            "reason": "Granted",
+            "message": "digits got its nodes",
+            "lastTransitionTime": "2026-11-29T00:00:00Z",
+        }
+    ],
+    price="1.2",
+    onDemandPrice="3.6",
+    prices=[{"since": f"2026-11-{day}T00:00:00Z", "price": price} for day, price in ((10, "1.1"), (20, "1.2"))],
+    waits=[{"upTo": "2m", "count": 3}],
+)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +56,8 @@ class Served:
 
     def __init__(self) -> None:
         self.shelf = Shelf(job("digits"), job("mnist", "Failed"), job("opt", "Provisioning"))
+        self.shelf.offered = [OFFERED]
+        self.shelf.texts = [Printed("driver", "step 39 of 100\nstep 40 of 100\n")]
         self.address = ""
         self._loop = asyncio.new_event_loop()
         self._started, self._ended = threading.Event(), asyncio.Event()

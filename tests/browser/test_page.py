@@ -9,7 +9,10 @@ import pytest
 from tests.browser.conftest import Served
 from tests.web.builders import HOSTILE, job
 
-PAGES = ("/", "/jobs/west/team-a/digits", "/jobs/west/team-a/none")
+PAGES = (
+    *("/", "/tiers", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
+    "/jobs/west/team-a/none",
+)
 
 SCREENS = [(360, 740, "light"), (1280, 900, "dark"), (3840, 2160, "light")]
 

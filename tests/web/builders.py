@@ -11,7 +11,7 @@ from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.records.timeline import read
-from spotladder.web.places import Object
+from spotladder.web.places import Object, Printed
 
 RECORDED = Path(__file__).parents[2] / "docs/images/run/timeline.jsonl"
 """A run of `make demo` that has ended."""
@@ -26,6 +26,11 @@ def job(name: str, phase: str = "Running", **status: Any) -> Object:
     return {"metadata": metadata, "status": {"phase": phase, "tier": "spot-a", "progress": progress, **status}}
 
 
+def tier(name: str, **status: Any) -> Object:
+    """A CapacityTier object of the cluster."""
+    return {"metadata": {"name": name}, "status": status}
+
+
 class Shelf:
     """A place with the jobs that a test puts there."""
 
@@ -34,6 +39,8 @@ class Shelf:
     def __init__(self, *jobs: Object) -> None:
         self.held = list(jobs)
         self.problem = self.gap = ""
+        self.offered: list[Object] = []
+        self.texts: list[Printed] = []
         self._changed: Callable[[], None] = lambda: None
 
     def jobs(self) -> Sequence[Object]:
@@ -43,6 +50,14 @@ class Shelf:
         if self.gap:
             raise EnvironmentFailure(self.gap)
         return None
+
+    def tiers(self) -> Sequence[Object]:
+        return self.offered
+
+    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        if self.gap:
+            raise EnvironmentFailure(self.gap)
+        return self.texts
 
     async def follow(self, changed: Callable[[], None]) -> None:
         self._changed = changed

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from aiohttp import ClientSession, ClientTimeout, CookieJar
 
 from spotladder.cli.main import main
+from spotladder.web.beside import page_beside
+from spotladder.web.places import Printed
 from spotladder.web.server import MAX_PAGES, serving
 from spotladder.web.this_machine import ThisMachine
-from tests.web.builders import HOSTILE, Shelf, job, recorded_run
+from tests.web.builders import HOSTILE, Shelf, job, recorded_run, tier
 
 
 @asynccontextmanager
@@ -46,9 +49,11 @@ async def test_a_job_that_does_not_exist_is_not_found(path: str) -> None:
 
 
 async def test_text_of_a_job_never_becomes_markup() -> None:
-    hostile = job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE)
-    async with browsing(Shelf(hostile)) as client:
-        for path in ("/", "/jobs/west/team-a/digits", f"/?text={HOSTILE}&phase={HOSTILE}", f"/jobs/west/{HOSTILE}/x"):
+    shelf = Shelf(job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE, attempt=2))
+    shelf.offered, shelf.texts = [tier(HOSTILE)], [Printed(HOSTILE, HOSTILE)]
+    paths = ("/", "/tiers", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output")
+    async with browsing(shelf) as client:
+        for path in (*paths, f"/?text={HOSTILE}&phase={HOSTILE}", f"/jobs/west/{HOSTILE}/x"):
             text = await (await client.get(path)).text()
             assert "<img" not in text
             assert not {"\x1b", "\x07", "\u202e"} & set(text)
@@ -141,3 +146,48 @@ def test_a_port_in_use_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFi
     assert (
         capsys.readouterr().err == f"error: port {port} is in use: choose another with --port, or 0 for any free one\n"
     )
+
+
+async def test_the_output_of_each_attempt_has_a_page(tmp_path: Path) -> None:
+    folder = recorded_run(tmp_path)
+    for attempt in (1, 4):
+        log = folder.path / "attempts" / f"{attempt:04d}" / "driver.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"printed by {attempt}\ntoken ghp_{'a' * 36}\n")
+    here = ThisMachine(tmp_path)
+    here.look()
+    address = "/jobs/this-machine/default/digits-tensorflow/output"
+    async with browsing(here) as client:
+        for query, said in (("", "printed by 4"), ("?attempt=1", "printed by 1"), ("?attempt=-1", "printed by 4")):
+            text = await (await client.get(address + query)).text()
+            assert said in text
+            assert "ghp_" not in text
+        assert "No output of attempt 2 is kept." in await (await client.get(f"{address}?attempt=2")).text()
+
+
+async def test_output_that_cannot_be_read_says_why() -> None:
+    shelf = Shelf(job("digits", attempt=1))
+    shelf.gap = "s3://bucket/prefix: no credentials"
+    async with browsing(shelf) as client:
+        text = await (await client.get("/jobs/west/team-a/digits/output")).text()
+        assert "The output of the job cannot be read: s3://bucket/prefix: no credentials" in text
+
+
+async def test_a_place_that_cannot_be_followed_ends_the_server() -> None:
+    class Broken(Shelf):
+        async def follow(self, changed: object) -> None:
+            raise RuntimeError("no more")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with browsing(Broken()):
+            await asyncio.Event().wait()
+    assert caught.group_contains(RuntimeError, match="no more")
+
+
+def test_a_run_has_its_page_beside_it_also_if_the_usual_port_is_in_use(tmp_path: Path) -> None:
+    recorded_run(tmp_path)
+    with page_beside(tmp_path) as one, page_beside(tmp_path) as other:
+        assert one != other
+        for address in (one, other):
+            with urlopen(address) as answer:
+                assert answer.status == 200

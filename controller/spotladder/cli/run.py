@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,7 @@ from spotladder.local.state import JobFolder
 from spotladder.local.stopping import Stopping
 from spotladder.records.model import Record
 from spotladder.state_folder import state_root
+from spotladder.web.this_machine import THIS_MACHINE
 
 
 def run(
@@ -62,6 +65,9 @@ def run(
     logs: Annotated[
         bool, typer.Option("--logs", help="Also print the program's output, as lines instead of the live view.")
     ] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve a page of the run while it goes (afterwards: spotladder web).")
+    ] = False,
 ) -> None:
     """Run a job on this machine, on Ray nodes that are taken away according to the world file.
 
@@ -77,6 +83,7 @@ def run(
       spotladder run job.yaml --world world.yaml
       spotladder run job.yaml --world world.yaml --continue
       spotladder run job.yaml --world world.yaml --fresh --logs
+      spotladder run job.yaml --web
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
@@ -106,7 +113,7 @@ def run(
                 return view_on(console, history)
             return Shielded(WithOutput(PlainView(console, history), console, folder))
 
-        with Stopping() as stopping:
+        with _page(request, served=web), Stopping() as stopping:
             outcome = run_locally(request, show, stopping)
             _report(outcome, report, console)
     if outcome.message:
@@ -115,6 +122,20 @@ def run(
         verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
         typer.echo(f"{verb}: {_continue_command(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
+
+
+@contextmanager
+def _page(request: Request, *, served: bool) -> Iterator[None]:
+    """The page of the run while it goes, if it is wanted."""
+    if not served:
+        yield
+        return
+    from spotladder.web.beside import page_beside
+
+    about = request.job.metadata
+    with page_beside(request.state_root) as address:
+        typer.echo(f"page: {address}/jobs/{THIS_MACHINE}/{about.namespace}/{about.name}")
+        yield
 
 
 def _default_world(job: TieredJob) -> World:

@@ -14,22 +14,19 @@ from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
 from spotladder.cli.local.selection import StateDirOption, is_local, state_folder
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
+from spotladder.web import HOST, PORT
 from spotladder.web.places import Place
 from spotladder.web.this_machine import ThisMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOST = "127.0.0.1"
-
-DEFAULT_PORT = 8790
-
 
 def web(
     *,
     port: Annotated[
         int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port of the page. 0: any free one.")
-    ] = DEFAULT_PORT,
+    ] = PORT,
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces of the cluster.")
     ] = False,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from spotladder.core import codec
-from spotladder.core.model import JobState, LeftAttempt, Phase
+from spotladder.core.codec import load_state
+from spotladder.core.model import LeftAttempt, Phase
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display.figures import span
 from spotladder.display.narrate import removal_text, waiting_text
-from spotladder.display.unattended import unattended
+from spotladder.display.unattended import no_status, reconciled_at, silent_since
 from spotladder.errors import InvalidSpec
 from spotladder.records.model import Waited
 from spotladder.timestamps import seconds_of
@@ -79,12 +80,19 @@ def problem(job: Mapping[str, Any], now: float) -> str:
 
 def _unattended(job: Mapping[str, Any], now: float) -> str:
     status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
+    if not status:
+        return no_status(now if created is None else created, now)
+    return "" if status.get("phase") in ENDED else silent_since(_reconciled_at(status.get("state") or ""), now)
+
+
+@lru_cache(maxsize=4096)
+def _reconciled_at(stored: str) -> float | None:
+    """When the job with this stored state was last reconciled, as `reconciled_at`; None if the state is a newer
+    controller's. The page asks again and again for jobs that have not changed."""
     try:
-        stored = (status or {}).get("state")
-        state = codec.load_state(stored) if stored else JobState()
-    except InvalidSpec:  # Of a newer controller.
-        state = JobState()
-    return unattended(state if status else None, now if created is None else created, now)
+        return reconciled_at(load_state(stored)) if stored else None
+    except InvalidSpec:
+        return None
 
 
 def message(status: Mapping[str, Any], now: float) -> str:

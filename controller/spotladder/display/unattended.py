@@ -20,11 +20,23 @@ def unattended(state: JobState | None, created_at: Instant, now: Instant) -> str
 
     `state` is the controller's state of the job; None if the job has no status.
     """
-    if state is None:
-        late = now - created_at >= FIRST_RECONCILE_TIMEOUT
-        return f"no controller answers{AGE}never, created {span(now - created_at)} ago" if late else ""
+    return no_status(created_at, now) if state is None else silent_since(reconciled_at(state), now)
+
+
+def reconciled_at(state: JobState) -> Instant | None:
+    """When the job was last reconciled, if a controller reconciles it again whatever happens: it holds nodes."""
     held = state.nodes + state.standby_nodes + state.left_nodes
-    silent = now - state.clock
-    if not state.clock or not held or state.stage in TERMINAL or silent < RECONCILE_TIMEOUT:
+    return state.clock if state.clock and held and state.stage not in TERMINAL else None
+
+
+def no_status(created_at: Instant, now: Instant) -> str:
+    """That no controller has given the job a status, once it is late."""
+    late = now - created_at >= FIRST_RECONCILE_TIMEOUT
+    return f"no controller answers{AGE}never, created {span(now - created_at)} ago" if late else ""
+
+
+def silent_since(reconciled: Instant | None, now: Instant) -> str:
+    """That no controller has reconciled the job since `reconciled_at`, once it is late."""
+    if reconciled is None or now - reconciled < RECONCILE_TIMEOUT:
         return ""
-    return f"no controller answers{AGE}{span(silent)} ago"
+    return f"no controller answers{AGE}{span(now - reconciled)} ago"

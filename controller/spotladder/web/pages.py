@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from spotladder.display import job_text
 from spotladder.display.figures import money, numbered
 from spotladder.display.report.markup import Markup, element, join
-from spotladder.display.report.page import document, sections
+from spotladder.display.report.page import sections
+from spotladder.web.frame import framed, job_address, live, problems
 from spotladder.web.places import Place
 from spotladder.web.rows import JobRow, Selection
 
 if TYPE_CHECKING:
     from spotladder.display.report.facts import Facts
 
-SHOWN = 500
+SHOWN = 200
 """Number of jobs that the list shows at once. The filter finds the others."""
 
 HEADINGS = {
@@ -36,52 +36,28 @@ TONES = {"Succeeded": "good", "Running": "good", "Failed": "bad"}
 def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection) -> str:
     """The list of all jobs."""
     shown = chosen.applied(rows)
-    return _document(
+    return framed(
         "Jobs – spotladder",
-        _bar(),
-        element("main", _summary(rows), _filter(rows, chosen), _live(_problems(places), _table(shown, chosen))),
+        element("main", _summary(rows), _filter(rows, chosen), live(problems(places), _table(shown, chosen))),
+        here="/",
     )
 
 
 def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: float, gap: str = "") -> str:
     """One job: what its status says, and its report if the place has its records. `gap` says why it has none."""
     name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-    status = element("section", _status(JobRow.of(place, job, now), job, now), class_="status")
+    row = JobRow.of(place, job, now)
+    output = element("a", "Program output", href=f"{job_address(row.place, row.namespace, row.name)}/output")
+    status = element("section", _status(row, job, now), element("p", output), class_="status")
     title = element("header", element("h1", name), element("p", gap, class_="note") if gap else None)
     body = sections(facts) if facts is not None else title
-    return _document(f"{name} – spotladder", _bar(), element("main", _live(_problems([place]), status, body)))
+    return framed(f"{name} – spotladder", element("main", live(problems([place]), status, body)))
 
 
 def missing_page(title: str, message: str) -> str:
     """A page that says what is wrong, and where to go on."""
     back = element("p", element("a", "All jobs", href="/"))
-    return _document(
-        f"{title} – spotladder", _bar(), element("main", element("h1", title), element("p", message), back)
-    )
-
-
-def _document(title: str, *body: Markup) -> str:
-    head = join(
-        element("link", rel="stylesheet", href="/static/web.css"),
-        element("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
-        element("script", src="/static/live.js", defer="defer"),
-    )
-    return document(title, *body, head=head)
-
-
-def _bar() -> Markup:
-    state = element("span", "", id="connection", role="status")
-    return element("nav", element("a", "spotladder", href="/", class_="brand"), state, aria_label="Main")
-
-
-def _live(*children: Markup | None) -> Markup:
-    """The part of a page that the script replaces after a change."""
-    return element("div", *children, id="live")
-
-
-def _problems(places: Sequence[Place]) -> Markup | None:
-    found = [f"{place.title}: {place.problem}" for place in places if place.problem]
-    return element("ul", *(element("li", text) for text in found), class_="problems", role="alert") if found else None
+    return framed(f"{title} – spotladder", element("main", element("h1", title), element("p", message), back))
 
 
 def _summary(rows: Sequence[JobRow]) -> Markup:
@@ -136,7 +112,7 @@ def _heading(column: str, text: str, chosen: Selection) -> Markup:
 
 
 def _row(row: JobRow) -> Markup:
-    address = "/jobs/" + "/".join(quote(part, safe="") for part in (row.place, row.namespace, row.name))
+    address = job_address(row.place, row.namespace, row.name)
     place = element("small", f"{row.namespace} · {row.where}")
     why = element("small", row.why) if row.why else None
     return element(

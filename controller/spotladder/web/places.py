@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.display.report.facts import Facts
 
 Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The end of the output of one source of an attempt: "driver" or a rank."""
+
+    source: str
+    text: str
 
 
 class Place(Protocol):
@@ -23,8 +32,14 @@ class Place(Protocol):
     def jobs(self) -> Sequence[Object]:
         """All jobs, as they were last seen."""
 
+    def tiers(self) -> Sequence[Object]:
+        """The CapacityTier objects that the user may read."""
+
     def facts(self, namespace: str, name: str) -> Facts | None:
         """The report of the job; None if the place has no records of it. Blocks on files. Raises SpotladderError."""
+
+    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        """What the programs of this attempt have printed. Blocks on files. Raises SpotladderError."""
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Keep the jobs current until the task is cancelled. Calls `changed` after each change."""

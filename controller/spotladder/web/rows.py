@@ -9,7 +9,10 @@ from urllib.parse import urlencode
 
 from spotladder.display import job_text
 from spotladder.timestamps import seconds_of
-from spotladder.web.places import Place
+from spotladder.web.places import Object, Place
+
+ROW_AGE = 10.0
+"""Seconds after which the row of an unchanged job is computed again, since it says how long things have lasted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,26 @@ class JobRow:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.namespace, self.name, self.place
+
+
+class Rows:
+    """The rows of all jobs. A request only selects among them, so that it is quick with thousands of jobs."""
+
+    def __init__(self) -> None:
+        self.all: Sequence[JobRow] = ()
+        self._kept: dict[tuple[str, str, str], tuple[Object, float, JobRow]] = {}
+
+    def renew(self, jobs: Iterable[tuple[Place, Object]], now: float) -> None:
+        """Compute the rows of jobs that have changed, and those that are older than `ROW_AGE`."""
+        kept = {}
+        for place, job in jobs:
+            key = (place.name, job["metadata"]["namespace"], job["metadata"]["name"])
+            before = self._kept.get(key)
+            if before is None or before[0] is not job or now - before[1] >= ROW_AGE:
+                before = (job, now, JobRow.of(place, job, now))
+            kept[key] = before
+        self._kept = kept
+        self.all = [row for _, _, row in kept.values()]
 
 
 ORDERS: Mapping[str, Callable[[JobRow], Any]] = {

@@ -6,20 +6,24 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.resources import files
+from typing import TypeVar
 
 from aiohttp import web
 
 from spotladder.errors import SpotladderError
+from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
 from spotladder.web.places import Object, Place
-from spotladder.web.rows import JobRow, Selection
+from spotladder.web.rows import ROW_AGE, Rows, Selection
+from spotladder.web.tiers_page import tiers_page
 
 MAX_PAGES = 250
 """Number of open pages that are told about changes."""
 
-CHANGE_INTERVAL = 0.5
-"""Seconds between two messages to one page, at least."""
+CHANGE_INTERVAL = 0.25
+"""Seconds between two messages to the open pages, at least."""
 
 KEEP_ALIVE_INTERVAL = 15.0
 """Seconds after which a page without a message gets an empty one, so that a lost connection is noticed."""
@@ -40,6 +44,8 @@ HEADERS = {
 
 STATIC = {"live.js": "text/javascript", "web.css": "text/css", "icon.svg": "image/svg+xml"}
 
+T = TypeVar("T")
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -48,63 +54,80 @@ class Pages:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
+        self._rows = Rows()
+        self._renewed = asyncio.Event()
         self._changed = asyncio.Event()
+        self._told = asyncio.Event()
         self._changes = 0
         self._open = 0
 
     def app(self) -> web.Application:
-        """The application. It follows the places while it runs."""
+        """The application. The pages are as current as `follow` keeps them."""
         app = web.Application(middlewares=[_guarded])
         app.add_routes(
             [
                 web.get("/", self._jobs),
+                web.get("/tiers", self._tiers),
                 web.get("/jobs/{place}/{namespace}/{name}", self._job),
+                web.get("/jobs/{place}/{namespace}/{name}/output", self._output),
                 web.get("/changes", self._stream),
                 web.get("/static/{name}", _static),
             ]
         )
-        app.cleanup_ctx.append(self._following)
         return app
 
-    async def _following(self, _app: web.Application) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(place.follow(self._note)) for place in self._places]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    async def follow(self) -> None:
+        """Keep the pages current until the task is cancelled, or until following a place fails."""
+        async with asyncio.TaskGroup() as group:
+            for place in self._places:
+                group.create_task(place.follow(self._changed.set))
+            group.create_task(self._renew())
 
-    def _note(self) -> None:
+    async def _renew(self) -> None:
+        while True:
+            changed = self._changed.is_set()
+            self._changed.clear()
+            jobs = [(place, job) for place in self._places for job in place.jobs()]
+            await asyncio.to_thread(self._rows.renew, jobs, time.time())
+            self._renewed.set()
+            if changed:
+                self._tell()
+                await asyncio.sleep(CHANGE_INTERVAL)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROW_AGE):
+                    await self._changed.wait()
+
+    def _tell(self) -> None:
         self._changes += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._told.set()
+        self._told = asyncio.Event()
 
     async def _jobs(self, request: web.Request) -> web.StreamResponse:
-        now = time.time()
-        rows = [JobRow.of(place, job, now) for place in self._places for job in place.jobs()]
-        return _html(jobs_page(self._places, rows, Selection.of(request.query)))
+        await self._renewed.wait()
+        return _html(jobs_page(self._places, self._rows.all, Selection.of(request.query)))
+
+    async def _tiers(self, _request: web.Request) -> web.StreamResponse:
+        return _html(tiers_page(self._places, time.time()))
 
     async def _job(self, request: web.Request) -> web.StreamResponse:
         place, job = self._found(**request.match_info)
         if place is None or job is None:
-            name = "{namespace}/{name}".format(**request.match_info)
-            return _html(missing_page("No such job", f"There is no job {name} here, or no longer."), status=404)
-        facts, gap, metadata = None, "", job["metadata"]
-        try:
-            async with asyncio.timeout(READ_TIMEOUT):
-                facts = await asyncio.to_thread(place.facts, metadata["namespace"], metadata["name"])
-        except TimeoutError:
-            gap = f"The records of the job cannot be read: the bucket does not answer in {READ_TIMEOUT:g} s"
-        except SpotladderError as error:
-            gap = f"The records of the job cannot be read: {error}"
+            return _missing(request)
+        facts, gap = await _read("records", partial(place.facts, *_name(job)))
         return _html(job_page(place, job, facts, time.time(), gap))
+
+    async def _output(self, request: web.Request) -> web.StreamResponse:
+        place, job = self._found(**request.match_info)
+        if place is None or job is None:
+            return _missing(request)
+        attempt = Attempt.of(job, request.query)
+        texts, gap = await _read("output", partial(place.printed, *_name(job), attempt.number))
+        return _html(output_page(place, job, attempt, texts or (), gap))
 
     def _found(self, place: str, namespace: str, name: str) -> tuple[Place | None, Object | None]:
         here = next((each for each in self._places if each.name == place), None)
         jobs = [] if here is None else here.jobs()
-        key = (namespace, name)
-        return here, next((job for job in jobs if (job["metadata"]["namespace"], job["metadata"]["name"]) == key), None)
+        return here, next((job for job in jobs if _name(job) == (namespace, name)), None)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `changed` after each change."""
@@ -119,10 +142,9 @@ class Pages:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
                         while self._changes == seen:
-                            await self._changed.wait()
+                            await self._told.wait()
                 told, seen = self._changes != seen, self._changes
                 await answer.write(b"event: changed\ndata:\n\n" if told else b":\n\n")
-                await asyncio.sleep(CHANGE_INTERVAL)
         except ConnectionResetError:
             return answer
         finally:
@@ -132,14 +154,39 @@ class Pages:
 @asynccontextmanager
 async def serving(places: Sequence[Place], host: str, port: int) -> AsyncIterator[int]:
     """Serve the pages at this address; yields the port. Raises OSError if the port is in use."""
-    runner = web.AppRunner(Pages(places).app(), access_log=None, shutdown_timeout=1.0)
+    pages = Pages(places)
+    runner = web.AppRunner(pages.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)
         await site.start()
-        yield runner.addresses[0][1]
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(pages.follow())
+            yield runner.addresses[0][1]
+            following.cancel()
     finally:
         await runner.cleanup()
+
+
+async def _read(what: str, read: Callable[[], T]) -> tuple[T | None, str]:
+    """What blocks on files or a bucket, or why it cannot be read."""
+    try:
+        async with asyncio.timeout(READ_TIMEOUT):
+            return await asyncio.to_thread(read), ""
+    except TimeoutError:
+        why = f"the bucket does not answer in {READ_TIMEOUT:g} s"
+    except SpotladderError as error:
+        why = str(error)
+    return None, f"The {what} of the job cannot be read: {why}"
+
+
+def _name(job: Object) -> tuple[str, str]:
+    return job["metadata"]["namespace"], job["metadata"]["name"]
+
+
+def _missing(request: web.Request) -> web.Response:
+    name = "{namespace}/{name}".format(**request.match_info)
+    return _html(missing_page("No such job", f"There is no job {name} here, or no longer."), status=404)
 
 
 @web.middleware

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from spotladder.checkpoints.outputs import LONGEST
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.job_object import object_of
-from spotladder.local.local_run import LocalRun, local_runs
-from spotladder.web.places import Object
+from spotladder.local.local_run import LocalRun, local_run, local_runs
+from spotladder.local.output import end_of
+from spotladder.output.redact import redacted, secret_values
+from spotladder.web.places import Object, Printed
 
 THIS_MACHINE = "this-machine"
 """The name of this machine in addresses."""
@@ -35,9 +39,17 @@ class ThisMachine:
     def jobs(self) -> Sequence[Object]:
         return [thing for _, thing in self._seen.values()]
 
+    def tiers(self) -> Sequence[Object]:
+        return ()
+
     def facts(self, namespace: str, name: str) -> Facts | None:
-        run = next((run for run in local_runs(self._root) if (run.namespace, run.name) == (namespace, name)), None)
+        run = local_run(self._root, namespace, name)
         return None if run is None else gather(run.recorded())
+
+    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        run = local_run(self._root, namespace, name)
+        text = "" if run is None else end_of(run.log(attempt), LONGEST)
+        return [Printed("driver", redacted(text, secret_values(os.environ)))] if text else []
 
     async def follow(self, changed: Callable[[], None]) -> None:
         while True:
@@ -68,8 +80,10 @@ class ThisMachine:
 def _stamp(run: LocalRun) -> tuple[object, ...]:
     """What changes whenever the files of the run or its runner do."""
     found: list[object] = [run.process]
-    for name in ("state.json", "timeline.jsonl"):
+    attempts = run.attempts()
+    logs = [run.log(attempts[-1])] if attempts else []
+    for file in (run.folder.path / "state.json", run.folder.timeline, *logs):
         with suppress(OSError):
-            about = (run.folder.path / name).stat()
+            about = file.stat()
             found.append((about.st_mtime_ns, about.st_size))
     return tuple(found)

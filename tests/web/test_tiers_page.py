@@ -1,0 +1,49 @@
+"""The rows of the page of the tiers."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.web.places import Object
+from spotladder.web.tiers_page import TierRow, tiers_page
+from tests.web.builders import Shelf, job, tier
+
+SPEC = {"tiers": [{"name": "spot", "capacityTier": "a100-spot"}, {"name": "od", "capacityTier": "a100-od"}]}
+
+
+def holding(name: str, on: str, phase: str = "Running") -> Object:
+    """A job whose attempt is on that tier of its own."""
+    return {**job(name, phase, tier=on), "spec": SPEC}
+
+
+def test_a_row_has_what_all_jobs_have_observed() -> None:
+    observed = tier(
+        "a100-spot", availability="0.850", attempts=20, evictionsPerNodeHour="0.021", nodesInUse=4,
+        waits=[{"upTo": "2m", "count": 3}, {"upTo": "5m", "count": 1}],
+    )  # fmt: skip
+    row = TierRow.of(Shelf(), observed, [])
+    assert (row.met, row.requests, row.wait, row.evictions, row.nodes) == (0.85, 20, 120.0, "0.021", 4)
+
+
+@pytest.mark.parametrize("found", [job("new", ""), holding("ended", "spot", "Succeeded"), holding("other", "od")])
+def test_a_job_that_has_ended_or_is_elsewhere_does_not_hold_a_tier(found: Object) -> None:
+    held = holding("digits", "spot")
+    assert TierRow.of(Shelf(), tier("a100-spot"), [found, held]).holders == (("west", "team-a", "digits"),)
+
+
+@pytest.mark.parametrize("status", [{}, {"availability": []}, {"conditions": [{"type": "Available"}]}])
+def test_a_tier_without_a_readable_status_is_not_known(status: Object) -> None:
+    row = TierRow.of(Shelf(), tier("a100-spot", **status), [])
+    assert (row.available, row.price, row.met, row.wait, row.prices) == ("", "", None, 0.0, ())
+
+
+def test_a_tier_names_its_first_holders_and_counts_the_others() -> None:
+    shelf = Shelf(*(holding(f"job-{number}", "spot") for number in range(12)))
+    shelf.offered = [tier("a100-spot")]
+    text = tiers_page([shelf], 0.0)
+    assert text.count("/jobs/west/team-a/job-") == 8
+    assert "4 more" in text
+
+
+def test_without_a_cluster_the_page_says_where_tiers_are() -> None:
+    assert "A run on this machine shows its tiers on its own page." in tiers_page([Shelf()], 0.0)
