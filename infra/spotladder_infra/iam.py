@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,11 @@ class PolicyScope:
 def document(*statements: dict[str, Any]) -> Policy:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def size(policy: Policy) -> int:
+    """The characters of a policy as IAM counts them, without whitespace between tokens."""
+    return len(json.dumps(policy, separators=(",", ":")))
 
 
 def allow(sid: str, actions: Sequence[str], resources: Sequence[str], **condition: dict[str, Any]) -> dict[str, Any]:

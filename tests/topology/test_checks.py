@@ -12,7 +12,19 @@ from spotladder_infra.facts import images, regions, sizes
 from spotladder_infra.topology.checks import CHECKS
 from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file
 
+TEAMS = "  - {name: team-b, clusters: [west]}\n"
+
+
+def many_teams(count: int) -> tuple[str, str]:
+    """More teams, with a namespace in every cluster."""
+    return TEAMS, "".join(f"  - {{name: research-{number:03}}}\n" for number in range(count))
+
+
 REFUSED = {
+    "too many teams for a role of AWS": (
+        many_teams(80),
+        "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has ",
+    ),
     "cluster twice": (("name: alpha\n", "name: west\n"), 'spec.clusters[2].name: "west" is used twice'),
     "pool twice": (("name: l4-spot", "name: g5-spot"), 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
     "team twice": (("name: team-b", "name: team-a"), 'fleet.yaml:13:12: spec.teams[1].name: "team-a" is used twice'),
@@ -253,6 +265,18 @@ REFUSED = {
         ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,"),
         '"al2023@v20261345" is not an image of EKS',
     ),
+    "taint key that GKE reserves": (
+        ("{name: l4-on-demand,", "{name: l4-on-demand, taints: [{key: node.kubernetes.io/own, value: x}],"),
+        'spec.clusters[1].pools[2].taints[0].key: "node.kubernetes.io/own" has a part that GKE reserves',
+    ),
+    "taint value that a ComputeClass does not accept": (
+        ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],'),
+        'taints[0].value: "no" is not a valid value of a taint of a ComputeClass (expected one character, or three to',
+    ),
+    "consolidation after more than a day on GKE": (
+        ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},"),
+        "consolidateAfter: 25h is longer than a ComputeClass can wait: set at most 24h",
+    ),
     "a name for nothing": (("name: west-heads", "name: West_Heads"), 'for example "west-heads"'),
 }
 
@@ -366,6 +390,20 @@ def test_warned(case: str, tmp_path: Path) -> None:
     assert [text for text in found if expected in text], found
 
 
+def test_a_role_fits_the_teams_of_a_large_company(tmp_path: Path) -> None:
+    assert fleet_file(tmp_path, many_teams(50)).warnings == ()
+
+
+@pytest.mark.parametrize(("teams", "refused"), [(19, False), (20, True)])
+def test_google_cloud_limits_the_controllers_conditions(teams: int, refused: bool, tmp_path: Path) -> None:
+    changes = (("home: east", "home: west"), many_teams(teams))
+    if not refused:
+        fleet_file(tmp_path, *changes)
+        return
+    with pytest.raises(InvalidSpec, match=r"spec\.buckets\[1\]: is used by 21 teams \(expected at most 20"):
+        fleet_file(tmp_path, *changes)
+
+
 def test_the_controller_has_no_identity_in_another_account(tmp_path: Path) -> None:
     second = (
         "  - name: west\n    cloud: gcp\n",
@@ -392,6 +430,24 @@ def test_the_tables_of_accelerators_have_the_same_families() -> None:
             for name in sizes.types_of(cloud, family):
                 assert regions.family_of(cloud, name) == family
                 assert sizes.accelerators_of(cloud, family, name)
+
+
+def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
+    unmoved = fleet_file(
+        tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
+    )
+    assert unmoved.warnings == ()
+    moved = (
+        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
+        "region: us-east-2\n    zones: [us-east-2a, us-east-2b]",
+    )
+    elsewhere = fleet_file(
+        tmp_path,
+        moved,
+        ("zones: [us-east-1a]", "zones: [us-east-2a]"),
+        ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n"),
+    )
+    assert any("p4de is not known to be offered in us-east-2" in str(problem) for problem in elsewhere.warnings)
 
 
 def test_spot_without_fallback(tmp_path: Path) -> None:
@@ -454,8 +510,12 @@ def test_the_rules() -> None:
         "fallback",
         "grace",
         "known_prices",
+        "compute_class_taints",
+        "compute_class_consolidation",
         "compute_class_options",
         "replicas",
+        "role_sizes",
+        "conditions",
         "controller_access",
         "unused_buckets",
         "buckets",

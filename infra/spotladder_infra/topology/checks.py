@@ -15,7 +15,7 @@ from spotladder.api.suggest import closest
 from spotladder_infra.facts import prices, regions
 from spotladder_infra.topology.addon_checks import addon_versions
 from spotladder_infra.topology.cluster import Cloud
-from spotladder_infra.topology.compute_class_checks import compute_class_options
+from spotladder_infra.topology.compute_class_checks import COMPUTE_CLASS_CHECKS
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.fleet import Fleet
@@ -265,7 +265,7 @@ CHECKS: tuple[Check, ...] = (
     end_of_support,
     addon_versions,
     *POOL_CHECKS,
-    compute_class_options,
+    *COMPUTE_CLASS_CHECKS,
     buckets,
     replicas,
     bucket_regions,

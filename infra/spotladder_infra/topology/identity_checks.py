@@ -1,13 +1,56 @@
-"""Rules for the identities of the controller and of training pods: buckets without access."""
+"""Rules for the identities of the controller and of training pods: limits of IAM, and buckets without access."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
 
+from spotladder_infra import iam
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
-from spotladder_infra.topology.findings import Check, FleetFinding
+from spotladder_infra.topology.findings import Check, FleetFinding, created
 from spotladder_infra.topology.fleet import Bucket, Fleet
+
+LONGEST_ROLE_POLICY = 10_240
+"""Maximum length of the inline policies of a role in characters, without whitespace. AWS does not raise this limit."""
+
+MOST_CONDITIONS = 20
+"""Maximum number of bindings of one role to one principal with different conditions in a Google Cloud policy; fixed."""
+
+ANY_ACCOUNT = "1" * 12
+
+
+def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check that the policy of the controller's role, which names each team in each bucket, fits IAM's limit (AWS)."""
+    for _index, cluster in created(fleet):
+        if cluster.cloud is not Cloud.AWS:
+            continue
+        buckets = iam.controller_buckets(fleet, cluster)
+        scope = iam.PolicyScope(_partition(cluster.region or ""), ANY_ACCOUNT, cluster.region or "")
+        size = iam.size(iam.controller(scope, buckets))
+        if size > LONGEST_ROLE_POLICY:
+            prefixes = sum(len(entry.teams) for entry in buckets)
+            message = (
+                f"with {prefixes} prefixes of teams in {len(buckets)} buckets the policy of the controller's role has "
+                f"{size} characters (IAM allows {LONGEST_ROLE_POLICY}): use shorter names, limit teams to the clusters "
+                "that they need (clusters), or make two fleets"
+            )
+            yield FleetFinding(("spec", "teams"), message)
+
+
+def conditions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check the number of the controller's bindings, one for each team in a bucket (Google Cloud)."""
+    home = _home(fleet)
+    if home is None or home.cloud is not Cloud.GCP:
+        return
+    for index, bucket in enumerate(fleet.spec.buckets):
+        teams = len(fleet.teams_using(bucket))
+        if bucket.cloud is Cloud.GCP and teams > MOST_CONDITIONS:
+            message = (
+                f"is used by {teams} teams (expected at most {MOST_CONDITIONS}: Google Cloud allows the controller no "
+                "more bindings with different conditions): add a bucket for some of the clusters, limit teams to the "
+                "clusters that they need (clusters), or make two fleets"
+            )
+            yield FleetFinding(("spec", "buckets", index), message)
 
 
 def controller_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -47,7 +90,7 @@ def team_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(("spec", "teams", index, "groups"), message, warning=True)
 
 
-IDENTITY_CHECKS: tuple[Check, ...] = (controller_access, unused_buckets, team_members)
+IDENTITY_CHECKS: tuple[Check, ...] = (role_sizes, conditions, controller_access, unused_buckets, team_members)
 
 
 def _home(fleet: Fleet) -> Cluster | None:
@@ -61,3 +104,8 @@ def _out_of_reach(bucket: Bucket, home: Cluster, owner: Cluster) -> str:
     if owner.account and home.account and owner.account != home.account:
         return f"account {owner.account}"
     return ""
+
+
+def _partition(region: str) -> str:
+    """The partition of a region, which begins its ARNs."""
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")
