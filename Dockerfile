@@ -1,10 +1,10 @@
 # The controller, and the CLI for who has no Python: docker build -t spotladder .
-# With clusters on GKE beside home: --build-arg EXTRAS=operator,aws,gcp
+# With clusters on GKE beside home: --build-arg EXTRAS=operator,notify,aws,gcp
 # The base is pinned by digest, dependencies by constraints.txt. docs/runbook.md says how to move both.
 ARG PYTHON=python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
 
 FROM ${PYTHON} AS build
-ARG EXTRAS=operator,aws
+ARG EXTRAS=operator,notify,aws
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
 WORKDIR /build
 COPY constraints.txt ./

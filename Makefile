@@ -22,12 +22,12 @@ $(VENV)/.setup: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	@echo "installing spotladder, Ray and TensorFlow into $(VENV) …"
-	@$(UV) --editable '.[local,operator,tensorflow,dev]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,dev]'
 	@touch $@
 
 $(VENV)/.setup-frameworks: $(VENV)/.setup
 	@echo "installing PyTorch and JAX (about 5 GB on Linux) …"
-	@$(UV) --editable '.[local,operator,tensorflow,torch,jax,dev]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,torch,jax,dev]'
 	@touch $@
 
 setup: $(VENV)/.setup ## Make .venv with everything the demo and the tests need
@@ -75,7 +75,7 @@ $(RAY_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 	@test -x $(RAY_VENV)/bin/python || $(PYTHON) -m venv $(RAY_VENV)
 	@echo "installing spotladder with Ray $(RAY) into $(RAY_VENV) …"
 	@grep -v '^ray==' constraints.txt > $(RAY_VENV)/constraints.txt
-	@$(BIN)/uv pip install --quiet --python $(RAY_VENV)/bin/python --constraint $(RAY_VENV)/constraints.txt --editable '.[local,operator,tensorflow,dev]' 'ray==$(RAY)'
+	@$(BIN)/uv pip install --quiet --python $(RAY_VENV)/bin/python --constraint $(RAY_VENV)/constraints.txt --editable '.[local,operator,notify,tensorflow,dev]' 'ray==$(RAY)'
 	@touch $@
 
 test-ray: $(RAY_VENV)/.setup ## What depends on the version of Ray, with another one (RAY=2.58.0 PART=names)
@@ -86,7 +86,7 @@ endif
 
 $(VENV)/.setup-infra: $(VENV)/.setup
 	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"
-	@$(UV) --editable '.[local,operator,tensorflow,dev,infra]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,infra]'
 	@test -x $(VENV)-checkov/bin/checkov || { $(PYTHON) -m venv $(VENV)-checkov && $(BIN)/uv pip install --quiet --python $(VENV)-checkov/bin/python 'checkov>=3.3,<4'; }
 	@test -x $(VENV)-emulator/bin/ministack || { $(PYTHON) -m venv $(VENV)-emulator && $(BIN)/uv pip install --quiet --python $(VENV)-emulator/bin/python 'ministack>=1.5.33,<2'; }
 	@touch $@
@@ -97,7 +97,7 @@ test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and 
 	$(BIN)/python -m pytest tests/infra
 
 setup-web: setup ## The same, with a driver of Chromium
-	@$(UV) --editable '.[local,operator,tensorflow,dev,browser]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser]'
 
 test-web: setup-web ## The page of `spotladder web` in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
 	$(BIN)/python -m pytest tests/browser
@@ -183,7 +183,7 @@ crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
 
-bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
+bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/results.md
 	$(BIN)/python -m tests.bench
 
 mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
@@ -198,5 +198,6 @@ pictures: setup ## Draw the pictures of the README
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
-reference: setup ## Write docs/reference.md from the models
+reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands
 	$(BIN)/python -m tests.docs.reference > docs/reference.md
+	$(BIN)/python -m tests.docs.cli_reference > docs/cli.md

@@ -1,4 +1,4 @@
-"""`make bench`: runs every `bench_*.py` in its own process, and writes the results as JSON and to docs/benchmarks.md.
+"""`make bench`: runs every `bench_*.py` in its own process, and writes results as JSON and to tests/bench/results.md.
 
 Arguments select benchmarks: `python -m tests.bench import log`. The page keeps the tables of the others. A benchmark on
 real nodes can measure a part, or take medians: `python -m tests.bench losses --only "power cut*" --passes 3`.
@@ -22,14 +22,14 @@ from tests.bench.rows import Row, table
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OUT = ROOT / ".bench"
-PAGE = ROOT / "docs" / "benchmarks.md"
-IMAGES = PAGE.parent / "images"
+PAGE = HERE / "results.md"
+IMAGES = ROOT / "docs" / "images"
 
-HEAD = """# Benchmarks
+HEAD = """# Results of the benchmarks
 
-See how fast spotladder is. `make bench` measures each figure together with a reference or a limit in the same run, and
-writes this page. Absolute figures depend on the machine: compare the ratios. The page has the figures with a goal or a
-reference; `.bench` has all of them.
+`make bench` measures each figure together with a reference or a limit in the same run, and writes this file. Absolute
+figures depend on the machine: compare the ratios. The file has the figures with a goal or a reference; `.bench` has all
+of them. docs/benchmarks.md has the summary.
 """
 
 
@@ -102,7 +102,7 @@ def embedded(picture: Path, title: str) -> str:
     """The picture, copied beside the page, in Markdown."""
     copy = IMAGES / f"bench-{picture.name}"
     shutil.copy(picture, copy)
-    return f"![{title}]({copy.relative_to(PAGE.parent)})"
+    return f"![{title}]({os.path.relpath(copy, PAGE.parent)})"
 
 
 if __name__ == "__main__":

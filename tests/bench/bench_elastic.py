@@ -1,7 +1,7 @@
 """Time without a step when an elastic job loses a worker on real nodes and when another one joins it, beside the same
 job that must wait for a node.
 
-It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It has the requirements of `make test-e2e`. Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Time to the first step on real nodes when the first tier does not become ready: with a hedge, without one, and
 without that tier.
 
-It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It has the requirements of `make test-e2e`. Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """10,000 idle jobs with 50,000 pods: memory and load of the controller, and the start of another one.
 
 The first jobs run as in tests/bench/bench_scale.py; the others are copies of them (tests/bench/clones.py), to which
-nothing happens. It has the requirements of `make test-kube`. Without them it is skipped, and docs/benchmarks.md keeps
-its figures.
+nothing happens. It has the requirements of `make test-kube`. Without them it is skipped, and tests/bench/results.md
+keeps its figures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the loss of a node costs a job on real nodes, compared with the same RayJob under KubeRay alone: with nodes that
 count as lost after 10 s of silence. Silent losses also with Kubernetes' own timeouts, which are 40 to 50 s.
 
-It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It has the requirements of `make test-e2e`. Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

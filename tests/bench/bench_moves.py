@@ -1,6 +1,6 @@
 """Time without a step when a job moves on real nodes, beside the same event without `overlap`.
 
-It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It has the requirements of `make test-e2e`. Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

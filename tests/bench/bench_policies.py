@@ -1,6 +1,6 @@
 """Scores of every installed policy on the published 12-variant benchmark, compared with the published scores.
 
-It needs the traces (SPOTLADDER_TRACES). Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It needs the traces (SPOTLADDER_TRACES). Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Time to install the platform in two clusters: `spotladder infra rollout`, compared with the same commands by hand.
 
 It needs two real clusters, as the rollout tests of `make test-infra` do. Without them it is skipped, and
-docs/benchmarks.md keeps its figures.
+tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 tests/bench/crowd.py describes the jobs and the simulation. The figures are those of the controller and the API server,
 which share the machine's cores with the simulation.
 
-It has the requirements of `make test-kube`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+It has the requirements of `make test-kube`. Without them it is skipped, and tests/bench/results.md keeps its figures.
 """
 
 from __future__ import annotations

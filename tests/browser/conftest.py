@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.web.places import Printed
+from spotladder.places.place import Printed
 from spotladder.web.server import serving
 from tests.absent import absent
 from tests.web.builders import Shelf, job, tier

@@ -49,6 +49,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
     ),
+    "notify": ("--set", "notify.secretName=receivers,notify.kinds={FellBack,Failed}"),
     "member": ("--set", "member.enabled=true,rbac.secrets=true"),
     "member-by-group": (
         "--set", "member.enabled=true,serviceAccount.create=false",
@@ -94,7 +95,7 @@ def named(folder: Path, *values: str) -> dict[Name, dict[str, Any]]:
     found = {}
     for one in objects(rendered(folder, *values)):
         metadata = one["metadata"]
-        if one["kind"] == "Deployment":
+        if one["kind"] == "Deployment" and metadata["labels"]["app.kubernetes.io/component"] == "controller":
             assert one["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
         found[one["kind"], metadata.get("namespace", ""), metadata["name"]] = one
     return found
@@ -459,3 +460,14 @@ def test_the_image_is_pinned_and_not_root() -> None:
     assert "\nUSER 65532:65532\n" in text
     for path in re.findall(r"^COPY ([^-\s]\S*)", text, re.MULTILINE):
         assert (ROOT / path).exists()
+
+
+def test_notifications_come_from_a_pod_that_only_reads_jobs(tmp_path: Path) -> None:
+    new, gone, changed = changes(tmp_path, *CASES["notify"])
+    role = ("ClusterRole", "", f"{GLOBAL}-notify")
+    pod = ("Deployment", "spotladder-system", "spotladder-notify")
+    account = ("ServiceAccount", "spotladder-system", "spotladder-notify")
+    assert (new, gone, changed) == ({role, pod, account, ("ClusterRoleBinding", "", f"{GLOBAL}-notify")}, set(), set())
+    found = named(tmp_path, *CASES["notify"])
+    assert [rule["verbs"] for rule in found[role]["rules"]] == [["list", "watch"]]
+    assert found[pod]["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--on=FellBack", "--on=Failed"]

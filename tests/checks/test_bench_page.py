@@ -1,4 +1,4 @@
-"""docs/benchmarks.md keeps the sections of benchmarks that do not run."""
+"""tests/bench/results.md keeps the sections of benchmarks that do not run."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ EFFECTS: Mapping[Meaning, str] = MappingProxyType(
 
 
 def impediments() -> str:
-    """The table of impediments, for docs/attempts.md."""
+    """The table of impediments, for docs/conditions.md."""
     head = ("impediment", "reason", "evidence", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
     rows = [
         (
@@ -61,13 +61,13 @@ def rules() -> str:
 
 
 def verdicts() -> str:
-    """The table of verdicts, for docs/attempts.md."""
+    """The table of verdicts, for docs/conditions.md."""
     rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in verdict.RULES]
     return _table(("row", "evidence", "outcome"), rows)
 
 
 def effects() -> str:
-    """The effects of the meanings, for docs/attempts.md."""
+    """The effects of the meanings, for docs/conditions.md."""
     return _table(("meaning", "effect"), EFFECTS.items())
 
 

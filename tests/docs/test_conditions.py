@@ -24,22 +24,22 @@ def first_column(text: str) -> set[str]:
 
 
 def test_all_phases_and_conditions_of_a_job_are_explained_and_no_others() -> None:
-    explained = first_column(section(ROOT / "docs" / "cluster.md", "Phases and conditions"))
+    explained = first_column(section(ROOT / "docs" / "conditions.md", "Phases and conditions"))
     assert explained == {*Phase, *(set(ConditionType) - OF_A_TIER)}
 
 
 def test_the_conditions_of_a_capacitytier_are_explained() -> None:
-    explained = first_column(section(ROOT / "docs" / "operator.md", "CapacityTier status"))
+    explained = first_column(section(ROOT / "docs" / "conditions.md", "CapacityTier status"))
     assert explained == {*OF_A_TIER, ConditionType.VALID}
 
 
 def test_every_condition_reason_has_a_row() -> None:
-    explained = re.findall(r"`(\w+)`", section(ROOT / "docs" / "operator.md", "Condition reasons"))
+    explained = re.findall(r"`(\w+)`", section(ROOT / "docs" / "conditions.md", "Condition reasons"))
     assert set(ConditionReason) - set(explained) == set()
 
 
 def test_exit_codes_are_those_of_the_command() -> None:
     assert main.__doc__ is not None
     codes = re.findall(r"(?:^|· |: )(\d+) \w", main.__doc__.split("Exit codes")[1], re.MULTILINE)
-    table = section(ROOT / "docs" / "troubleshooting.md", "Exit codes")
+    table = section(ROOT / "docs" / "conditions.md", "Exit codes")
     assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == codes

@@ -1,4 +1,4 @@
-"""The package of docs/policies.md with a policy of its own: its test passes, and `spotladder` finds the policy."""
+"""The package of docs/own-policy.md with a policy of its own: its test passes, and `spotladder` finds the policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.docs.markdown import ROOT, blocks
 
-PAGE = ROOT / "docs" / "policies.md"
+PAGE = ROOT / "docs" / "own-policy.md"
 
 
 def shown(language: str) -> list[str]:

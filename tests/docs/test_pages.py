@@ -22,6 +22,9 @@ FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras)
 OF_A_PACKAGE = re.compile(r"^from your_package\b", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 ANCHOR = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)#([^)\s]+)\)")
+MENTION = re.compile(r"(?<![\w/])docs/([\w-]+\.md)(#[\w-]+)?")
+MENTIONING = {".py", ".md", ".yaml", ".tpl", ".txt", ".toml", "Dockerfile", "Makefile", "up"}
+"""Suffixes and names of files that may name a page of docs, such as in a message or a comment."""
 TARGET = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
 
 
@@ -49,9 +52,33 @@ def test_links_lead_to_headings_that_exist(page: Path) -> None:
         assert linked.suffix != ".md" or anchor in anchors(linked), f"{target}#{anchor}"
 
 
-def test_every_page_is_in_the_list_of_the_readme() -> None:
-    listed = {link for link in LINK.findall((ROOT / "README.md").read_text()) if link.endswith(".md")}
-    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("**/*.md")} <= listed
+def mentions() -> list[tuple[str, str, str]]:
+    """The pages of docs that files of the project name outside of Markdown links: file, page, anchor."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = []
+    for name in tracked.split("\0"):
+        if Path(name).suffix in MENTIONING or Path(name).name in MENTIONING:
+            text = (ROOT / name).read_text(encoding="utf-8") if (ROOT / name).is_file() else ""
+            found += [(name, f"docs/{page}", anchor) for page, anchor in MENTION.findall(text)]
+    return found
+
+
+def test_pages_that_code_and_messages_name_exist_with_their_anchors() -> None:
+    found = mentions()
+    assert len(found) > 30
+    missing = [
+        one
+        for one in found
+        if not (ROOT / one[1]).exists() or (one[2] and one[2].lstrip("#") not in anchors(ROOT / one[1]))
+    ]
+    assert missing == []
+
+
+def test_every_page_is_in_the_index_and_the_readme_links_to_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    listed = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
+    assert {page.resolve() for page in (ROOT / "docs").glob("**/*.md")} - {index.resolve()} <= listed
+    assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text())
 
 
 def test_every_block_has_a_language() -> None:

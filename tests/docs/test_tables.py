@@ -13,7 +13,7 @@ from tests.docs.tables import EFFECTS, effects, impediments, rules, verdicts
 
 @pytest.mark.parametrize(
     ("page", "table"),
-    [("attempts.md", impediments), ("design.md", rules), ("attempts.md", verdicts), ("attempts.md", effects)],
+    [("conditions.md", impediments), ("design.md", rules), ("conditions.md", verdicts), ("conditions.md", effects)],
 )
 def test_a_page_shows_the_table(page: str, table: Callable[[], str]) -> None:
     assert table() in (ROOT / "docs" / page).read_text()

@@ -1,6 +1,6 @@
 """All kinds of machine loss of a running job, and the time until the job's next new step.
 
-The same losses serve the test and the table of docs/benchmarks.md.
+The same losses serve the test and the table of tests/bench/results.md.
 """
 
 from __future__ import annotations

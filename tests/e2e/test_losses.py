@@ -7,7 +7,7 @@ from tests.e2e.losses import LOSSES, SPOT, lose
 from tests.e2e.world import HEADS, E2eCluster
 
 LIMIT = 150.0
-"""Maximum seconds from a loss to a new step on a busy machine. docs/benchmarks.md has the figures."""
+"""Maximum seconds from a loss to a new step on a busy machine. tests/bench/results.md has the figures."""
 
 
 def test_every_way_to_lose_a_machine(e2e: E2eCluster) -> None:

@@ -9,8 +9,8 @@ from aiohttp import ClientSession
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.web import cluster_jobs
-from spotladder.web.cluster_jobs import JobsOfCluster
+from spotladder.places import cluster
+from spotladder.places.cluster import JobsOfCluster
 from spotladder.web.server import serving
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_report import walk
@@ -45,8 +45,8 @@ async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> 
 async def test_the_page_of_a_job_has_the_report_from_its_bucket(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_jobs, "BUCKETS", ("file://",))
-    monkeypatch.setattr(cluster_jobs, "REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr(cluster, "BUCKETS", ("file://",))
+    monkeypatch.setattr(cluster, "REPORT_INTERVAL", 0.0)
     async with (
         world(api_server) as kube,
         kube.operator(),

@@ -1,4 +1,4 @@
-"""transformers' Trainer in Ray Train, as in docs/training-script.md: two ranks that share the folder of the Trainer."""
+"""transformers' Trainer in Ray Train, as in docs/ray.md: two ranks that share the folder of the Trainer."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.places.place import Object, Printed
 from spotladder.records.timeline import read
-from spotladder.web.places import Object, Printed
 
 RECORDED = Path(__file__).parents[2] / "docs/images/run/timeline.jsonl"
 """A run of `make demo` that has ended."""

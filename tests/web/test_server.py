@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -12,10 +13,11 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout, CookieJar
 
 from spotladder.cli.main import main
-from spotladder.web.beside import page_beside
-from spotladder.web.places import Printed
+from spotladder.places.beside import beside
+from spotladder.places.place import Printed
+from spotladder.places.this_machine import ThisMachine
+from spotladder.web.beside import serve_runs
 from spotladder.web.server import MAX_PAGES, serving
-from spotladder.web.this_machine import ThisMachine
 from tests.web.builders import HOSTILE, Shelf, job, recorded_run, tier
 
 
@@ -186,7 +188,7 @@ async def test_a_place_that_cannot_be_followed_ends_the_server() -> None:
 
 def test_a_run_has_its_page_beside_it_also_if_the_usual_port_is_in_use(tmp_path: Path) -> None:
     recorded_run(tmp_path)
-    with page_beside(tmp_path) as one, page_beside(tmp_path) as other:
+    with beside(partial(serve_runs, tmp_path)) as one, beside(partial(serve_runs, tmp_path)) as other:
         assert one != other
         for address in (one, other):
             with urlopen(address) as answer:

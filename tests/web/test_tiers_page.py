@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.web.places import Object
+from spotladder.places.place import Object
 from spotladder.web.tiers_page import TierRow, tiers_page
 from tests.web.builders import Shelf, job, tier
 

@@ -18,8 +18,23 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: controller
 {{- end -}}
 
+{{- define "spotladder.notifySelector" -}}
+app.kubernetes.io/name: {{ include "spotladder.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: notify
+{{- end -}}
+
 {{- define "spotladder.labels" -}}
 {{ include "spotladder.selector" . }}
+{{ include "spotladder.commonLabels" . }}
+{{- end -}}
+
+{{- define "spotladder.notifyLabels" -}}
+{{ include "spotladder.notifySelector" . }}
+{{ include "spotladder.commonLabels" . }}
+{{- end -}}
+
+{{- define "spotladder.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: spotladder
 app.kubernetes.io/managed-by: {{ .Release.Service }}

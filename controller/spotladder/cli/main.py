@@ -50,6 +50,7 @@ GROUPS = {
         "events": _Entry("spotladder.cli.cluster.events", "events", "Show the Events of a job, oldest first."),
         "report": _Entry("spotladder.cli.report", "report", "Show the attempts, tiers, time and cost of a job."),
         "web": _Entry("spotladder.cli.web", "web", "Serve a page with the jobs of this machine and of a cluster."),
+        "notify": _Entry("spotladder.cli.notify", "notify", "Tell people and programs what happens to jobs."),
         "suspend": _Entry("spotladder.cli.cluster.suspension", "suspend", "Commit a job and release its nodes."),
         "resume": _Entry("spotladder.cli.cluster.suspension", "resume", "Continue a suspended job."),
         "delete": _Entry("spotladder.cli.cluster.delete", "delete", "Delete jobs; their checkpoints remain."),
@@ -108,10 +109,11 @@ class _Deferred(TyperCommand):
         self._entry = entry
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        command: Any = self._load()
+        command: Any = self.load()
         return command.make_context(info_name, args, parent, **extra)
 
-    def _load(self) -> Any:
+    def load(self) -> Any:
+        """The command itself. Imports its module."""
         target = getattr(import_module(self._entry.module), self._entry.attribute)
         if not isinstance(target, typer.Typer):
             app = typer.Typer(add_completion=False)

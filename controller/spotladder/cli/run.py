@@ -6,9 +6,10 @@ import os
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,7 @@ from spotladder.api.world import World
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.invocation import command_words
+from spotladder.cli.notify import given_up, receivers
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import TERMINAL
 from spotladder.display.report import write_report
@@ -32,9 +34,13 @@ from spotladder.local.previous_run import StartMode
 from spotladder.local.run import Request, RunOutcome, run_locally
 from spotladder.local.state import JobFolder
 from spotladder.local.stopping import Stopping
+from spotladder.places.beside import beside
+from spotladder.places.this_machine import THIS_MACHINE
 from spotladder.records.model import Record
 from spotladder.state_folder import state_root
-from spotladder.web.this_machine import THIS_MACHINE
+
+if TYPE_CHECKING:
+    from spotladder.notify.targets import Target
 
 
 def run(
@@ -68,6 +74,10 @@ def run(
     web: Annotated[
         bool, typer.Option("--web", help="Serve a page of the run while it goes (afterwards: spotladder web).")
     ] = False,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option("--notify", metavar="URL", help="Tell this receiver what happens (see spotladder notify)."),
+    ] = None,
 ) -> None:
     """Run a job on this machine, on Ray nodes that are taken away according to the world file.
 
@@ -88,6 +98,7 @@ def run(
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
     console = terminal.console()
+    targets = receivers(notify, None) if notify else []
     with errors_located(job):
         if world:
             read, pools = read_job_and_world(job, world)
@@ -113,7 +124,7 @@ def run(
                 return view_on(console, history)
             return Shielded(WithOutput(PlainView(console, history), console, folder))
 
-        with _page(request, served=web), Stopping() as stopping:
+        with _beside(request, targets, web=web), Stopping() as stopping:
             outcome = run_locally(request, show, stopping)
             _report(outcome, report, console)
     if outcome.message:
@@ -125,16 +136,19 @@ def run(
 
 
 @contextmanager
-def _page(request: Request, *, served: bool) -> Iterator[None]:
-    """The page of the run while it goes, if it is wanted."""
-    if not served:
-        yield
-        return
-    from spotladder.web.beside import page_beside
+def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[None]:
+    """The page of the run and notifications while it goes, if they are wanted."""
+    with ExitStack() as stack:
+        if web:
+            from spotladder.web.beside import serve_runs
 
-    about = request.job.metadata
-    with page_beside(request.state_root) as address:
-        typer.echo(f"page: {address}/jobs/{THIS_MACHINE}/{about.namespace}/{about.name}")
+            address = stack.enter_context(beside(partial(serve_runs, request.state_root)))
+            about = request.job.metadata
+            typer.echo(f"page: {address}/jobs/{THIS_MACHINE}/{about.namespace}/{about.name}")
+        if targets:
+            from spotladder.notify.beside import notify_of_runs
+
+            stack.enter_context(beside(partial(notify_of_runs, request.state_root, targets, given_up)))
         yield
 
 

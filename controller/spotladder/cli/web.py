@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
-from spotladder.cli.local.selection import StateDirOption, is_local, state_folder
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.local.selection import StateDirOption
+from spotladder.cli.places import places_of
+from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure
 from spotladder.web import HOST, PORT
-from spotladder.web.places import Place
-from spotladder.web.this_machine import ThisMachine
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def web(
@@ -46,13 +39,11 @@ def web(
       spotladder web --open
       spotladder web --all-namespaces --port 9000
     """
-    if everywhere and target.namespace:
-        raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
 
     async def serve() -> None:
         from spotladder.web.server import serving
 
-        async with _places(target, state_dir, everywhere=everywhere) as places:
+        async with places_of(target, state_dir, everywhere=everywhere) as places:
             try:
                 async with serving(places, HOST, port) as chosen:
                     address = f"http://localhost:{chosen}"
@@ -68,19 +59,3 @@ def web(
                 ) from None
 
     asyncio.run(serve())
-
-
-@asynccontextmanager
-async def _places(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> AsyncIterator[list[Place]]:
-    """This machine, unless the command names a cluster, and the cluster, if one is configured."""
-    from spotladder.clusters.client import Client
-    from spotladder.clusters.connection import connect
-    from spotladder.web.cluster_jobs import JobsOfCluster
-
-    here: list[Place] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
-    if is_local(target, state_dir):
-        yield here
-        return
-    async with Client(connect(target.kubeconfig, target.context), manager=MANAGER) as client:
-        cluster = ConnectedCluster(client, target)
-        yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spotladder.core.elastic import trains_with
-from spotladder.core.model import TERMINAL, JobState
+from spotladder.core.model import TERMINAL, JobSpec, JobState
 from spotladder.core.savings import savings
 from spotladder.local.local_run import LocalRun
 from spotladder.records.model import Began, Record, Waited
@@ -20,18 +20,32 @@ def object_of(run: LocalRun) -> dict[str, Any]:
     Raises EnvironmentFailure when the files of the run cannot be read.
     """
     state, process, began = run.state(), run.process, run.folder.began()
+    records = run.recorded().records
     created = {} if began is None else {"creationTimestamp": utc_timestamp(began)}
     return {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": TIEREDJOBS.kind,
         "metadata": {"namespace": run.namespace, "name": run.name, **created},
-        "status": {"phase": run.phase, **_status(run, state)},
+        "spec": _spec(records),
+        "status": {"phase": run.phase, **_status(run, state, records)},
         "run": {"process": process, "folder": str(run.folder.path)},
     }
 
 
-def _status(run: LocalRun, state: JobState) -> dict[str, Any]:
-    records = run.recorded().records
+def _spec(records: Sequence[Record]) -> dict[str, Any]:
+    """The tiers and the budget of the run."""
+    spec = _began(records)
+    if spec is None:
+        return {}
+    tiers = [{"name": tier.name} for tier in spec.tiers]
+    return {"tiers": tiers} if spec.budget is None else {"tiers": tiers, "budget": f"{spec.budget:g}"}
+
+
+def _began(records: Sequence[Record]) -> JobSpec | None:
+    return next((record.spec for record in reversed(records) if isinstance(record, Began)), None)
+
+
+def _status(run: LocalRun, state: JobState, records: Sequence[Record]) -> dict[str, Any]:
     progress, size, standby = state.progress, trains_with(state), state.standby
     waited = _waited(records) if run.process is not None else None
     text = f"{progress.step}/{progress.total}" if progress.total else str(progress.step)
@@ -69,7 +83,7 @@ def _conditions(state: JobState) -> list[dict[str, str]]:
 
 
 def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
-    spec = next((record.spec for record in reversed(records) if isinstance(record, Began)), None)
+    spec = _began(records)
     saved = None if spec is None else savings(spec, state)
     return {
         "spent": f"{state.spent_usd:.4f}",

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import document
-from spotladder.web.places import Place
+from spotladder.places.place import Place
 
 PAGES = {"/": "Jobs", "/tiers": "Tiers"}
 """The pages in the bar at the top."""

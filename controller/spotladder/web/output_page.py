@@ -9,8 +9,8 @@ from typing import Any, Self
 from spotladder.checkpoints.outputs import KEPT_ATTEMPTS, end_of
 from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element
+from spotladder.places.place import Place, Printed
 from spotladder.web.frame import framed, job_address, live, problems
-from spotladder.web.places import Place, Printed
 
 SHOWN = 65_536
 """Maximum bytes of one output on the page, the end of it."""

@@ -9,8 +9,8 @@ from spotladder.display import job_text
 from spotladder.display.figures import money, numbered
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import sections
+from spotladder.places.place import Place
 from spotladder.web.frame import framed, job_address, live, problems
-from spotladder.web.places import Place
 from spotladder.web.rows import JobRow, Selection
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from spotladder.display import job_text
+from spotladder.places.place import Object, Place
 from spotladder.timestamps import seconds_of
-from spotladder.web.places import Object, Place
 
 ROW_AGE = 10.0
 """Seconds after which the row of an unchanged job is computed again, since it says how long things have lasted."""

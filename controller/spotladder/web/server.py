@@ -13,9 +13,9 @@ from typing import TypeVar
 from aiohttp import web
 
 from spotladder.errors import SpotladderError
+from spotladder.places.place import Object, Place
 from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
-from spotladder.web.places import Object, Place
 from spotladder.web.rows import ROW_AGE, Rows, Selection
 from spotladder.web.tiers_page import tiers_page
 

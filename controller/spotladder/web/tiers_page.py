@@ -14,8 +14,8 @@ from spotladder.core.waits import usual_wait
 from spotladder.display.figures import money, numbered, percent, span
 from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element
+from spotladder.places.place import Object, Place
 from spotladder.web.frame import framed, job_address, live, problems
-from spotladder.web.places import Object, Place
 
 WIDTH, HEIGHT = 120, 24
 """The size of a price history in pixels."""

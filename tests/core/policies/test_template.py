@@ -1,4 +1,4 @@
-"""The policy of docs/policies.md works as it is printed there."""
+"""The policy of docs/own-policy.md works as it is printed there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.core.model import Stage
 from tests.core.builders import START, SteppedJob, spec, tier
 from tests.core.policies.deadline_world import Plan, run_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
+PAGE = Path(__file__).parents[3] / "docs" / "own-policy.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The TieredJobs and CapacityTiers of a cluster, for the page."""
+"""The TieredJobs and CapacityTiers of a cluster."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
+from spotladder.places.place import Object, Printed
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
-from spotladder.web.places import Object, Printed
 
 BUCKETS = ("s3://", "gs://", "az://")
 """Addresses whose records the page reads. A path would be one of this machine."""
@@ -48,7 +48,8 @@ class _Held:
     def of(cls, thing: Mapping[str, Any]) -> Self:
         metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
         spec = thing.get("spec") or {}
-        kept = {"metadata": metadata, "spec": {"tiers": spec.get("tiers")}, "status": thing.get("status") or {}}
+        shown = {key: spec[key] for key in ("tiers", "budget", "deadline") if key in spec}
+        kept = {"metadata": metadata, "spec": shown, "status": thing.get("status") or {}}
         uri = str((spec.get("checkpoints") or {}).get("uri") or "")
         namespace = metadata.get("namespace", "")
         return cls(metadata["name"], namespace, metadata["uid"], metadata["resourceVersion"], uri, kept)

@@ -1,4 +1,4 @@
-"""Where the jobs of the page are: this machine, or a cluster."""
+"""Where jobs are: this machine, or a cluster."""
 
 from __future__ import annotations
 

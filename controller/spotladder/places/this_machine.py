@@ -1,4 +1,4 @@
-"""The runs of this machine, for the page."""
+"""The runs of this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spotladder.local.job_object import object_of
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted, secret_values
-from spotladder.web.places import Object, Printed
+from spotladder.places.place import Object, Printed
 
 THIS_MACHINE = "this-machine"
 """The name of this machine in addresses."""

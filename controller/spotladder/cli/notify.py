@@ -1,0 +1,125 @@
+"""`spotladder notify`: tells people and programs what happens to jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spotladder.cli.local.selection import StateDirOption
+from spotladder.cli.places import places_of
+from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.errors import EnvironmentFailure
+from spotladder.notify.notices import Kind
+
+if TYPE_CHECKING:
+    from spotladder.notify.notices import Notice
+    from spotladder.notify.targets import Target
+
+KEY = "SPOTLADDER_WEBHOOK_KEY"
+"""The environment variable with the key that signs webhooks."""
+
+
+def notify(
+    *,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to", metavar="URL", help="Address of a receiver. Repeatable. Other users see it: use --to-file."
+        ),
+    ] = None,
+    to_file: Annotated[
+        Path | None, typer.Option("--to-file", metavar="FILE", help="File with the addresses, one in a line.")
+    ] = None,
+    on: Annotated[
+        list[Kind] | None, typer.Option("--on", case_sensitive=False, help="Only these. Repeatable. Default: all.")
+    ] = None,
+    test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,
+    everywhere: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Follow the jobs of all namespaces of the cluster.")
+    ] = False,
+    state_dir: StateDirOption = None,
+    target: ClusterTarget,
+) -> None:
+    """Tell people and programs what happens to jobs, from now on, until Ctrl-C.
+
+    Receivers are the services of Apprise (Slack, Teams, e-mail, PagerDuty and others: https://appriseit.com/services/)
+    and webhooks: webhook+https://HOST/PATH gets batches of CloudEvents, signed as "Standard Webhooks" describes with
+    the key in SPOTLADDER_WEBHOOK_KEY. What happens within ten seconds is one message. A receiver that fails is tried
+    eight times within minutes; a message that is lost is printed.
+
+    \b
+    Examples:
+      spotladder notify --to-file receivers.txt --test
+      spotladder notify --to-file receivers.txt --all-namespaces
+      spotladder notify --to webhook+https://hooks.example/jobs --on FellBack --on Failed
+    """
+    targets = receivers(to or [], to_file)
+
+    async def run() -> None:
+        from spotladder.notify.follow import Follower
+        from spotladder.notify.outbox import Outbox
+
+        if test:
+            return await _test(targets)
+        outbox = Outbox(targets, given_up)
+        async with places_of(target, state_dir, everywhere=everywhere) as places, asyncio.TaskGroup() as group:
+            names = ", ".join(place.title for place in places)
+            receiving = ", ".join(each.name for each in targets)
+            typer.echo(f"follows {names}; tells {receiving} (Ctrl-C ends it)", err=True)
+            group.create_task(outbox.run())
+            await Follower(places, outbox, frozenset(on or Kind), _print).follow()
+
+    asyncio.run(run())
+
+
+def receivers(to: list[str], to_file: Path | None) -> list[Target]:
+    """The receivers of both options. Raises Refused, InvalidSpec and EnvironmentFailure."""
+    try:
+        lines = to_file.read_text(encoding="utf-8").splitlines() if to_file else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise EnvironmentFailure(f"{to_file}: cannot be read: {error}") from None
+    urls = [*to, *(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))]
+    if not urls:
+        raise Refused("there is no receiver: name one with --to URL, or write addresses into a file for --to-file")
+    try:
+        from spotladder.notify.targets import target_of
+
+        return [target_of(url, os.environ.get(KEY, "")) for url in urls]
+    except ModuleNotFoundError as error:
+        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[notify]'") from None
+
+
+def given_up(sentence: str) -> None:
+    """Print that a message was not delivered."""
+    typer.echo(f"warning: {sentence}", err=True)
+
+
+async def _test(targets: list[Target]) -> None:
+    """Send a test message to each receiver. Raises EnvironmentFailure if one does not take it."""
+    import time
+
+    from spotladder.notify.messages import Message
+    from spotladder.notify.notices import Notice
+    from spotladder.notify.targets import Undelivered
+
+    about = Notice(
+        kind=Kind.SUCCEEDED, where="test", namespace="test", job="test", uid="", attempt=1, detail="", at=time.time(),
+        text="This is a test message of spotladder notify. No job has ended.",
+    )  # fmt: skip
+    failed = []
+    for each in targets:
+        try:
+            await each.send(Message((about,)))
+            typer.echo(f"{each.name}: delivered", err=True)
+        except Undelivered as error:
+            failed.append(f"{each.name}: {error}")
+    if failed:
+        raise EnvironmentFailure("; ".join(failed))
+
+
+def _print(notice: Notice) -> None:
+    typer.echo(f"{notice.kind}: {notice.text}")

@@ -1,0 +1,1 @@
+"""`spotladder notify`: tells people and programs what happens to jobs."""

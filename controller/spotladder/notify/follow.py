@@ -1,0 +1,67 @@
+"""Follows the jobs of places, and puts what happens to them into an outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from spotladder.notify.notices import Kind, Notice, notices
+from spotladder.notify.outbox import Outbox
+from spotladder.places.place import Object, Place
+from spotladder.timestamps import seconds_of
+
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks at jobs that change all the time, at least."""
+
+
+class Follower:
+    """What happens to the jobs of these places from now on, of these kinds. `told` is called with each notice."""
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        outbox: Outbox,
+        kinds: Collection[Kind] = frozenset(Kind),
+        told: Callable[[Notice], None] = lambda _notice: None,
+    ) -> None:
+        self._places, self._outbox, self._kinds, self._told = places, outbox, kinds, told
+        self._began = time.time()
+        self._seen: dict[tuple[str, str, str], Object] = {}
+        self._changed = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Follow until cancelled. The outbox runs beside it."""
+        async with asyncio.TaskGroup() as group:
+            for place in self._places:
+                group.create_task(place.follow(self._changed.set))
+            while True:
+                self.look()
+                await asyncio.sleep(LOOK_INTERVAL)
+                await self._changed.wait()
+                self._changed.clear()
+
+    def look(self) -> None:
+        """Compare each job with the last look at it."""
+        seen, now = {}, time.time()
+        for place in self._places:
+            for job in place.jobs():
+                metadata = job["metadata"]
+                key = (place.name, metadata["namespace"], metadata["name"])
+                seen[key] = job
+                before = self._before(key, job)
+                found = [] if before is job else notices(place.title, before, job, now)
+                wanted = [notice for notice in found if notice.kind in self._kinds]
+                for notice in wanted:
+                    self._told(notice)
+                self._outbox.add(wanted)
+        self._seen = seen
+
+    def _before(self, key: tuple[str, str, str], job: Object) -> Mapping[str, Any]:
+        """The last look at the job; nothing for one that began since, and the job itself for one that is older."""
+        known = self._seen.get(key)
+        if known is not None and known["metadata"].get("uid") == job["metadata"].get("uid"):
+            return known
+        created = job["metadata"].get("creationTimestamp")
+        return {} if created and seconds_of(created) >= self._began else job

@@ -1,0 +1,130 @@
+"""What is worth telling about a job: the difference between two looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from spotladder.display.job_text import condition, money
+
+BUDGET_SHARES = (0.8, 1.0)
+"""Shares of the budget whose spending is told."""
+
+
+class Kind(StrEnum):
+    """What has happened to a job."""
+
+    FELL_BACK = "FellBack"
+    RETURNED = "Returned"
+    DEGRADED = "Degraded"
+    BUDGET = "BudgetSpent"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something that has happened to a job. `at` is in seconds since the epoch; `detail` distinguishes notices of one
+    kind about one attempt. `text` is one sentence for people."""
+
+    kind: Kind
+    where: str
+    namespace: str
+    job: str
+    uid: str
+    attempt: int
+    detail: str
+    at: float
+    text: str
+
+    @property
+    def id(self) -> str:
+        """The same for every notice of the same event, so that a receiver can drop a repetition."""
+        return "/".join((self.uid or f"{self.namespace}/{self.job}", str(self.attempt), self.kind, self.detail))
+
+
+def notices(where: str, before: Mapping[str, Any], after: Mapping[str, Any], now: float) -> list[Notice]:
+    """What has happened between two looks at the TieredJob object of one job. `before` is empty for a new job."""
+    metadata, status = after["metadata"], after.get("status") or {}
+    name = metadata["name"]
+    return [
+        Notice(
+            kind=kind,
+            where=where,
+            namespace=metadata["namespace"],
+            job=name,
+            uid=metadata.get("uid", ""),
+            attempt=int(status.get("attempt") or 0),
+            detail=detail,
+            at=now,
+            text=f"{metadata['namespace']}/{name} {text}",
+        )
+        for kind, detail, text in _changes(before, after)
+    ]
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
+    """The kind, the detail and the text of each change."""
+    yield from _moved(before, after)
+    yield from _degraded(before, after)
+    yield from _spent(before, after)
+    yield from _ended(before, after)
+
+
+def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
+    names = [tier.get("name") for tier in (after.get("spec") or {}).get("tiers") or []]
+    old, new = _status(before).get("tier"), _status(after).get("tier")
+    if old == new or old not in names or new not in names:
+        return
+    kind, verb = (Kind.FELL_BACK, "fell back") if names.index(new) > names.index(old) else (Kind.RETURNED, "returned")
+    yield kind, str(new), _said(f"{verb} from {old} to {new}", _status(after).get("message"))
+
+
+def _degraded(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
+    old, new = condition(before, "Degraded"), condition(after, "Degraded")
+    if new.get("status") != "True" or (old.get("status"), old.get("reason")) == ("True", new.get("reason")):
+        return
+    yield Kind.DEGRADED, str(new.get("reason")), _said(f"is degraded ({new.get('reason')})", new.get("message"))
+
+
+def _spent(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
+    budget = float((after.get("spec") or {}).get("budget") or 0)
+    if budget <= 0:
+        return
+    old, new = _usd(before), _usd(after)
+    passed = [share for share in BUDGET_SHARES if old < share * budget <= new]
+    if passed:
+        amount = money(f"{new:.2f}")
+        yield Kind.BUDGET, f"{passed[-1]:.0%}", f"has spent {amount} of its budget of {money(f'{budget:.2f}')}"
+
+
+def _ended(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
+    old, new = _status(before).get("phase"), _status(after).get("phase")
+    if new == old or new not in (Kind.SUCCEEDED, Kind.FAILED):
+        return
+    completed, spent = condition(after, "Completed"), (_status(after).get("cost") or {}).get("spent")
+    cost = f" for {money(spent)}" if spent else ""
+    steps = (
+        f" with step {_status(after)['progress']['text']}" if (_status(after).get("progress") or {}).get("text") else ""
+    )
+    yield Kind(new), "", _said(f"has {str(new).lower()}{steps}{cost}", _why(completed))
+
+
+def _why(completed: Mapping[str, Any]) -> str:
+    return ": ".join(str(completed[key]) for key in ("reason", "message") if completed.get(key))
+
+
+def _said(what: str, why: object) -> str:
+    return f"{what}: {why}" if why else what
+
+
+def _status(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    return job.get("status") or {}
+
+
+def _usd(job: Mapping[str, Any]) -> float:
+    """What the job has cost at least; 0 if that is unknown."""
+    text = str((_status(job).get("cost") or {}).get("spent") or "").removeprefix(">")
+    return float(text) if text.replace(".", "", 1).isdecimal() else 0.0

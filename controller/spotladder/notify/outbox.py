@@ -1,0 +1,102 @@
+"""Delivers messages: many notices in one message, each receiver on its own, with retries."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from spotladder.backoff import delay
+from spotladder.notify.messages import Message
+from spotladder.notify.notices import Notice
+from spotladder.notify.targets import Target, Undelivered
+
+WINDOW = 10.0
+"""Seconds in which notices are collected for one message after the first of them."""
+
+TRIES = 8
+"""Number of times that a message is sent to a receiver before it is given up."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 120.0
+"""Seconds between two tries, at first and at last."""
+
+MAX_WAITING = 100
+"""Number of messages that wait for one receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long the outbox waits. Tests shorten it."""
+
+    window: float = WINDOW
+    first: float = FIRST_PAUSE
+    longest: float = LONGEST_PAUSE
+
+
+class Outbox:
+    """Messages to these receivers. `given_up` is called with a sentence about each message that is not delivered."""
+
+    def __init__(self, targets: Sequence[Target], given_up: Callable[[str], None], pace: Pace = Pace()) -> None:
+        self._given_up, self._pace = given_up, pace
+        self._queues = [_Queue(target, asyncio.Queue(MAX_WAITING)) for target in targets]
+        self._collected: list[Notice] = []
+        self._any = asyncio.Event()
+
+    def add(self, notices: Sequence[Notice]) -> None:
+        """Send these soon."""
+        self._collected += notices
+        if self._collected:
+            self._any.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for queue in self._queues:
+                group.create_task(self._deliver(queue))
+            while True:
+                await self._any.wait()
+                await asyncio.sleep(self._pace.window)
+                self._post()
+
+    async def flush(self) -> None:
+        """Send what is collected, and return when each receiver has taken it or was given up. While `run` is active."""
+        self._post()
+        await asyncio.gather(*(queue.waiting.join() for queue in self._queues))
+
+    def _post(self) -> None:
+        if not self._collected:
+            return
+        message = Message(tuple(self._collected))
+        self._collected = []
+        self._any.clear()
+        for queue in self._queues:
+            try:
+                queue.waiting.put_nowait(message)
+            except asyncio.QueueFull:
+                self._given_up(f"{queue.target.name}: {MAX_WAITING} messages wait already; lost: {message.title}")
+
+    async def _deliver(self, queue: _Queue) -> None:
+        while True:
+            message = await queue.waiting.get()
+            try:
+                await self._try(queue.target, message)
+            finally:
+                queue.waiting.task_done()
+
+    async def _try(self, target: Target, message: Message) -> None:
+        why = ""
+        for failures in range(1, TRIES + 1):
+            try:
+                return await target.send(message)
+            except Undelivered as error:
+                why = str(error)
+            if failures < TRIES:
+                await asyncio.sleep(delay(self._pace.first, self._pace.longest, failures, random.random()))  # noqa: S311
+        self._given_up(f"{target.name}: {why}, {TRIES} times; lost: {message.title}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    target: Target
+    waiting: asyncio.Queue[Message] = field(repr=False)

@@ -1,0 +1,90 @@
+"""Who is told, from when on, and by which command."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from spotladder.cli.main import main
+from spotladder.notify.follow import Follower
+from spotladder.notify.messages import Message
+from spotladder.notify.notices import Kind
+from spotladder.notify.outbox import Outbox
+from spotladder.timestamps import utc_timestamp
+from tests.notify.receiver import receiving
+from tests.web.builders import Shelf, job
+
+
+class Kept:
+    """A receiver that keeps what it gets."""
+
+    name = "kept"
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind] = []
+
+    async def send(self, message: Message) -> None:
+        self.kinds += [notice.kind for notice in message.notices]
+
+
+def follower(shelf: Shelf, *kinds: Kind) -> tuple[Follower, list[Kind]]:
+    told: list[Kind] = []
+    return Follower([shelf], Outbox([], print), kinds or frozenset(Kind), lambda notice: told.append(notice.kind)), told
+
+
+def test_what_happened_before_is_not_told_and_a_new_job_is() -> None:
+    shelf = Shelf(job("old", "Failed"))
+    following, told = follower(shelf)
+    following.look()
+    new = job("new", "Succeeded")
+    new["metadata"]["creationTimestamp"] = utc_timestamp(4e9)
+    shelf.put(job("old", "Failed"), new)
+    following.look()
+    following.look()
+    assert told == [Kind.SUCCEEDED]
+
+
+def test_a_deleted_job_with_the_same_name_is_another() -> None:
+    one, other = job("digits"), job("digits", "Failed")
+    one["metadata"]["uid"], other["metadata"]["uid"] = "one", "other"
+    shelf = Shelf(one)
+    following, told = follower(shelf)
+    following.look()
+    shelf.put(other)
+    following.look()
+    assert told == []
+
+
+def test_only_the_wanted_kinds_are_told() -> None:
+    shelf = Shelf(job("a"), job("b"))
+    following, told = follower(shelf, Kind.FAILED)
+    following.look()
+    shelf.put(job("a", "Failed"), job("b", "Succeeded"))
+    following.look()
+    assert told == [Kind.FAILED]
+
+
+async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
+    async with receiving() as receiver:
+        file = tmp_path / "receivers.txt"
+        file.write_text(f"# of the team\n\nwebhook+http://{receiver.address}/jobs\njson://{receiver.address}/jobs\n")
+        assert await asyncio.to_thread(main, ["notify", "--to-file", str(file), "--test"]) == 0
+        assert len(receiver.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "there is no receiver: name one with --to URL"),
+        (["--to", "nonsense://x"], 2, "is none that Apprise understands"),
+        (["--to-file", "/none/receivers.txt"], 5, "/none/receivers.txt: cannot be read"),
+        (["--to", "webhook+http://127.0.0.1:1/x", "--test"], 5, "webhook 127.0.0.1: "),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["notify", *arguments]) == code
+    assert said in capsys.readouterr().err
