@@ -47,8 +47,8 @@ CASES = [
         "unknown field",
         "    interval: 5m",
         "    zzz: 5m",
-        "job.yaml:20:5: spec.checkpoints.zzz: is not a known field; known here: uri, interval, keep, credentials, "
-        "cache, price",
+        "job.yaml:20:5: spec.checkpoints.zzz: is not a known field; known here: uri, interval, keep, "
+        "programFolder, credentials, cache, price",
     ),
     Case(
         "misspelt required field is reported once",

@@ -29,6 +29,13 @@ CASES = [
         "path without it",
     ),
     Case(
+        "bucket as the folder of the program",
+        "uri: s3://bucket/prefix",
+        "uri: s3://bucket/prefix\n    programFolder: s3://bucket/out",
+        "job.yaml:20:20: spec.checkpoints.programFolder: must be a folder on the disk of the program, not a bucket: "
+        "name the bucket in uri",
+    ),
+    Case(
         "unknown scheme in the address",
         "s3://bucket/prefix",
         "gcs://bucket/prefix",

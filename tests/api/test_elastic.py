@@ -42,6 +42,14 @@ def test_a_job_grows_after_ten_minutes_by_default() -> None:
     assert sizes(checked(documents_of(JOB, "job.yaml")[0], TieredJob)) == ()
 
 
+def test_a_program_with_checkpoints_of_its_own_is_not_elastic() -> None:
+    text = changed(
+        JOB, ("interval: 5m", "interval: 5m\n    programFolder: out"), ("suspend: false", "elastic: {min: 1}")
+    )
+    (said,) = said_about(text)
+    assert "spec.checkpoints.programFolder: cannot be used by an elastic job" in said
+
+
 CASES = [
     Case(
         "min above the number of workers",

@@ -108,6 +108,12 @@ def test_a_program_that_may_use_the_library_is_not_named(tmp_path: Path, name: s
     assert warned(tmp_path, *NO_WARNING[name]) == []
 
 
+def test_a_program_whose_own_checkpoints_are_committed_is_not_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    (document,) = documents_of(changed(JOB, ("interval: 5m", "interval: 5m\n    programFolder: out")), "job.yaml")
+    assert not list(without_library(TieredJob.model_validate(document.data), [tmp_path]))
+
+
 def test_a_script_that_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "train.py")
     assert warned(tmp_path, {}) == []

@@ -82,6 +82,11 @@ def test_on_insufficient_capacity_is_converted(tmp_path: Path) -> None:
     assert [tier.on_insufficient_capacity for tier in resolved(tmp_path, text).tiers] == ["fallback", "wait"]
 
 
+def test_a_program_with_checkpoints_of_its_own_may_save_once_a_day(tmp_path: Path) -> None:
+    own = changed(JOB, ("interval: 5m", "interval: 5m\n    programFolder: out"))
+    assert resolved(tmp_path, own).stall_timeout == 86_400
+
+
 @pytest.mark.parametrize(("interval", "expected"), [("30s", 600.0), ("2m", 600.0), ("3m", 900.0), ("50steps", 600.0)])
 def test_the_default_stall_timeout_is_five_intervals_or_ten_minutes(
     tmp_path: Path, interval: str, expected: float

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from spotladder import memory
+from spotladder.api.command_job import command_job, name_of
+from spotladder.api.local_mode import local_program
+from spotladder.api.program_folder import started_script
+from spotladder.api.read import read_job_and_world
+from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.main import main
-from spotladder.cli.run import _continue_command, _report
+from spotladder.cli.run import _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.local import nodes, preflight
-from spotladder.local.run import RunOutcome
+from spotladder.local.run import Request, RunOutcome, _plan
 from spotladder.records import model as records
 from spotladder.records import timeline
+from tests.train.builders import log_of, variables
 
 JOB = """\
 apiVersion: spotladder.io/v1alpha1
@@ -109,10 +119,61 @@ def test_a_jobset_is_rejected_in_local_mode(files: Files, capsys: pytest.Capture
     assert re.search(r"job\.yaml:9:\d+: spec\.workload\.jobSet: local mode cannot run jobSet", said), said
 
 
-def test_the_command_to_continue_repeats_the_options() -> None:
-    said = _continue_command(Path("my job.yaml"), Path("world.yaml"), Path("out"), Path("st"))
-    assert said == "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --continue"
-    assert _continue_command(Path("job.yaml"), None, None, None) == "spotladder run job.yaml --continue"
+@pytest.mark.parametrize(
+    ("given", "report", "state", "said"),
+    [
+        (
+            RunWords(words=["my job.yaml"], world=Path("world.yaml")), Path("out"), Path("st"),
+            "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --continue",
+        ),
+        (RunWords(words=["job.yaml"]), None, None, "spotladder run job.yaml --continue"),
+        (
+            RunWords(words=["python", "train.py", "--lr", "3"], folder="out", evictions=["60s", "2m"]), None, None,
+            "spotladder run --program-folder out --evict 60s --evict 2m --continue -- python train.py --lr 3",
+        ),
+    ],
+)  # fmt: skip
+def test_the_command_to_continue_repeats_the_options(
+    given: RunWords, report: Path | None, state: Path | None, said: str
+) -> None:
+    assert given.to_continue(report, state) == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--world", "world.yaml", "--", "python", "train.py"], "--world is for a job file, and python is a command"),
+        (["--evict", "5s", "job.yaml"], "--evict is for a command without a job file: use interruptions of a world"),
+        (["--program-folder", "out", "job.yaml"], "use checkpoints.programFolder"),
+        (["job.yaml", "train.py"], "train.py is one argument too many: the job file job.yaml says what runs"),
+        (["--evict", "5", "--", "python", "train.py"], "--evict: '5' has no unit: write 5h, 5m or 5s"),
+        (["--evict", "5s", "--evict", "20steps", "--", "python", "x.py"], "name either times or steps"),
+        (["--evict", "0steps", "--", "python", "x.py"], "'0steps' is not a duration"),
+        (["--", "no-such-program", "x"], "no-such-program"),
+    ],
+)
+def test_a_command_with_options_of_a_job_file_is_refused(
+    arguments: list[str], said: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--state-dir", str(files.state), *arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["python", "Train_Model.py", "--x", "y"], "train-model"),
+        (["bash", "-c", "echo"], "bash"),
+        (["/opt/run.sh"], "run"),
+        (["…"], "command"),
+        (["x" * 100], "x" * 40),
+    ],
+)
+def test_a_command_names_its_job(command: list[str], name: str) -> None:
+    job = command_job(command, name_of(command), Path("/state/checkpoints"), "out")
+    assert job.metadata.name == name
+    assert local_program(job, "spot").entrypoint == shlex.join(command)
+    assert job.spec.checkpoints.program_folder == "out"
 
 
 def test_a_missing_job_file_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,6 +249,18 @@ def test_a_rejected_run_creates_no_files(files: Files) -> None:
     assert files.run() == 2
     assert not files.state.exists()
     assert not (files.folder / "checkpoints").exists()
+
+
+def test_a_program_with_checkpoints_of_its_own_is_started_by_the_library(files: Files) -> None:
+    files.change("interval: 20steps", "programFolder: out")
+    job, world = read_job_and_world(files.job, files.world)
+    entrypoint = _plan(Request(job, world, files.job, files.world, files.state)).job.tiers["spot-a"].entrypoint
+    assert entrypoint == started_script("python train.py", "out", sys.executable)
+    environ = {**os.environ, **variables(files.folder / "bucket")}
+    command = ["/bin/sh", "-c", entrypoint]
+    done = subprocess.run(command, cwd=files.folder, env=environ, capture_output=True, timeout=600, check=False)
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    assert log_of(files.folder / "bucket").read().attempt == 1
 
 
 def test_a_deadline_in_the_past_is_rejected(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,18 @@ def _uri(value: Any) -> str:
 CheckpointUri = Annotated[str, BeforeValidator(_uri)]
 
 
+def _program_folder(value: Any) -> str:
+    folder = filled_text(value)
+    if "://" in folder:
+        raise refused("must be a folder on the disk of the program, not a bucket: name the bucket in uri")
+    if not folder.isprintable():
+        raise refused("must not contain control characters")
+    return folder
+
+
+ProgramFolder = Annotated[str, BeforeValidator(_program_folder), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
 def disk_bytes(size: str) -> int:
     """The bytes of a DiskSize."""
     match = _DISK_SIZE.fullmatch(size)

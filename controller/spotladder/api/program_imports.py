@@ -45,6 +45,8 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     `folders` are where the paths of the entrypoint begin. Yields nothing if a script is not in any of them or cannot be
     parsed, or if anything else may use the library.
     """
+    if job.spec.checkpoints.program_folder is not None:
+        return
     places = list(entrypoints(job))
     try:
         scripts = [(path, found) for path, script in places for found in _scripts(script, folders)]
@@ -55,8 +57,9 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     path, name = scripts[0][0], scripts[0][1].name
     message = (
         f"the program {name} does not import spotladder.train: it begins from the start after each loss unless it "
-        "resumes by itself, and stallTimeout does not apply (docs/training-script.md, "
-        '"Programs that do not use spotladder.train")'
+        "resumes by itself, and stallTimeout does not apply (set "
+        "checkpoints.programFolder if it saves checkpoints: docs/trainers.md, "
+        '"Your script saves its own checkpoints")'
     )
     yield path, message
 

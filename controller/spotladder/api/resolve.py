@@ -18,6 +18,8 @@ from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
+_STALL_TIMEOUT_OF_PROGRAMS = 86_400.0
+"""For programs that save at an interval of their own, which is not known."""
 
 
 def tier_of(entry: JobTier) -> Tier:
@@ -120,4 +122,6 @@ def ray_spec(job: TieredJob) -> dict[str, Any]:
 
 
 def _default_stall_timeout(checkpoints: Checkpoints) -> Seconds:
+    if checkpoints.program_folder is not None:
+        return _STALL_TIMEOUT_OF_PROGRAMS
     return max(_LEAST_STALL_TIMEOUT, _STALL_INTERVALS * (interval_seconds(checkpoints.interval) or 0.0))

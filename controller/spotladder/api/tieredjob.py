@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval
+from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval, ProgramFolder
 from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
     Count,
@@ -115,6 +115,13 @@ class Checkpoints(Record):
         description="Number of newest commits to keep. Until the job ends, the newest commit of each attempt is also "
         "kept.",
     )
+    program_folder: ProgramFolder | None = Field(
+        default=None,
+        description="Folder in which a program without spotladder.train saves its checkpoints, absolute or relative to "
+        "its working directory. Each complete checkpoint of a known framework is committed, at the interval of the "
+        "program, and the newest is put back before an attempt starts. In an argument of the program, {checkpoint} is "
+        "its path; without a commit the argument is left out. The image needs the Python package spotladder.",
+    )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
     )
@@ -153,7 +160,8 @@ class TieredJobSpec(Record):
         default=None,
         description="How long a job with all workers may run without progress. Then the controller counts a failure "
         "and "
-        "starts a new attempt. Default: 10m, or 5 times the commit interval if that is longer.",
+        "starts a new attempt. Default: 10m, or 5 times the commit interval if that is longer; with "
+        "checkpoints.programFolder 24h.",
     )
     hang_timeout: PositiveDuration = Field(
         default=60.0,
@@ -289,6 +297,9 @@ class TieredJobSpec(Record):
     def _elastic_can_work(self) -> TieredJobSpec:
         if self.elastic is None:
             return self
+        if self.checkpoints.program_folder is not None:
+            message = "cannot be used by an elastic job, whose program uses spotladder.train: remove it, or elastic"
+            raise several([Finding(("checkpoints", "programFolder"), message, at_key=True)])
         if found := elastic_problems(self.elastic, self.workload, self.handover, self.ray_workers):
             raise several(found)
         return self

@@ -35,7 +35,13 @@ def notify(
         Path | None, typer.Option("--to-file", metavar="FILE", help="File with the addresses, one in a line.")
     ] = None,
     on: Annotated[
-        list[Kind] | None, typer.Option("--on", case_sensitive=False, help="Only these. Repeatable. Default: all.")
+        list[Kind] | None,
+        typer.Option(
+            "--on",
+            metavar="KIND",
+            case_sensitive=False,
+            help="FellBack, Returned, Degraded, BudgetSpent, Succeeded or Failed. Repeatable. Default: all.",
+        ),
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,
     everywhere: Annotated[

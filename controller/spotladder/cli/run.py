@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.api.deadline import check_deadline
-from spotladder.api.local_mode import local_program
-from spotladder.api.read import errors_located, read_job, read_job_and_world
-from spotladder.api.tieredjob import TieredJob
-from spotladder.api.world import World
+from spotladder.api.read import errors_located
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
-from spotladder.cli.invocation import command_words
+from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.notify import given_up, receivers
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import TERMINAL
@@ -44,11 +40,28 @@ if TYPE_CHECKING:
 
 
 def run(
-    job: Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The TieredJob to run.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="JOB.yaml | -- COMMAND…", help="The TieredJob to run, or a command without a job file."),
+    ],
     *,
     world: Annotated[
         Path | None,
         typer.Option(metavar="WORLD.yaml", help="The simulated pools. Default: each tier has enough nodes."),
+    ] = None,
+    evict: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--evict",
+            metavar="TIME",
+            help="Of a command: take its node away at this time or step (60s, 20steps), with a notice. Repeatable.",
+        ),
+    ] = None,
+    program_folder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Of a command that does not use spotladder.train: the folder of its checkpoints."
+        ),
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from step 0: remove the previous run and its checkpoints.")
@@ -94,23 +107,25 @@ def run(
       spotladder run job.yaml --world world.yaml --continue
       spotladder run job.yaml --world world.yaml --fresh --logs
       spotladder run job.yaml --web
+      spotladder run --evict 60s -- python train.py --epochs 3
+      spotladder run --evict 20steps --program-folder out -- python train.py
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
     console = terminal.console()
     targets = receivers(notify, None) if notify else []
-    with errors_located(job):
-        if world:
-            read, pools = read_job_and_world(job, world)
-        else:
-            read = read_job(job)
-            pools = _default_world(read)
+    given = RunWords(words=words, world=world, folder=program_folder, evictions=evict or ())
+    given.check()
+    root = state_dir.resolve() if state_dir else state_root(os.environ)
+    located = nullcontext() if given.is_command else errors_located(given.job_file)
+    with located:
+        read, pools = given.read(root)
         request = Request(
             job=read,
             world=pools,
-            file=job,
-            world_file=world or job,
-            state_root=state_dir.resolve() if state_dir else state_root(os.environ),
+            file=given.job_file,
+            world_file=world or given.job_file,
+            state_root=root,
             mode=StartMode.FRESH if fresh else StartMode.RESUME if continue_ else StartMode.NEW,
         )
         if not continue_:
@@ -131,7 +146,7 @@ def run(
         typer.echo(outcome.message)
     if outcome.exit_code in (ExitCode.INTERRUPTED, EnvironmentFailure.exit_code):
         verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
-        typer.echo(f"{verb}: {_continue_command(job, world, report, state_dir)}")
+        typer.echo(f"{verb}: {given.to_continue(report, state_dir)}")
     raise typer.Exit(outcome.exit_code)
 
 
@@ -152,12 +167,6 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
         yield
 
 
-def _default_world(job: TieredJob) -> World:
-    """The default world: every tier has as many nodes as the job has workers and never loses them."""
-    nodes = max(1, local_program(job, job.spec.tiers[0].name).workers)
-    return World.model_validate({"pools": {tier.capacity_tier: {"nodes": nodes} for tier in job.spec.tiers}})
-
-
 def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
 
@@ -175,11 +184,3 @@ def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     if isinstance(console, Console):
         print_report(facts, console)
     typer.echo(f"report: {place / 'report.html'}")
-
-
-def _continue_command(job: Path, world: Path | None, report: Path | None, state_dir: Path | None) -> str:
-    words = [*command_words(), "run", str(job)]
-    words += ["--world", str(world)] if world else []
-    words += ["--report", str(report)] if report else []
-    words += ["--state-dir", str(state_dir)] if state_dir else []
-    return shlex.join([*words, "--continue"])

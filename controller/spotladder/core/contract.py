@@ -47,6 +47,7 @@ class Variable:
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
     NODE_NOTICE: Final = "SPOTLADDER_NODE_NOTICE"  # path of the notice file of one node, where NOTICE is the attempt's
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
+    PROGRAM_FOLDER: Final = "SPOTLADDER_PROGRAM_FOLDER"  # path of the folder whose checkpoints are committed for it
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())

@@ -65,6 +65,7 @@ _PHASES = {
     "connected": "the program has connected to Ray, its workers start and import their modules",
     "joined": "the program has joined its commit log and starts its first step",
     "first step": "the first step runs",
+    "program": "the program runs; its next checkpoint is not saved yet",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from spotladder.api.elastic import elastic_environment
 from spotladder.api.local_mode import local_program, world_tiers
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import dotted
+from spotladder.api.program_folder import started_script
 from spotladder.api.program_imports import without_library
 from spotladder.api.resolve import job_spec, sizes
 from spotladder.api.tieredjob import TieredJob
@@ -237,7 +239,8 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     for tier in job.spec.tiers:
         program = local_program(job, tier.name)
         preflight.check_entrypoint(program.entrypoint, cwd)
-        tiers[tier.name] = LocalTier(tier.capacity_tier, program.entrypoint, program.env)
+        entrypoint = started_script(program.entrypoint, job.spec.checkpoints.program_folder, sys.executable)
+        tiers[tier.name] = LocalTier(tier.capacity_tier, entrypoint, program.env)
     checkpoints = job.spec.checkpoints
     uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
     environment = {

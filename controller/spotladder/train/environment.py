@@ -148,6 +148,11 @@ class Environment:
         return self._path(Variable.CACHE)
 
     @property
+    def program_folder(self) -> str:
+        """The folder whose checkpoints `train.program` commits for this program; "" for none."""
+        return self._get(Variable.PROGRAM_FOLDER)
+
+    @property
     def cache_size(self) -> int | None:
         """Maximum bytes of these copies; None for no limit."""
         return self._count(Variable.CACHE_SIZE, 1) if self._get(Variable.CACHE_SIZE) else None

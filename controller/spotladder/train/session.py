@@ -344,6 +344,12 @@ def current() -> Job:
             world = ranks.discover()
             exit_with_what_happened()
             env = environment.read()
+            if env.program_folder:
+                raise InvalidSpec(
+                    f"the checkpoints in {env.program_folder} are committed for this program: remove the field from "
+                    "the job, or spotladder.train from the program",
+                    where="spec.checkpoints.programFolder",
+                )
             if env.sizes and world.launcher != "ray":
                 raise InvalidSpec(
                     "needs a trainer of Ray Train, but this process is not a worker of one: call train.current() in "

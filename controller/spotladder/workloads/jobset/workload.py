@@ -26,6 +26,7 @@ from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
 from spotladder.api.groups import on_tier
 from spotladder.api.jobset_workload import job_groups
 from spotladder.api.problems import Path, Refusals, dotted, quoted
+from spotladder.api.program_folder import started
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
@@ -202,6 +203,16 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, is_here: bool,
     job["backoffLimit"] = 0
     program = program_of(job["template"], (*inside, "template"))
     job["podFailurePolicy"] = {"rules": _failure_rules(job["template"], program, alone=alone)}
+    folder = overlay.job.spec.checkpoints.program_folder
+    if folder is not None and is_here:
+        if not program.get("command"):
+            place = job["template"]["spec"]["containers"].index(program)
+            message = (
+                "is required with checkpoints.programFolder: the command of the program, which is otherwise known only "
+                "to the image"
+            )
+            raise InvalidSpec(message, path=dotted((*inside, "template", "spec", "containers", place, "command")))
+        program["command"] = started(program["command"], folder)
     role = PodRole.WORKER if is_here else PodRole.AUXILIARY
     placement = overlay.tier.workers if is_here else overlay.tier.beside(entry["name"])
     job["template"] = with_overlay(job["template"], overlay, role, placement, (*inside, "template"), program=program)

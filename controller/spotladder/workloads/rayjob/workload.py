@@ -25,6 +25,7 @@ from typing import Any
 
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
 from spotladder.api.problems import Path, Refusals, dotted
+from spotladder.api.program_folder import started_script
 from spotladder.api.ray_workload import group_name, groups_on_tier, worker_groups, workers_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
@@ -170,6 +171,7 @@ RAYJOB: WorkloadKind = RayJobKind()
 def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     check(given, template_schema.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
+    spec["entrypoint"] = started_script(spec["entrypoint"], overlay.job.spec.checkpoints.program_folder)
     _submission(spec)
     if "deletionStrategy" in spec and overlay.tier.queue:
         message = "cannot be used in a queue: Kueue requires shutdownAfterJobFinishes: true; remove it"

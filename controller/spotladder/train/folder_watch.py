@@ -1,0 +1,132 @@
+"""Commits the complete checkpoints of a program's folder while the program runs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spotladder.train.commits import Commits
+from spotladder.train.membership import Member
+from spotladder.train.pending import Checkpoint
+from spotladder.train.putback import Changed, PutBack, copied
+from spotladder.train.saved import Saved, SavedFile, saved_in
+
+_log = logging.getLogger("spotladder.train")
+
+LOOK_INTERVAL = 0.5
+"""Minimum seconds between two looks at the folder; longer if a look takes long."""
+
+SHARE = 20
+"""A look takes at most one part in so many of the time."""
+
+SETTLED_AFTER = 1.0
+"""Seconds for which the files of a complete checkpoint have not changed when it is committed."""
+
+CHECKPOINT = "{checkpoint}"
+"""The text in an argument of the program that stands for the path of the checkpoint."""
+
+MOST_FILES = 100_000
+"""A commit lists all of its files in one entry of the log."""
+
+
+@dataclass
+class Watch:
+    """Commits the newest complete checkpoint of a folder in the background, again and again. `step` and `total` are
+    those of the newest commit."""
+
+    folder: Path
+    member: Member
+    commits: Commits
+    start: PutBack
+    clock: Callable[[], float] = time.monotonic
+    step: int = 0
+    total: int = 0
+    _next: float = float("-inf")
+    _seen: dict[str, tuple[tuple[SavedFile, ...], float]] = field(default_factory=dict)
+    _done: dict[str, tuple[SavedFile, ...]] = field(default_factory=dict)
+    _newest: int = 0
+    _paths: int = 0
+    _warned: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if (found := self.start.found) is not None:
+            self.step, self.total = found.step, found.total
+            self.commits.stepped_over(found.skipped)
+        for saved in saved_in(self.folder):
+            if self.start.is_committed(saved):
+                self._skip(saved)
+
+    def _skip(self, saved: Saved) -> None:
+        """This version of the checkpoint is committed, or never will be."""
+        self._done[saved.name] = saved.files
+
+    def look(self, *, ended: bool = False, killed: bool = False) -> None:
+        """Submit the newest checkpoint that is complete. Raises the error of an earlier commit.
+
+        `ended`: nothing writes there any more. `killed`: the program may have left a file that only looks complete.
+        """
+        self.commits.check()
+        began = self.clock()
+        if not ended and began < self._next:
+            return
+        complete = [saved for saved in saved_in(self.folder) if saved.complete]
+        ready = [saved for saved in complete if self._is_new(saved, at_rest=ended and (saved.proven or not killed))]
+        self._next = self.clock() + max(LOOK_INTERVAL, SHARE * (self.clock() - began))
+        if ready and (not self.commits.busy or self.commits.away):
+            self._submit(ready[-1])
+
+    def _is_new(self, saved: Saved, *, at_rest: bool) -> bool:
+        if self._done.get(saved.name) == saved.files or saved.changed_at < self._newest:
+            return False
+        files, since = self._seen.get(saved.name, ((), 0.0))
+        if files != saved.files:
+            since = self.clock()
+            self._seen[saved.name] = (saved.files, since)
+        return at_rest or self.clock() - since >= SETTLED_AFTER
+
+    def _submit(self, saved: Saved) -> None:
+        step = self.step + 1 if saved.step is None else saved.step
+        if problem := self._problem(saved, step):
+            self._warn(problem)
+            self._skip(saved)
+            return
+        for link in saved.left_out:
+            self._warn(f"{link} links to a folder: it is not part of the commit")
+        try:
+            files = copied(self.folder, saved)
+        except Changed:
+            return  # The next look sees the newest version.
+        except OSError as error:
+            self._warn(f"{saved.name} cannot be read: {error}")
+            return
+        writer, path = self.member.writer, ""
+        if step == self.step and writer is not None:  # Another version of the same step.
+            self._paths += 1
+            path = f"{writer.folder(step)}-{self._paths}"
+        self._skip(saved)
+        self._newest = saved.changed_at
+        self.step, self.total = step, saved.total or self.total
+        stops = self.member.listener.heard is not None
+        self.commits.submit(Checkpoint(step, files, saved.total, path=path, last=stops))
+        self.member.heartbeat.beat(step, self.total, at_once=True)
+
+    def _problem(self, saved: Saved, step: int) -> str:
+        """Why this checkpoint cannot be committed; "" if it can."""
+        if step < self.step:
+            return (
+                f"{saved.name} is not committed: it is of step {step}, and step {self.step} is committed. Does the "
+                f"program continue from its checkpoint? Pass its path with {CHECKPOINT} in an argument"
+            )
+        if len(saved.files) > MOST_FILES:
+            return f"{saved.name} is not committed: it has {len(saved.files)} files, and {MOST_FILES} is the maximum"
+        if not all(file.name.isprintable() for file in saved.files):
+            return f"{saved.name} is not committed: buckets refuse control characters in file names"
+        return ""
+
+    def _warn(self, problem: str) -> None:
+        if problem not in self._warned:
+            self._warned.add(problem)
+            _log.warning("%s", problem)

@@ -1,0 +1,194 @@
+"""Copies checkpoints out of a program's folder for a commit, and the newest commit back into it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from spotladder.atomic import write_text
+from spotladder.errors import InvalidSpec
+from spotladder.train.found import Found, find
+from spotladder.train.membership import Member
+from spotladder.train.saved import OWN_FOLDER, Saved, file_at, number_of, saved_in
+
+_log = logging.getLogger("spotladder.train")
+
+PROGRESS_INTERVAL = 10.0
+"""Seconds between two lines about a long download."""
+
+_GIB = 1 << 30
+
+
+class Changed(Exception):
+    """The program has changed or removed the checkpoint while it was copied."""
+
+
+def copied(folder: Path, saved: Saved) -> Path:
+    """A folder with the files of the checkpoint at this moment, below their names in the program's folder.
+
+    Files whose name has a number are linked: the program writes the next checkpoint under another name, and may remove
+    this one at any time. Others may be overwritten in place, so they are copied. Raises Changed, OSError.
+    """
+    target = Path(tempfile.mkdtemp(prefix="commit-", dir=own_folder(folder)))
+    unchanged = False
+    try:
+        for file in saved.files:
+            numbered = number_of(file.name if file.name in saved.roots else saved.roots[0]) is not None
+            (target / file.name).parent.mkdir(parents=True, exist_ok=True)
+            _copy(folder / file.name, target / file.name, links=numbered)
+        unchanged = all(file_at(folder, file.name) == file for file in saved.files)
+    except FileNotFoundError:
+        pass
+    finally:
+        if not unchanged:
+            shutil.rmtree(target, ignore_errors=True)
+    if not unchanged:
+        raise Changed(saved.name)
+    return target
+
+
+def own_folder(folder: Path) -> Path:
+    """The folder for spotladder's own files, created if it does not exist."""
+    own = folder / OWN_FOLDER
+    own.mkdir(parents=True, exist_ok=True)
+    return own
+
+
+def _copy(source: Path, target: Path, *, links: bool) -> None:
+    try:
+        if links:
+            os.link(source.resolve(strict=True), target)
+            return
+    except FileNotFoundError:
+        raise
+    except OSError:
+        pass  # Another file system, or one without links.
+    shutil.copy2(source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The newest commit, and the checkpoint from which the program continues: that of the commit, or one that this run
+    has completed in the folder later and has not committed (`uncommitted`). None: there is none."""
+
+    found: Found | None
+    saved: Saved | None
+    uncommitted: bool = False
+
+    def path_in(self, folder: Path) -> str | None:
+        """The path of the checkpoint from which the program continues."""
+        return None if self.saved is None else str(folder / self.saved.name)
+
+    def is_committed(self, saved: Saved) -> bool:
+        """Whether this checkpoint, which is in the folder when the program starts, needs no commit."""
+        if self.uncommitted and saved == self.saved:
+            return False
+        return saved.step is None or (self.found is not None and saved.step <= self.found.step)
+
+
+def put_back(member: Member, folder: Path) -> PutBack:
+    """Put the newest commit into the program's folder. The same commit on every rank.
+
+    Checkpoints of other runs, and torn ones, are moved aside, so that a program that searches the folder finds neither.
+    """
+    member.begin()
+    own = own_folder(folder)
+    for stale in (*own.glob("commit-*"), *own.glob("resume-*")):
+        if member.world.size == 1:  # The folder may be shared with the other ranks.
+            shutil.rmtree(stale, ignore_errors=True)
+    incoming = Path(tempfile.mkdtemp(prefix="resume-", dir=own))
+    try:
+        with _progress(incoming):
+            found = find(member.log, member.channel, member.world, incoming, 1, member.retry)
+        if member.world.rank > 0:
+            member.channel.exchange("put back", None, lambda _: None)
+        done = _arrange(member, folder, found)
+        if member.world.rank == 0:
+            member.channel.exchange("put back", None, lambda _: None)
+        return done
+    finally:
+        shutil.rmtree(incoming, ignore_errors=True)
+
+
+def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
+    """Let the program's folder have the commit, or something newer of this run, and nothing that misleads it."""
+    own, here = own_folder(folder), saved_in(folder)
+    mark, run = own / "run", f"{member.log.uri} {member.environment.uid}\n"
+    if here and not (mark.is_file() and mark.read_text(encoding="utf-8") == run):
+        aside = Path(tempfile.mkdtemp(prefix="before-", dir=own))
+        _move(here, folder, aside)
+        _log.warning(
+            "%s has checkpoints of another run: they are in %s now, remove them if you do not need them", folder, aside
+        )
+        here = []
+    write_text(mark, run)
+    newer = [saved for saved in here if found is None or _is_newer(saved, found)]
+    torn = [saved for saved in here if not saved.complete or (saved in newer and not saved.proven)]
+    if torn:
+        shutil.rmtree(own / "torn", ignore_errors=True)
+        _move(torn, folder, own / "torn")
+        names = ", ".join(saved.name for saved in torn)
+        _log.warning("%s may be incomplete, because the program was killed: moved to %s", names, own / "torn")
+    kept = [
+        saved
+        for saved in here
+        if saved not in torn and saved.proven and (saved in newer or (found and saved.step == found.step))
+    ]
+    if kept or found is None:
+        best = max(kept, key=lambda saved: (saved.step or 0, saved.changed_at), default=None)
+        return PutBack(found, best, uncommitted=best in newer)
+    incoming = saved_in(found.path)
+    if not incoming:
+        raise InvalidSpec(
+            f"the newest commit, of step {found.step}, has no checkpoint of a program's own folder: remove the field, "
+            "or continue in a new checkpoint folder",
+            where="checkpoints.programFolder",
+        )
+    _move(incoming, found.path, folder)
+    _log.info("put back step %d of attempt %d into %s", found.step, found.attempt, folder)
+    return PutBack(found, incoming[-1])
+
+
+def _is_newer(saved: Saved, found: Found) -> bool:
+    return saved.changed_at > found.commit.at * 1e9 if saved.step is None else saved.step > found.step
+
+
+def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
+    """Move checkpoints into another folder of the same file system, each file or folder in one step."""
+    for saved in all_saved:
+        for root in saved.roots:
+            place = target / root
+            place.parent.mkdir(parents=True, exist_ok=True)
+            replaced = place.with_name(f".{place.name}.replaced")
+            shutil.rmtree(replaced, ignore_errors=True)
+            if place.is_dir() and not place.is_symlink():
+                place.rename(replaced)  # A folder cannot replace another one that has files.
+            (source / root).replace(place)
+            shutil.rmtree(replaced, ignore_errors=True)
+
+
+@contextmanager
+def _progress(incoming: Path) -> Iterator[None]:
+    """Log from time to time how much of the newest commit is here."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(PROGRESS_INTERVAL):
+            with suppress(OSError):
+                sizes = [path.stat().st_size for path in incoming.rglob("*") if path.is_file()]
+                _log.warning("putting the newest checkpoint back: %.2f GiB so far", sum(sizes) / _GIB)
+
+    thread = threading.Thread(target=watch, name="spotladder-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

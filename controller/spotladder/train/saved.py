@@ -1,0 +1,232 @@
+"""The checkpoints in a folder that a program writes, recognized by the marks that its framework leaves.
+
+| framework | a checkpoint | complete when |
+| --- | --- | --- |
+| Hugging Face | the folder `checkpoint-N` | it has `trainer_state.json` |
+| PyTorch DCP | a folder | it has `.metadata`, which is written last |
+| Accelerate | a folder | it has `random_states_0.pkl` |
+| Orbax | a folder | it has `_CHECKPOINT_METADATA` or `commit_success.txt`, and its final name |
+| Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth` | a zip file has its end |
+
+Files of one folder and one step are one checkpoint. The marks say that the framework has finished, not that the files
+are at rest: the caller waits until they no longer change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickletools
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+OWN_FOLDER = ".spotladder"
+"""The folder inside the program's folder for files that are being copied, and for checkpoints of other runs."""
+
+SUFFIXES = (".weights.h5", ".ckpt", ".keras", ".h5", ".pt", ".pth")
+LARGEST_STATE = 64 << 20
+"""Bytes of the largest `trainer_state.json` that is read."""
+
+_HUGGING_FACE = re.compile(r"checkpoint-(\d{1,15})")
+_MARKS = frozenset({".metadata", "random_states_0.pkl", "_CHECKPOINT_METADATA", "commit_success.txt"})
+_UNFINISHED = ".orbax-checkpoint-tmp"
+_NUMBERS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"step[=_-]?(\d{1,15})",
+        r"iter(?:ation)?[=_-]?(\d{1,15})",
+        r"(?:checkpoint|ckpt)[=_-](\d{1,15})",
+        r"epoch[=_-]?(\d{1,15})",
+        r"(?<!\d)(?<!\d\.)(\d{1,15})(?!\d|\.\d)",
+    )
+)
+_MOST_OPERATIONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A regular file, or a link to one. `name` is relative to the program's folder; `changed_at` is in nanoseconds."""
+
+    name: str
+    size: int
+    changed_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint of the program. `name` is its folder, or its newest file. `roots` are that folder, or all of its
+    files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the framework,
+    whatever has happened to the program. `left_out` are links to folders, which are not part of it."""
+
+    name: str
+    roots: tuple[str, ...]
+    files: tuple[SavedFile, ...]
+    step: int | None
+    total: int
+    complete: bool
+    proven: bool
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def changed_at(self) -> int:
+        """When its newest file was changed, in nanoseconds since the epoch."""
+        return max((file.changed_at for file in self.files), default=0)
+
+
+def saved_in(folder: Path) -> list[Saved]:
+    """All checkpoints below the folder, the newest last. Files that vanish meanwhile are no error."""
+    return sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
+
+
+def number_of(name: str) -> int | None:
+    """The step, or else the epoch, in the name of a checkpoint; None if it has no number."""
+    stem = name.rpartition("/")[2]
+    stem = stem.removesuffix(next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""))
+    for pattern in _NUMBERS:
+        if found := pattern.findall(stem):
+            return int(found[-1])
+    return None
+
+
+def _below(folder: Path, at: str) -> Iterator[Saved]:
+    groups: dict[int | None, list[SavedFile]] = defaultdict(list)
+    for entry in _entries(folder / at):
+        name = _joined(at, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith(".") or _UNFINISHED in entry.name:
+                continue
+            saved = _folder(folder, name)
+            if saved is not None:
+                yield saved
+            elif not _HUGGING_FACE.fullmatch(entry.name):
+                yield from _below(folder, name)
+        elif entry.name.endswith(SUFFIXES) and not entry.name.startswith("."):
+            file = file_at(folder, name)
+            if file is not None:
+                groups[_step(folder, file)].append(file)
+    for step, files in groups.items():
+        files.sort(key=lambda file: (file.changed_at, file.name))
+        proven = [_whole(folder, file) for file in files]
+        complete = all(each is not False for each in proven)
+        names = tuple(file.name for file in files)
+        yield Saved(names[-1], names, tuple(files), step, 0, complete, all(proven))
+
+
+def _folder(folder: Path, at: str) -> Saved | None:
+    """The checkpoint that this folder is; None if it is another folder."""
+    name, inside = at.rpartition("/")[2], {entry.name for entry in _entries(folder / at)}
+    trainer = _HUGGING_FACE.fullmatch(name)
+    complete = not _MARKS.isdisjoint(inside)
+    step, total = number_of(name), 0
+    if not complete and trainer is None:
+        return None
+    files, left_out = _files(folder, at)
+    if trainer is not None and "trainer_state.json" in inside:
+        state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
+        progress = state and _trainer_state(str(folder / state.name), state.size, state.changed_at)
+        complete = progress is not None
+        step, total = progress or (step, 0)
+    torn = any(_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
+    complete = complete and not torn
+    return Saved(at, (at,), tuple(files), step, total, complete, complete, tuple(left_out))
+
+
+def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
+    """The files below a folder, and the links to folders, which are not followed: they may lead anywhere."""
+    files, links = [], []
+    for entry in _entries(folder / at):
+        name = _joined(at, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            more, further = _files(folder, name)
+            files += more
+            links += further
+        elif (file := file_at(folder, name)) is not None:
+            files.append(file)
+        elif entry.is_symlink():
+            links.append(name)
+    return files, links
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def file_at(folder: Path, name: str) -> SavedFile | None:
+    """The file as it is now; None if it does not exist, or is no regular file or link to one."""
+    path = folder / name
+    try:
+        found, own = path.stat(), path.lstat()
+    except OSError:
+        return None
+    changed_at = max(found.st_mtime_ns, own.st_mtime_ns)
+    return SavedFile(name, found.st_size, changed_at) if path.is_file() else None
+
+
+def _step(folder: Path, file: SavedFile) -> int | None:
+    """The step of a checkpoint in a single file. Lightning writes it into the file, whatever its name is."""
+    inside = None
+    if file.name.endswith(".ckpt"):
+        inside = _lightning_step(str(folder / file.name), file.size, file.changed_at)
+    return number_of(file.name) if inside is None else inside
+
+
+@lru_cache(maxsize=4096)
+def _trainer_state(path: str, size: int, changed_at: int) -> tuple[int, int] | None:  # noqa: ARG001 – of this version
+    """`global_step` and `max_steps` of a `trainer_state.json`; None if it is not complete."""
+    try:
+        if size > LARGEST_STATE:
+            return None
+        state = json.loads(Path(path).read_text(encoding="utf-8"))
+        return int(state["global_step"]), max(0, int(state.get("max_steps") or 0))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _whole(folder: Path, file: SavedFile) -> bool | None:
+    return _is_whole(str(folder / file.name), file.size, file.changed_at)
+
+
+@lru_cache(maxsize=4096)
+def _is_whole(path: str, size: int, changed_at: int) -> bool | None:  # noqa: ARG001 – of this version
+    """Whether a zip file has its end; None for another format, which has no such mark."""
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(2) == b"PK":
+                return zipfile.is_zipfile(path)
+            return None if size else False
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _lightning_step(path: str, size: int, changed_at: int) -> int | None:  # noqa: ARG001 – of this version
+    """`global_step` in the pickle of a file of torch.save, which is read as data and not loaded."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
+            with archive.open(pickled) as data:
+                named = False
+                for operation, value, _ in islice(pickletools.genops(data), _MOST_OPERATIONS):
+                    if named and isinstance(value, int) and operation.name not in _MEMOIZING:
+                        return value
+                    named = value == "global_step" or (named and operation.name in _MEMOIZING)
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+        pass
+    return None
+
+
+_MEMOIZING = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})

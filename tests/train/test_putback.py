@@ -1,0 +1,250 @@
+"""The newest commit in the program's folder before the program starts, and what is committed of the folder."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import InvalidSpec
+from spotladder.train import folder_watch
+from spotladder.train.folder_watch import Watch
+from spotladder.train.membership import Member
+from spotladder.train.putback import Changed, copied, put_back
+from spotladder.train.saved import Saved, saved_in
+from tests.train.builders import ManualClock, log_of, member
+
+
+def save(folder: Path, name: str, text: str = "state") -> None:
+    """A file that is complete by its own mark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("state", text)
+
+
+def text_of(folder: Path, name: str) -> str:
+    with zipfile.ZipFile(folder / name) as archive:
+        return archive.read("state").decode()
+
+
+class Attempt:
+    """An attempt of the job whose program saves in `out`."""
+
+    def __init__(self, tmp_path: Path, number: int = 1, uid: str = "u-1") -> None:
+        self.folder, self.clock = tmp_path / "out", ManualClock()
+        self.member: Member = member(tmp_path / "bucket", attempt=number, uid=uid)
+        self.start = put_back(self.member, self.folder)
+        self.watch = Watch(self.folder, self.member, self.member.commits, self.start, self.clock)
+
+    def commit(self) -> None:
+        """Look until everything is committed."""
+        for _ in range(2):
+            self.watch.look()
+            self.clock.now += folder_watch.SETTLED_AFTER
+        self.member.commits.wait()
+
+    @property
+    def place(self) -> str | None:
+        path = self.start.path_in(self.folder)
+        return path and os.path.relpath(path, self.folder)
+
+
+def steps(tmp_path: Path) -> list[int]:
+    return [commit.step for commit in log_of(tmp_path / "bucket").commits()]
+
+
+def only(folder: Path) -> Saved:
+    (saved,) = saved_in(folder)
+    return saved
+
+
+def test_a_new_machine_gets_the_newest_commit(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    assert first.place is None
+    save(first.folder / "deep", "step-5.pt")
+    first.commit()
+    save(first.folder / "deep", "step-10.pt", "ten")
+    first.commit()
+    assert steps(tmp_path) == [5, 10]
+    first.folder.rename(tmp_path / "gone")
+    second = Attempt(tmp_path, 2)
+    assert second.place == "deep/step-10.pt"
+    assert text_of(second.folder, "deep/step-10.pt") == "ten"
+    second.commit()
+    assert steps(tmp_path) == [5, 10]
+
+
+def test_what_this_run_has_completed_and_not_committed_is_kept(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder, "step-5.pt")
+    first.commit()
+    save(first.folder, "step-10.pt", "ten")
+    second = Attempt(tmp_path, 2)
+    assert second.place == "step-10.pt"
+    second.commit()
+    assert steps(tmp_path) == [5, 10]
+
+
+def test_files_that_may_be_torn_are_moved_aside(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder, "step-5.pt")
+    first.commit()
+    (first.folder / "checkpoint-10").mkdir()
+    (first.folder / "step-10.weights.h5").write_text("unknown")
+    second = Attempt(tmp_path, 2)
+    assert second.place == "step-5.pt"
+    assert sorted(path.name for path in second.folder.iterdir()) == [".spotladder", "step-5.pt"]
+    assert len(list((second.folder / ".spotladder" / "torn").iterdir())) == 2
+
+
+def test_checkpoints_of_another_run_are_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    save(tmp_path / "out", "step-500.pt")
+    first = Attempt(tmp_path)
+    assert (first.place, saved_in(first.folder)) == (None, [])
+    assert "has checkpoints of another run" in caplog.text
+    save(first.folder, "step-5.pt")
+    first.commit()
+    (tmp_path / "bucket").rename(tmp_path / "old")
+    assert Attempt(tmp_path, uid="u-2").place is None
+    assert len(list((tmp_path / "out" / ".spotladder").glob("before-*/step-*.pt"))) == 2
+
+
+def test_a_file_that_is_overwritten_is_put_back_unless_it_is_newer(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder, "last.pt", "one")
+    first.commit()
+    save(first.folder, "last.pt", "two")
+    first.commit()
+    assert steps(tmp_path) == [1, 2]
+    save(first.folder, "last.pt", "old")
+    os.utime(first.folder / "last.pt", (1, 1))
+    assert text_of(Attempt(tmp_path, 2).folder, "last.pt") == "two"
+
+
+def test_a_folder_replaces_an_older_one(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    place = first.folder / "latest"
+    place.mkdir()
+    (place / ".metadata").write_text("1")
+    first.commit()
+    (place / ".metadata").write_text("changed")
+    os.utime(place / ".metadata", (1, 1))
+    assert Attempt(tmp_path, 2).place == "latest"
+    assert (place / ".metadata").read_text() == "1"
+    assert [path.name for path in first.folder.iterdir() if path.name != ".spotladder"] == ["latest"]
+
+
+def test_a_checkpoint_that_changes_is_not_committed_yet(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    for text in ("one", "three"):
+        save(attempt.folder, "step-5.pt", text)
+        attempt.watch.look()
+        assert not attempt.member.commits.busy
+        attempt.clock.now += folder_watch.SETTLED_AFTER
+    attempt.commit()
+    assert steps(tmp_path) == [5]
+
+
+def test_at_the_end_of_the_program_what_is_proven_is_committed_at_once(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    save(attempt.folder, "step-5.pt")
+    (attempt.folder / "step-6.h5").write_text("maybe")
+    attempt.watch.look(ended=True, killed=True)
+    attempt.member.commits.wait()
+    assert steps(tmp_path) == [5]
+    attempt.watch.look(ended=True)
+    attempt.member.commits.wait()
+    assert steps(tmp_path) == [5, 6]
+
+
+def test_a_program_that_begins_again_does_not_replace_the_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder, "step-50.pt")
+    first.commit()
+    second = Attempt(tmp_path, 2)
+    save(second.folder, "step-10.pt")
+    second.commit()
+    second.commit()
+    assert steps(tmp_path) == [50]
+    assert caplog.text.count("Does the program continue from its checkpoint?") == 1
+
+
+def test_another_file_of_the_same_step_belongs_to_the_commit(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    for name in ("step-5.pt", "step-5.ckpt"):
+        save(attempt.folder, name)
+        attempt.commit()
+    newest = log_of(tmp_path / "bucket").newest()
+    assert steps(tmp_path) == [5, 5]
+    assert newest is not None
+    assert {file.name for file in newest.files} == {"step-5.pt", "step-5.ckpt"}
+
+
+def test_a_copy_outlives_the_checkpoint(tmp_path: Path) -> None:
+    save(tmp_path, "step-5.pt", "five")
+    copy = copied(tmp_path, only(tmp_path))
+    (tmp_path / "step-5.pt").unlink()
+    assert text_of(copy, "step-5.pt") == "five"
+
+
+def test_a_copy_of_a_file_that_is_overwritten_in_place_does_not_change(tmp_path: Path) -> None:
+    save(tmp_path, "last.pt", "one")
+    copy = copied(tmp_path, only(tmp_path))
+    save(tmp_path, "last.pt", "two")
+    assert text_of(copy, "last.pt") == "one"
+
+
+@pytest.mark.parametrize("then", ["removed", "changed"])
+def test_a_checkpoint_that_vanishes_or_changes_is_not_copied(tmp_path: Path, then: str) -> None:
+    save(tmp_path, "last.pt")
+    saved = only(tmp_path)
+    (tmp_path / "last.pt").unlink()
+    if then == "changed":
+        save(tmp_path, "last.pt", "a longer state")
+    with pytest.raises(Changed):
+        copied(tmp_path, saved)
+    assert not list((tmp_path / ".spotladder").iterdir())
+
+
+def test_a_link_out_of_the_folder_is_committed_with_its_content(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    (tmp_path / "weights").write_text("shared")
+    (attempt.folder / "step-5").mkdir()
+    (attempt.folder / "step-5" / ".metadata").write_text("m")
+    (attempt.folder / "step-5" / "weights").symlink_to(tmp_path / "weights")
+    attempt.commit()
+    attempt.folder.rename(tmp_path / "gone")
+    (tmp_path / "weights").unlink()
+    restored = Attempt(tmp_path, 2).folder / "step-5" / "weights"
+    assert (restored.read_text(), restored.is_symlink()) == ("shared", False)
+
+
+def test_too_many_files_and_hostile_names_are_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = Attempt(tmp_path)
+    monkeypatch.setattr(folder_watch, "MOST_FILES", 1)
+    (attempt.folder / "step-5").mkdir()
+    for name in (".metadata", "more"):
+        (attempt.folder / "step-5" / name).write_text("m")
+    attempt.commit()
+    (attempt.folder / "step-6").mkdir()
+    (attempt.folder / "step-6" / ".metadata").write_text("m")
+    (attempt.folder / "step-6\n.pt").write_text("m")
+    attempt.commit()
+    assert "step-5 is not committed: it has 2 files" in caplog.text
+    assert "control characters" in caplog.text
+    attempt.commit()
+    assert steps(tmp_path) == [6]
+
+
+def test_a_commit_of_another_kind_of_program_is_rejected(tmp_path: Path) -> None:
+    before = member(tmp_path / "bucket")
+    assert before.writer is not None
+    before.writer.commit(5, [])
+    with pytest.raises(InvalidSpec, match="has no checkpoint of a program's own folder"):
+        put_back(member(tmp_path / "bucket", attempt=2), tmp_path / "out")

@@ -1,0 +1,155 @@
+"""The checkpoints of a program's folder: which files are one, of which step, and when it is complete."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spotladder.train.saved import Saved, number_of, saved_in
+
+STATE = json.dumps({"global_step": 40, "max_steps": 100})
+
+
+def lay_out(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(STATE.encode() if name.endswith("trainer_state.json") else b"12345678")
+
+
+def found(folder: Path) -> dict[str, tuple[int | None, bool]]:
+    return {saved.name: (saved.step, saved.complete) for saved in saved_in(folder)}
+
+
+def only(folder: Path) -> Saved:
+    (saved,) = saved_in(folder)
+    return saved
+
+
+def lightning(path: Path, step: int) -> None:
+    """A file as torch.save writes it, with the state of Lightning."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps({"epoch": 1, "global_step": step, "state_dict": {}}, 2))
+        archive.writestr("archive/data/0", b"0" * 100)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["checkpoint-40/model.safetensors", "checkpoint-40/trainer_state.json"], {"checkpoint-40": (40, True)}),
+        (["run-1/checkpoint-40/trainer_state.json"], {"run-1/checkpoint-40": (40, True)}),
+        (["checkpoint-50/model.safetensors"], {"checkpoint-50": (50, False)}),
+        (["checkpoint-50/pytorch_model_fsdp_0/.metadata"], {"checkpoint-50": (50, False)}),
+        (["checkpoint-50/unet/x.safetensors", "checkpoint-50/random_states_0.pkl"], {"checkpoint-50": (50, True)}),
+        (["trainer_state.json", "model.safetensors"], {}),
+        (["step-100/__0_0.distcp", "step-100/.metadata"], {"step-100": (100, True)}),
+        (["step-100/__0_0.distcp"], {}),
+        (["latest/__0_0.distcp", "latest/.metadata"], {"latest": (None, True)}),
+        (["7/_CHECKPOINT_METADATA", "7/default/commit_success.txt"], {"7": (7, True)}),
+        (["7.orbax-checkpoint-tmp/_CHECKPOINT_METADATA"], {}),
+        (["step_9/commit_success.txt", "step_9/d/0"], {"step_9": (9, True)}),
+        (["version_3/epoch=1-step=20.ckpt"], {"version_3/epoch=1-step=20.ckpt": (20, True)}),
+        (["model.05-0.32.keras"], {"model.05-0.32.keras": (5, True)}),
+        (["model.weights.h5"], {"model.weights.h5": (None, True)}),
+        ([".step-5.ckpt", ".hidden/step-5.ckpt", ".spotladder/commit-1/step-5.ckpt", "step-5.ckpt.tmp"], {}),
+        (["events.out.tfevents.1", "config.json"], {}),
+    ],
+)
+def test_the_marks_of_each_framework(
+    tmp_path: Path, files: list[str], expected: dict[str, tuple[int | None, bool]]
+) -> None:
+    lay_out(tmp_path, *files)
+    assert found(tmp_path) == expected
+
+
+def test_the_last_step_of_a_trainer_is_known(tmp_path: Path) -> None:
+    lay_out(tmp_path, "checkpoint-40/trainer_state.json", "checkpoint-40/a/b")
+    saved = only(tmp_path)
+    assert (saved.total, saved.roots, len(saved.files)) == (100, ("checkpoint-40",), 2)
+
+
+@pytest.mark.parametrize("text", ['{"global_step": 4', "[]", '{"max_steps": 9}', '{"global_step": null}'])
+def test_a_state_that_is_being_written_is_not_complete(tmp_path: Path, text: str) -> None:
+    lay_out(tmp_path, "checkpoint-40/model.safetensors")
+    (tmp_path / "checkpoint-40" / "trainer_state.json").write_text(text)
+    assert found(tmp_path) == {"checkpoint-40": (40, False)}
+
+
+def test_lightning_writes_the_step_into_its_files(tmp_path: Path) -> None:
+    lightning(tmp_path / "last.ckpt", 60)
+    lightning(tmp_path / "epoch=03-val_loss=0.25.ckpt", 60)
+    saved = only(tmp_path)
+    assert (saved.step, set(saved.roots)) == (60, {"last.ckpt", "epoch=03-val_loss=0.25.ckpt"})
+    assert saved.complete
+    assert saved.proven
+
+
+def test_a_zip_file_without_its_end_is_torn(tmp_path: Path) -> None:
+    lightning(tmp_path / "step-60.ckpt", 60)
+    whole = (tmp_path / "step-60.ckpt").read_bytes()
+    (tmp_path / "step-60.ckpt").write_bytes(whole[:-30])
+    assert not only(tmp_path).complete
+    lay_out(tmp_path, "checkpoint-60/trainer_state.json")
+    (tmp_path / "checkpoint-60" / "rng_state_1.pth").write_bytes(whole[:-30])
+    assert not saved_in(tmp_path)[-1].complete
+
+
+def test_a_file_without_a_mark_is_complete_but_not_proven(tmp_path: Path) -> None:
+    lay_out(tmp_path, "ckpt-3.weights.h5")
+    assert only(tmp_path).complete
+    assert not only(tmp_path).proven
+
+
+def test_the_newest_is_the_last(tmp_path: Path) -> None:
+    lay_out(tmp_path, "step-10.pt", "step-20.pt", "step-30.pt")
+    for name, at in (("step-10.pt", 300), ("step-20.pt", 100), ("step-30.pt", 200)):
+        os.utime(tmp_path / name, (at, at))
+    assert [saved.step for saved in saved_in(tmp_path)] == [20, 30, 10]
+
+
+def test_links_to_files_are_followed_and_links_to_folders_are_not(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    lay_out(elsewhere, "weights", "step-9.ckpt")
+    lay_out(folder, "checkpoint-40/trainer_state.json")
+    (folder / "checkpoint-40" / "weights").symlink_to(elsewhere / "weights")
+    (folder / "checkpoint-40" / "cache").symlink_to(elsewhere)
+    (folder / "checkpoint-40" / "gone").symlink_to(elsewhere / "gone")
+    (folder / "loop").symlink_to(folder)
+    saved = only(folder)
+    assert {file.name: file.size for file in saved.files} == {
+        "checkpoint-40/trainer_state.json": len(STATE),
+        "checkpoint-40/weights": 8,
+    }
+    assert set(saved.left_out) == {"checkpoint-40/cache", "checkpoint-40/gone"}
+
+
+def test_a_folder_that_does_not_exist_has_none(tmp_path: Path) -> None:
+    assert saved_in(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("checkpoint-500", 500),
+        ("epoch=1-step=20.ckpt", 20),
+        ("iter_0000100", 100),
+        ("global_step300", 300),
+        ("epoch-3.pt", 3),
+        ("100", 100),
+        ("resnet50-10.pth", 10),
+        ("best.weights.h5", None),
+        ("v1.5-final.pt", None),
+        ("last.ckpt", None),
+        ("version_2/last.ckpt", None),
+    ],
+)
+def test_the_number_in_a_name(name: str, number: int | None) -> None:
+    assert number_of(name) == number
