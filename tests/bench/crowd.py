@@ -180,7 +180,7 @@ class Crowd:
         """Start a controller. Returns the seconds until it is ready and leads."""
         config = self.folder / "controller.yaml"
         access = [{"namespaces": ["*"], "uris": [f"file://{self.checkpoints}"]}]
-        settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "checkpointAccess": access}
+        settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "tenancy": access}
         config.write_text(json.dumps(settings), encoding="utf-8")
         began = time.monotonic()
         self._started = await Process.start(self.server, config)

@@ -22,6 +22,7 @@ MONITORED = ("--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true",
              "--set", "prometheusRule.monthlyBudgets.team-a=5000")  # fmt: skip
 CASES: dict[str, tuple[str, ...]] = {
     "default": (),
+    "all-namespaces": ("--set", "namespaces={*}"),
     "two-namespaces": ("--set", "namespaces={team-a,team-b}"),
     "everything": (
         *MONITORED,
@@ -42,10 +43,10 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "clusters.europe.gke.name=training",
     ),
     "access": (
-        "--set", "checkpointAccess[0].namespaces={team-a,team-b},checkpointAccess[0].uris={s3://ml/teams/,file:///data}",
-        "--set", "checkpointAccess[0].endpoints={https://store.example:9000,http://plain.example}",
-        "--set", "checkpointAccess[1].namespaces={*},checkpointAccess[1].uris={gs://*}",
-        "--set", "admissionPolicy.enabled=true,namespaces={team-a,team-b},allowSpotNodes=true",
+        "--set", "tenancy[0].namespaces={team-a,team-b},tenancy[0].uris={s3://ml/teams/,file:///data}",
+        "--set", "tenancy[0].endpoints={https://store.example:9000,http://plain.example}",
+        "--set", "tenancy[1].namespaces={*},tenancy[1].uris={gs://*}",
+        "--set", "namespaces={team-a,team-b},allowSpotNodes=true",
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
     ),
@@ -87,6 +88,7 @@ GLOBAL = "spotladder-system-spotladder"
 CONFIG = ("ConfigMap", "spotladder-system", "spotladder")
 CLUSTER_ROLE = ("ClusterRole", "", GLOBAL)
 DEPLOYMENT = ("Deployment", "spotladder-system", "spotladder")
+TENANCY = ("ValidatingAdmissionPolicy", "", f"{GLOBAL}-tenancy")
 NETWORK = ("NetworkPolicy", "spotladder-system", "spotladder")
 
 
@@ -109,13 +111,17 @@ def changes(folder: Path, *values: str) -> tuple[set[Name], set[Name], set[Name]
 
 
 def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
-    default, found = named(tmp_path), named(tmp_path, *CASES["two-namespaces"])
+    default, found = named(tmp_path, *CASES["all-namespaces"]), named(tmp_path, *CASES["two-namespaces"])
     homes = {("team-a", "spotladder"), ("team-b", "spotladder"), ("default", "spotladder-events")}
-    added = {(kind, *home) for home in homes for kind in ("Role", "RoleBinding")}
-    assert changes(tmp_path, *CASES["two-namespaces"]) == (added, set(), {CONFIG, CLUSTER_ROLE})
+    assert found.keys() - default.keys() == {(kind, *home) for home in homes for kind in ("Role", "RoleBinding")}
+    assert {each for each in default if default[each] != found[each]} == {CONFIG, CLUSTER_ROLE, TENANCY}
     mine = found["Role", "team-a", "spotladder"]["rules"]
     assert mine == found["Role", "team-b", "spotladder"]["rules"]
+    for rule in found[CLUSTER_ROLE]["rules"]:
+        if rule["resources"] == ["namespaces"]:
+            assert rule.pop("resourceNames") == ["team-a", "team-b", "kube-system"]
     assert found[CLUSTER_ROLE]["rules"] + mine == default[CLUSTER_ROLE]["rules"]
+    assert ("Role", "default", "spotladder") in named(tmp_path), "a fresh install runs jobs in one namespace"
     events = found["Role", "default", "spotladder-events"]["rules"]
     assert events == [{"apiGroups": [""], "resources": ["events"], "verbs": ["list", "watch"]}]
     for namespace, name in homes:
@@ -126,21 +132,20 @@ def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
 
 def test_other_clusters_need_their_kubeconfigs_and_the_identity_of_the_home_cluster(tmp_path: Path) -> None:
     lease = ("Role", "spotladder-system", "spotladder-lease")
-    assert changes(tmp_path, *CASES["clusters"]) == (set(), set(), {CONFIG, CLUSTER_ROLE, lease})
+    assert changes(tmp_path, *CASES["clusters"]) == (set(), set(), {CONFIG, lease})
     default, found = named(tmp_path), named(tmp_path, *CASES["clusters"])
 
     def added(name: Name) -> list[tuple[list[str], list[str], list[str]]]:
         rules = [rule for rule in found[name]["rules"] if rule not in default[name]["rules"]]
         return [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in rules]
 
-    assert added(CLUSTER_ROLE) == [(["namespaces"], ["kube-system"], ["get"])]
     assert added(lease) == [(["secrets"], ["cluster-east"], ["get"])]
 
 
 def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tmp_path: Path) -> None:
-    name = f"{GLOBAL}-checkpoints"
+    name = TENANCY[2]
     default, found = named(tmp_path, *CASES["two-namespaces"]), named(tmp_path, *CASES["access"])
-    policy = found.pop(("ValidatingAdmissionPolicy", "", name))["spec"]
+    policy = found[TENANCY]["spec"]
     (namespaces,) = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"]
     assert (namespaces["operator"], namespaces["values"]) == ("In", ["team-a", "team-b"])
     (allowed,) = [json.loads(entry["expression"]) for entry in policy["variables"] if entry["name"] == "rules"]
@@ -148,10 +153,10 @@ def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tm
         {"namespaces": ["team-a", "team-b"], "uris": ["s3://ml/teams", "file:///data"]},
         {"namespaces": ["*"], "uris": ["gs://*"]},
     ]
-    binding = found.pop(("ValidatingAdmissionPolicyBinding", "", name))["spec"]
+    binding = found["ValidatingAdmissionPolicyBinding", "", name]["spec"]
     assert binding == {"policyName": name, "validationActions": ["Deny"]}
     changed = {each for each in default if default[each] != found[each]}
-    assert (found.keys(), changed) == (default.keys(), {CONFIG, DEPLOYMENT, NETWORK})
+    assert (found.keys(), changed) == (default.keys(), {CONFIG, DEPLOYMENT, NETWORK, TENANCY})
     (container,) = found[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
     (plain,) = default[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
     env = {"AWS_ENDPOINT_URL": "http://minio.minio:9001/", "AWS_REGION": None}
@@ -161,27 +166,33 @@ def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tm
 
 def test_a_release_may_have_only_what_runs_the_controller(tmp_path: Path) -> None:
     found = named(tmp_path, *CASES["nothing-optional"])
-    assert set(found) == {CONFIG, DEPLOYMENT, ("Service", "spotladder-system", "spotladder")}
+    policies = {
+        (f"ValidatingAdmissionPolicy{kind}", "", f"{GLOBAL}-{name}")
+        for kind in ("", "Binding")
+        for name in ("fence", "tenancy")
+    }
+    runs = {CONFIG, DEPLOYMENT, ("Service", "spotladder-system", "spotladder"), ("PriorityClass", "", GLOBAL)}
+    assert set(found) == runs | policies
     added, _removed, changed = changes(tmp_path, *CASES["nothing-optional"])
-    assert (added, changed) == (set(), {DEPLOYMENT})
+    assert (added, changed) == (set(), {DEPLOYMENT, ("ValidatingAdmissionPolicy", "", f"{GLOBAL}-fence")})
     assert found[DEPLOYMENT]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
 
 
 def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: Path) -> None:
     """TieredJobs and their Events, CapacityTiers and the election exist only in the home cluster."""
     group = ("--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder,serviceAccount.create=false")
-    default, found = named(tmp_path), named(tmp_path, "--set", "member.enabled=true", *group)
+    everywhere = CASES["all-namespaces"]
+    default = named(tmp_path, *everywhere)
+    found = named(tmp_path, "--set", "member.enabled=true", *everywhere, *group)
     heartbeats = f"{GLOBAL}-heartbeats"
     assert set(found) == {
         (kind, namespace, name)
         for kind, namespace, name in default
-        if name in (GLOBAL, heartbeats) and kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+        if name in (GLOBAL, heartbeats, f"{GLOBAL}-fence") and kind != "PriorityClass"
     }
     home = {"spotladder.io", "events.k8s.io"}
     kept = [rule for rule in default[CLUSTER_ROLE]["rules"] if not home & {*rule["apiGroups"]}]
-    checked = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}
-    assert [rule for rule in found[CLUSTER_ROLE]["rules"] if rule != checked] == kept
-    assert checked in found[CLUSTER_ROLE]["rules"]
+    assert found[CLUSTER_ROLE]["rules"] == kept
     role = ("Role", "kube-node-lease", heartbeats)
     assert found[role] == default[role]
 
@@ -197,16 +208,17 @@ def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: P
         ("namespaces={Team_A}", "namespaces"),
         ("prometheusRule.runbookUrl=docs", "runbookUrl"),
         ("prometheusRule.monthlyBudgets.team-a=much", "team-a"),
-        ("checkpointAccess[0].uris={s3://bucket}", "namespaces"),
-        ("checkpointAccess[0].namespaces={Team_A}", "namespaces"),
-        ("checkpointAccess[0].namespaces={a}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={bucket}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/../c}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b/%2e%2e}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={s3://b*}", "uris"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={store.example}", "endpoints"),
-        ("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://user@store.example}", "endpoints"),
-        ("admissionPolicy.enable=true", "enable"),
+        ("tenancy[0].uris={s3://bucket}", "namespaces"),
+        ("tenancy[0].namespaces={Team_A}", "namespaces"),
+        ("tenancy[0].namespaces={a},tenancy[0].uri={s3://b}", "uri"),
+        ("namespaces=null", "namespaces"),
+        ("tenancy[0].namespaces={a},tenancy[0].efa=yes", "efa"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={bucket}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b/../c}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b/%2e%2e}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].uris={s3://b*}", "uris"),
+        ("tenancy[0].namespaces={a},tenancy[0].endpoints={store.example}", "endpoints"),
+        ("tenancy[0].namespaces={a},tenancy[0].endpoints={https://user@store.example}", "endpoints"),
         ("allowSpotNodes=yes", "allowSpotNodes"),
         ("clusters.home.eks.name=a,clusters.home.eks.region=b", "home"),
         ("clusters.east.eks.name=a", "region"),
@@ -250,12 +262,10 @@ def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
 
 
 def test_a_rule_that_lists_only_endpoints_restricts_no_address(tmp_path: Path) -> None:
-    rule = "checkpointAccess[0].namespaces={*},checkpointAccess[0].endpoints={https://store.example}"
-    (policy,) = of_kind(
-        rendered(tmp_path, "--set", f"admissionPolicy.enabled=true,{rule}"), "ValidatingAdmissionPolicy"
-    )
+    rule = "tenancy[0].namespaces={*},tenancy[0].endpoints={https://store.example}"
+    policy = named(tmp_path, "--set", rule)[TENANCY]
     (allowed,) = [entry["expression"] for entry in policy["spec"]["variables"] if entry["name"] == "rules"]
-    assert json.loads(allowed) == []
+    assert json.loads(allowed) == [{"namespaces": ["*"]}]
 
 
 def test_the_controller_has_no_privileges_on_its_node(tmp_path: Path) -> None:
@@ -302,8 +312,8 @@ def network_policy(folder: Path, *values: str) -> dict[str, Any]:
     ("given", "ports"),
     [
         ((), set()),
-        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={http://b,http://c:9000}",), {9000, 80}),
-        (("checkpointAccess[0].namespaces={a},checkpointAccess[0].endpoints={https://[fd12::1]:9443}",), {9443}),
+        (("tenancy[0].namespaces={a},tenancy[0].endpoints={http://b,http://c:9000}",), {9000, 80}),
+        (("tenancy[0].namespaces={a},tenancy[0].endpoints={https://[fd12::1]:9443}",), {9443}),
         (("controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9000/",), {9000}),
         (("env[0].name=AWS_ENDPOINT_URL,env[0].value=HTTP://minio:9002/path",), {9002}),
         (("networkPolicy.egressPorts={443,9003}",), {9003}),
@@ -352,10 +362,12 @@ def test_rbac_secrets_allows_reading_all_secrets(tmp_path: Path) -> None:
 
 
 def test_a_member_release_installs_only_permissions(tmp_path: Path) -> None:
+    roles = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    fence = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     kinds = {found["kind"] for found in objects(rendered(tmp_path, *CASES["member"]))}
-    assert kinds == {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert kinds == {"ServiceAccount", "Secret"} | roles | fence
     text = rendered(tmp_path, *CASES["member-by-group"])
-    assert {found["kind"] for found in objects(text)} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert {found["kind"] for found in objects(text)} == roles | fence
     assert all("spotladder.io" not in rule["apiGroups"] for rule in rules(text))
     (binding,) = of_kind(text, "ClusterRoleBinding")
     assert binding["subjects"] == [{"kind": "Group", "name": "spotladder", "apiGroup": "rbac.authorization.k8s.io"}]
@@ -401,7 +413,8 @@ def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     reads = {(resource, verb) for resource in ("nodes", "capacitytiers") for verb in ("list", "watch")}
     classes = {("priorityclasses", "get"), ("runtimeclasses", "get")}
-    assert rights == {*reads, *classes, ("deployments", "get"), ("capacitytiers/status", "patch")}
+    metadata = {("deployments", "get"), ("namespaces", "get")}
+    assert rights == {*reads, *classes, *metadata, ("capacitytiers/status", "patch")}
     (named,) = [rule["resourceNames"] for rule in role["rules"] if rule["resources"] == ["deployments"]]
     assert named == ["kuberay-operator", "karpenter"]
 
@@ -413,13 +426,15 @@ def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     settings = read_settings(file, {})
     assert settings.lease_namespace == "spotladder-system"
-    assert settings.namespaces == (("team-a", "team-b") if case in ("two-namespaces", "access") else ())
-    assert len(settings.checkpoint_access) == (2 if case == "access" else 0)
+    assert settings.namespaces == {
+        "two-namespaces": ("team-a", "team-b"), "access": ("team-a", "team-b"), "all-namespaces": ()
+    }.get(case, ("default",))  # fmt: skip
+    assert len(settings.tenancy) == (2 if case == "access" else 0)
     assert set(settings.clusters) == ({"east", "west", "europe"} if case == "clusters" else set())
 
 
 def test_unset_values_are_the_controllers_defaults(tmp_path: Path) -> None:
-    (config,) = of_kind(rendered(tmp_path), "ConfigMap")
+    (config,) = of_kind(rendered(tmp_path, *CASES["all-namespaces"]), "ConfigMap")
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     said = read_settings(file, {}).model_dump(exclude={"lease_namespace", "listen"})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.operator.settings import Settings, read_settings
-from spotladder_infra.rendering.controller import checkpoint_access, controller_values
+from spotladder_infra.rendering.controller import controller_values, tenancy
 from spotladder_infra.rollout.components import CONTROLLER
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.fleet import Fleet
@@ -35,18 +35,34 @@ def settings(folder: Path, found: list[dict[str, Any]]) -> Settings:
     return read_settings(file, {})
 
 
-def test_each_team_has_its_prefix_of_the_buckets_of_its_clusters(fleet: Fleet) -> None:
-    assert checkpoint_access(fleet) == [
-        {"namespaces": ["team-a"], "uris": ["s3://acme-east/team-a", "gs://acme-central/team-a"]},
-        {"namespaces": ["team-b"], "uris": ["gs://acme-central/team-b"]},
+def test_each_team_has_its_clusters_and_its_prefix_of_their_buckets(fleet: Fleet) -> None:
+    assert tenancy(fleet) == [
+        {
+            "namespaces": ["team-a"],
+            "clusters": ["home", "west", "alpha", "lab", "laptop"],
+            "uris": ["s3://acme-east/team-a", "gs://acme-central/team-a"],
+        },
+        {"namespaces": ["team-b"], "clusters": ["west"], "uris": ["gs://acme-central/team-b"]},
     ]
 
 
-def test_a_fleet_without_teams_allows_no_bucket(tmp_path: Path) -> None:
+def test_a_member_lists_the_teams_that_it_accepts(fleet: Fleet) -> None:
+    names = {name: controller_values(fleet, fleet.cluster(name))["namespaces"] for name in ("east", "west", "lab")}
+    assert names == {"east": ["team-a", "team-b"], "west": ["team-a", "team-b"], "lab": ["team-a"]}
+
+
+def test_a_smoke_job_runs_in_every_cluster(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, (PLATFORM, f"{PLATFORM}  rollout: {{smoke: {{job: smoke.yaml}}}}\n")).fleet
+    assert tenancy(fleet)[-1] == {"namespaces": ["default"], "clusters": ["*"]}
+    assert controller_values(fleet, fleet.cluster("lab"))["namespaces"] == ["team-a", "default"]
+
+
+def test_without_teams_every_namespace_may_use_every_cluster(tmp_path: Path) -> None:
     first = '  - {name: team-a, budget: 5000, quota: {accelerators: 64, cpu: "512"}}\n'
     changes = (("  teams:\n", ""), (first, ""), ("  - {name: team-b, clusters: [west]}\n", ""))
     fleet = fleet_file(tmp_path, *changes).fleet
-    assert checkpoint_access(fleet) == []
+    assert tenancy(fleet) == [{"namespaces": ["*"], "clusters": ["*"]}]
+    assert controller_values(fleet, fleet.cluster("lab"))["namespaces"] == ["*"]
 
 
 def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path) -> None:
@@ -55,7 +71,7 @@ def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path
     assert {address.kubeconfig.secret_name for address in found.clusters.values() if address.kubeconfig} == {
         "cluster-west", "cluster-alpha", "cluster-lab", "cluster-laptop"
     }  # fmt: skip
-    assert len(found.checkpoint_access) == 2
+    assert len(found.tenancy) == 2
 
 
 def test_a_budget_of_a_team_becomes_an_alert(tmp_path: Path) -> None:

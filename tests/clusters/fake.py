@@ -178,11 +178,13 @@ class FakeClient(Client):
         before = self.server.objects(kind).get(key, {})
         return deepcopy(await self.server.put(kind, _merged(before, body), verb="apply"))
 
-    async def create(self, kind: APIResource, body: Object) -> Object:
+    async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
         self._answer(write=True)
         key = body["metadata"].get("namespace", ""), body["metadata"]["name"]
         if key in self.server.objects(kind):
             raise Conflict(409, "AlreadyExists", f'{kind.plural} "{key[1]}" already exists')
+        if dry_run:
+            return deepcopy(body)
         return deepcopy(await self.server.put(kind, deepcopy(body), verb="create"))
 
     async def replace(self, kind: APIResource, body: Object) -> Object:

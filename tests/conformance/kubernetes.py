@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.errors import NotFound
 from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import (
@@ -36,7 +37,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import AccessRule, Settings
+from spotladder.operator.settings import Settings
 from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
@@ -160,7 +161,7 @@ class KubernetesRig:
             client=self._here.client,
             sources={},
             settings=Settings(
-                namespaces=(NAMESPACE,), checkpoint_access=(AccessRule(namespaces=("*",), uris=("s3://*",)),)
+                namespaces=(NAMESPACE,), tenancy=(TenantRule.model_validate({"namespaces": ["*"], "uris": ["s3://*"]}),)
             ),
             metrics=Metrics(clock),
             clock=clock,

@@ -86,7 +86,7 @@ def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) ->
         "namespaces": [e2e.namespace],
         "leaseNamespace": e2e.namespace,
         "listen": "127.0.0.1:0",
-        "checkpointAccess": [access],
+        "tenancy": [access],
     }
     config.write_text(json.dumps({**settings, **more}))
     command = [sys.executable, "-m", "tests.operator.failpoints", "controller", "--config", str(config)]

@@ -83,8 +83,11 @@ def install(kube: Kube, tag: str, endpoint: str, *values: str) -> None:
         "image.pullPolicy": "Never",
         "nodeSelector.pool": HEADS,
         "checkpointSecrets": f"{{{SECRET}}}",
-        "checkpointAccess[0].namespaces": "{*}",
-        "checkpointAccess[0].endpoints": f"{{{endpoint}}}",
+        "tenancy[0].namespaces": "{*}",
+        "tenancy[0].endpoints": f"{{{endpoint}}}",
+        "tenancy[0].clusters": "{*}",
+        "tenancy[0].priorityClasses": "{*}",
+        "namespaces": "{*}",
     }
     settings = [f"--set={name}={value}" for name, value in own.items()]
     kube.helm(

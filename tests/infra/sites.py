@@ -85,7 +85,7 @@ class Sites:
             "replicaCount": 1,
             "image": {**own, **values.pop("image", {})},
             "checkpointSecrets": ["bucket"],
-            "checkpointAccess": [{"namespaces": ["*"], "endpoints": [self.bucket.endpoint]}],
+            "tenancy": [{"namespaces": ["*"], "endpoints": [self.bucket.endpoint], "clusters": ["*"]}],
             **values,
         }
 

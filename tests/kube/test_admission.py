@@ -3,13 +3,14 @@ objects."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.errors import Invalid
-from spotladder.operator.settings import AccessRule
 from spotladder.operator.storage.allowed_addresses import AccessDenied, grant
 from spotladder.resources import TIEREDJOBS
 from tests.charts.helm import objects, rendered
@@ -44,7 +45,7 @@ def body_of(kube: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
 async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer, tmp_path: Path, ruled: bool) -> None:
     async with world(api_server) as kube:
         namespace = kube.namespace if ruled else "another"
-        rule = AccessRule(namespaces=(namespace,), uris=("s3://team", "s3://shared/jobs/", "gs://*", "file:///data"))
+        rule = {"namespaces": [namespace], "uris": ["s3://team", "s3://shared/jobs/", "gs://*", "file:///data"]}
         found = await install(kube, tmp_path, rule)
         try:
             # The API server has loaded the policy.
@@ -52,7 +53,13 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
             for uri in URIS:
                 for secret in (False, True):
                     try:
-                        grant([rule.parsed], kube.namespace, uri, WHOLE if secret else None, "bucket" if secret else "")
+                        grant(
+                            [TenantRule.model_validate(rule)],
+                            kube.namespace,
+                            uri,
+                            WHOLE if secret else None,
+                            "bucket" if secret else "",
+                        )
                         allowed = True
                     except AccessDenied:
                         allowed = False
@@ -67,7 +74,7 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
 async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as kube:
         await kube.submit()
-        found = await install(kube, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))
+        found = await install(kube, tmp_path, {"namespaces": ["*"], "uris": ["s3://nowhere"]})
         try:
             assert "not allowed in this namespace" in await eventually(
                 lambda: refused(kube, "s3://bucket/x", secret=True)
@@ -84,13 +91,12 @@ async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server:
             await remove(kube, found)
 
 
-async def install(kube: KubeWorld, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
-    values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{kube.namespace}}}"]
-    for key, entries in (("namespaces", rule.namespaces), ("uris", rule.uris)):
-        values += ["--set", f"checkpointAccess[0].{key}={{{','.join(entries)}}}"]
+async def install(kube: KubeWorld, folder: Path, *rules: dict[str, Any]) -> list[dict[str, Any]]:
+    values = ("--set", f"namespaces={{{kube.namespace}}}", "--set-json", f"tenancy={json.dumps(rules)}")
     text = rendered(folder, *values, namespace=kube.namespace)
-    found = [body for body in objects(text) if body["kind"].startswith("ValidatingAdmission")]
-    assert len(found) == 2
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    found = [body for kind in kinds for body in objects(text) if body["kind"] == kind]
+    assert len(found) == 4
     for body in found:
         await kube.client.apply(KINDS[body["kind"]], body)
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+import json
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +19,18 @@ from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddres
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import Election
-from spotladder.clusters.errors import ApiError, NotFound
+from spotladder.clusters.errors import ApiError, Invalid, NotFound
 from spotladder.clusters.registry import sources
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import (
     CONFIG_MAPS,
+    DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     SECRETS,
     SERVICE_ACCOUNTS,
+    TIEREDJOBS,
     VOLUME_CLAIMS,
     APIResource,
 )
@@ -41,7 +44,7 @@ from tests.kube.jobset import jobset_installed
 from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
-from tests.kube.world import WORKERS, KubeWorld, eventually, world
+from tests.kube.world import EVERYTHING, WORKERS, KubeWorld, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
@@ -61,6 +64,7 @@ KINDS = {
     "ValidatingAdmissionPolicyBinding": APIResource(
         *ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
     ),
+    "PriorityClass": PRIORITY_CLASSES,
     "Role": APIResource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
     "RoleBinding": APIResource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
     "ClusterRole": APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False),
@@ -143,7 +147,8 @@ def granted(installed: list[dict[str, Any]]) -> set[Right]:
 @asynccontextmanager
 async def installed(kube: KubeWorld, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
     """The chart's objects, on the API server inside the block."""
-    found = objects(rendered(folder, *values, namespace=kube.namespace))
+    allowed = ("--set", "namespaces={*}", "--set-json", f"tenancy={json.dumps(EVERYTHING)}")
+    found = objects(rendered(folder, *allowed, *values, namespace=kube.namespace))
     try:
         for body in found:
             await kube.client.apply(KINDS[body["kind"]], body)
@@ -173,6 +178,7 @@ async def test_the_permissions_are_those_that_the_controller_uses(
         if namespaced:
             values += ["--set", f"namespaces={{{kube.namespace}}}"]
         async with installed(kube, tmp_path, *values) as found, as_controller(api_server, kube.namespace) as client:
+            await eventually(lambda: is_fenced(client, kube))
             await lead(client, kube.namespace)
             async with kube.operator(client=client, namespaces_=(kube.namespace,) if namespaced else ()):
                 await walk(kube)
@@ -214,6 +220,55 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
             assert [entry for entry in east.proxy.passed if entry[3] in (401, 403)] == []
             never = {right for right in NEVER_CALLED if right[0] != "spotladder.io"}
             assert granted(rights) - used - CALLED_AFTER_SECONDS == never
+
+
+async def is_fenced(client: Client, kube: KubeWorld, **changes: Any) -> str:
+    """Why the API server refuses a Secret of the controller's that its role allows; "" if it does not."""
+    labels = {names.MANAGED_BY: names.MANAGER}
+    metadata = {"name": "stolen", "namespace": kube.namespace, "labels": labels}
+    body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, **changes}
+    try:
+        await client.create(SECRETS, body, dry_run=True)
+    except Invalid as error:
+        return error.message
+    return ""
+
+
+async def test_whoever_takes_the_controller_over_may_write_only_its_objects(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    async with world(api_server) as kube, as_controller(api_server, kube.namespace) as client:
+        pod: dict[str, Any] = {
+            "apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "theirs"}]}
+        }  # fmt: skip
+        here = {"namespace": kube.namespace}
+        ours = {names.MANAGED_BY: names.MANAGER}
+        await kube.client.create(PODS, {**pod, "metadata": {"name": "theirs", **here}})
+        await kube.client.create(PODS, {**pod, "metadata": {"name": "ours", "labels": ours, **here}})
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "theirs", **here}}
+        await kube.client.create(DISRUPTION_BUDGETS, budget)
+        await kube.submit()
+        async with installed(kube, tmp_path, "--set", "rbac.secrets=true"):
+            await eventually(lambda: is_fenced(client, kube))
+            assert "only Secrets spotladder-ray-token" in await is_fenced(client, kube)
+            token = {"metadata": {"name": RAY_TOKEN, "labels": ours, **here}}
+            assert "of the type Opaque" in await is_fenced(client, kube, type="example.com/token", **token)
+            assert "only objects with the label" in await is_fenced(client, kube, metadata={"name": RAY_TOKEN, **here})
+            assert await is_fenced(client, kube, **token) == ""
+            image = {"spec": {"containers": [{"name": "c", "image": "mine"}]}}
+            calls: dict[str, Awaitable[Any]] = {
+                "only objects with the label": client.delete(PODS, "theirs", kube.namespace),
+                "the spec of pods": client.merge(PODS, "ours", kube.namespace, body=image),
+                "the spec of pods, JobSets and TieredJobs": client.merge(
+                    TIEREDJOBS, "digits", kube.namespace, body={"spec": {"suspend": True}}
+                ),
+            }
+            for said, call in calls.items():
+                with pytest.raises(Invalid, match=said):
+                    await call
+            with pytest.raises(Invalid, match="only objects with the label"):
+                await client.delete_all(DISRUPTION_BUDGETS, kube.namespace, labels="")  # each object is checked
+            await kube.client.get(DISRUPTION_BUDGETS, "theirs", kube.namespace)
 
 
 def rights_used(member: SecondCluster) -> set[Right]:

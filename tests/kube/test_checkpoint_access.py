@@ -117,14 +117,14 @@ async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiSe
 async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
     async with world(api_server) as kube:
         listed = [{"namespaces": [kube.namespace], "uris": ["s3://bucket/team"]}]
-        async with kube.operator(checkpoint_access=()):
+        async with kube.operator(tenancy=()):
             await kube.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
             message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
             assert message.startswith("spec.checkpoints.uri: ")
-            assert "ask the administrator to add the address to the chart's checkpointAccess" in message
+            assert "ask the administrator to add the address to uris of the chart's tenancy" in message
             assert await kube.rayjobs() == []
             assert kube.bucket.opened == []
-        async with kube.operator(checkpoint_access=listed):
+        async with kube.operator(tenancy=listed):
             await kube.run(1)
             assert (await kube.condition("Valid"))["status"] == "True"
             await kube.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
@@ -138,15 +138,15 @@ async def test_an_endpoint_that_is_not_listed_is_never_used(api_server: ApiServe
     async with world(api_server) as kube:
         await create_secret(kube, {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio:9000"})
         credentials = {"credentials": {"secretName": "bucket"}}
-        async with kube.operator(checkpoint_access=()):
+        async with kube.operator(tenancy=()):
             await kube.submit(checkpoints={"uri": "s3://bucket/team", "interval": "30s", **credentials})
             message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
             assert "AWS_ENDPOINT_URL: http://minio.minio:9000 is not allowed in this namespace" in message
-            assert message.endswith("ask the administrator to add it to the endpoints of the chart's checkpointAccess")
+            assert message.endswith("ask the administrator to add it to endpoints of the chart's tenancy")
             assert await kube.rayjobs() == []
             assert kube.bucket.opened == []
         rule = {"namespaces": [kube.namespace], "endpoints": ["http://minio.minio:9000"]}
-        async with kube.operator(checkpoint_access=[rule]):
+        async with kube.operator(tenancy=[rule]):
             await kube.run(1)
             assert (await kube.condition("Valid"))["status"] == "True"
             assert str(kube.bucket.opened[-1].grant.endpoint) == "http://minio.minio:9000"
@@ -158,7 +158,7 @@ async def test_a_running_job_continues_without_access_to_its_bucket(api_server: 
             await kube.submit()
             await kube.run(1)
             await eventually(lambda: kube.has_phase("Running"))
-        async with kube.operator(checkpoint_access=()):
+        async with kube.operator(tenancy=()):
             message = await message_of(kube, "Degraded", "True", "CheckpointsNotAllowed")
             assert "the controller's own identity" in message
             assert (await kube.condition("Checkpointing"))["status"] == "Unknown"

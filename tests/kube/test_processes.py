@@ -27,7 +27,7 @@ def configuration(kube: KubeWorld, folder: Path, **more: Any) -> Path:
         "settle": 0,
         "leaseNamespace": kube.namespace,
         "namespaces": [kube.namespace],
-        "checkpointAccess": [{"namespaces": [kube.namespace], "uris": [f"file://{folder}"]}],
+        "tenancy": [{"namespaces": [kube.namespace], "uris": [f"file://{folder}"]}],
     }
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, **more}), encoding="utf-8")

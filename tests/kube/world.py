@@ -35,6 +35,10 @@ CRDS = APIResource(
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = APIResource("events.k8s.io", "v1", "events", "Event")
 WORKERS = 2
+EVERYTHING: list[dict[str, Any]] = [
+    {"namespaces": ["*"], "uris": ["s3://*", "file:///"], "clusters": ["*"], "priorityClasses": ["*"]}
+]
+"""The rules of most tests."""
 _numbers = itertools.count(1)
 
 
@@ -98,7 +102,7 @@ class KubeWorld:
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
         price_sources = settings.pop("price_sources", None)
-        settings.setdefault("checkpoint_access", [{"namespaces": ["*"], "uris": ["s3://*", "file:///"]}])
+        settings.setdefault("tenancy", EVERYTHING)
         runtime = LeaderRuntime(
             client=client,
             sources=settings.pop("sources", {}),

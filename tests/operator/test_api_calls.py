@@ -83,6 +83,7 @@ async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_pat
                 await kube.idle()
                 calls = {call: count for call, count in client.calls.items() if call != "create events"}
                 assert calls.pop("patch tieredjobs") <= 2, "the end of the old attempt, and the next one"
+                assert calls.pop("get namespaces", 0) <= leaders - 1, "the Pod Security level is kept for a minute"
                 assert next(iter(calls)) == "create rayjobs", "the next attempt waits for no removal"
                 assert calls == {"delete rayjobs": 1, "delete pods": WORKERS, "create rayjobs": 1}
                 assert reconciles(kube) - before <= MOST_RECONCILES

@@ -11,13 +11,14 @@ from typing import Any
 import aiohttp
 import pytest
 
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.election import DURATION, LEASES, RENEW_INTERVAL
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator import controller as module
 from spotladder.operator.controller import Controller
 from spotladder.operator.reporting.health import Health, HealthServer
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import AccessRule, Settings
+from spotladder.operator.settings import Settings
 from tests.clusters.fake import FakeClient
 from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import KubeWorld, eventually
@@ -46,7 +47,7 @@ def controller(kube: KubeWorld, **more: Any) -> Controller:
     settings = Settings(
         namespaces=(NAMESPACE,),
         listen="127.0.0.1:0",
-        checkpoint_access=(AccessRule(namespaces=("*",), uris=("file:///",)),),
+        tenancy=(TenantRule.model_validate({"namespaces": ["*"], "uris": ["file:///"]}),),
         **more,
     )
     return Controller(settings, clock=kube.clock)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.tenancy import TenantRule
 from spotladder.errors import InvalidSpec
-from spotladder.operator.settings import ATTRIBUTION_WINDOW, AccessRule, read_settings
+from spotladder.operator.settings import ATTRIBUTION_WINDOW, read_settings
 from spotladder.workloads.rayjob.workload import KEPT_AFTER_THE_END
 
 NODE_GRACE = 50.0
@@ -24,31 +25,30 @@ def test_the_failure_attribution_window_covers_the_node_monitor_grace_period() -
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"uris": ["s3://b"]}, "checkpointAccess.0.namespaces: Field required"),
-        ({"namespaces": []}, "checkpointAccess.0.namespaces"),
+        ({"uris": ["s3://b"]}, "tenancy.0.namespaces: Field required"),
+        ({"namespaces": []}, "tenancy.0.namespaces"),
         ({"namespaces": ["team_a"], "uris": ["s3://b"]}, "'team_a' is not a namespace: write a name, or '*' for all"),
         ({"namespaces": ["team-*"], "uris": ["s3://b"]}, "'team-*' is not a namespace"),
-        ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris: 'bucket/x' is not a checkpoint address"),
+        ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris.0: 'bucket/x' is not a checkpoint address"),
         ({"namespaces": ["*"], "uris": ["s3://b/../x"]}, "'s3://b/../x' is not normalized"),
         ({"namespaces": ["*"], "endpoints": ["minio:9000"]}, "'minio:9000' is not a valid endpoint"),
         ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address that is not in"),
-        ({"namespaces": ["*"], "uri": ["s3://b"]}, "checkpointAccess.0.uri: Extra inputs are not permitted"),
-        ({"namespaces": ["*"]}, "checkpointAccess.0: needs uris or endpoints"),
+        ({"namespaces": ["*"], "uri": ["s3://b"]}, "tenancy.0.uri: Extra inputs are not permitted"),
     ],
 )  # fmt: skip
 def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp_path: Path) -> None:
     file = tmp_path / "controller.yaml"
-    file.write_text(json.dumps({"checkpointAccess": [rule]}), encoding="utf-8")
+    file.write_text(json.dumps({"tenancy": [rule]}), encoding="utf-8")
     with pytest.raises(InvalidSpec) as refused:
         read_settings(file, {})
-    assert str(refused.value).startswith(f"{file}: checkpointAccess.0")
+    assert str(refused.value).startswith(f"{file}: tenancy.0")
     assert said in str(refused.value)
 
 
-def test_an_access_rule_is_parsed() -> None:
-    rule = AccessRule(
-        namespaces=("team-a", "*"), uris=("s3://*", "file:///data/"), endpoints=("https://*.example.com",)
+def test_a_rule_is_parsed() -> None:
+    rule = TenantRule.model_validate(
+        {"namespaces": ["team-a", "*"], "uris": ["s3://*", "file:///data/"], "endpoints": ["https://*.example.com"]}
     )
-    assert rule.parsed.names("any")
-    assert [str(address) for address in rule.parsed.uris] == ["s3://*", "file:///data"]
-    assert [str(endpoint) for endpoint in rule.parsed.endpoints] == ["https://*.example.com"]
+    assert rule.applies_to("any")
+    assert [str(address) for address in rule.uris or ()] == ["s3://*", "file:///data"]
+    assert [str(endpoint) for endpoint in rule.endpoints or ()] == ["https://*.example.com"]

@@ -128,7 +128,11 @@ def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> 
     assert values["east"]["clusters"] == {
         name: {"kubeconfig": {"secretName": f"cluster-{name}"}} for name in ("west", "alpha", "lab", "laptop")
     }
-    assert values["lab"] == {"member": {"enabled": True}, "checkpointSecrets": ["checkpoints"]}
+    assert values["lab"] == {
+        "member": {"enabled": True},
+        "namespaces": ["team-a"],
+        "checkpointSecrets": ["checkpoints"],
+    }
 
 
 def test_karpenter_gets_its_cluster_and_queue(fleet: Fleet) -> None:

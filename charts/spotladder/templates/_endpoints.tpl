@@ -1,7 +1,7 @@
 {{/* The ports of all endpoints in the values, as a JSON array of numbers. */}}
 {{- define "spotladder.endpointPorts" -}}
 {{- $endpoints := list -}}
-{{- range .Values.checkpointAccess -}}
+{{- range .Values.tenancy -}}
 {{- $endpoints = concat $endpoints (.endpoints | default list) -}}
 {{- end -}}
 {{- with .Values.controller.environment.AWS_ENDPOINT_URL -}}

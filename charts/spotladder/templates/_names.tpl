@@ -61,3 +61,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "spotladder.lease" -}}
 {{- include "spotladder.fullname" . }}-controller
 {{- end -}}
+
+{{/* The namespaces of the jobs, as a JSON array; empty for all. */}}
+{{- define "spotladder.namespaces" -}}
+{{- has "*" .Values.namespaces | ternary list .Values.namespaces | toJson -}}
+{{- end -}}
+
+{{- define "spotladder.priorityClass" -}}
+{{- .Values.priorityClassName | default (printf "%s-%s" .Release.Namespace (include "spotladder.fullname" .) | trunc 63 | trimSuffix "-") -}}
+{{- end -}}

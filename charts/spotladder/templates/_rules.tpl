@@ -89,23 +89,20 @@
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
   verbs: [get]
-{{- if .Values.member.enabled }}
+{{- $namespaces := include "spotladder.namespaces" . | fromJsonArray }}
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get]                          # check that the job's namespace exists
-{{- else }}
+  {{- with $namespaces }}
+  resourceNames: {{ append . "kube-system" | uniq | toJson }}
+  {{- end }}
+  verbs: [get]                          # Pod Security levels; in a member whether it exists; kube-system identifies a home cluster
+{{- if not .Values.member.enabled }}
 - apiGroups: [spotladder.io]
   resources: [capacitytiers]
   verbs: [list, watch]
 - apiGroups: [spotladder.io]
   resources: [capacitytiers/status]
   verbs: [patch]
-{{- if .Values.clusters }}
-- apiGroups: [""]
-  resources: [namespaces]
-  resourceNames: [kube-system]
-  verbs: [get]                          # its uid identifies this home cluster in member clusters
-{{- end }}
 {{- end }}
 {{- end -}}
 

@@ -264,10 +264,11 @@ class Client(Transport):
         path = path_of(kind, meta.get("namespace", ""), meta["name"])
         return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
 
-    async def create(self, kind: APIResource, body: Object) -> Object:
-        """Create the object. Raises Conflict if the name is taken."""
+    async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
+        """Create the object; with `dry_run` only validate and admit it. Raises Conflict if the name is taken."""
         path = path_of(kind, body["metadata"].get("namespace", ""))
-        return await self._call("create", kind, "POST", path, query={"fieldManager": self.manager}, body=body)
+        query = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
+        return await self._call("create", kind, "POST", path, query=query, body=body)
 
     async def replace(self, kind: APIResource, body: Object) -> Object:
         """Replace the object. Raises Conflict if the body's resourceVersion is not the current one."""

@@ -40,6 +40,7 @@ class ConditionReason(StrEnum):
     NAMESPACE_MISSING = "NamespaceMissing"
     REFERENCES_MISSING = "ReferencesMissing"
     VERSION_CONFLICT = "VersionConflict"
+    NOT_ALLOWED = "NotAllowed"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"

@@ -130,7 +130,6 @@ class LeaderRuntime:
         )
         observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.idle)
-        rules = [rule.parsed for rule in settings.checkpoint_access]
         remover = AttemptRemover(self.clusters)
         self.reconcile = Reconciler(
             jobs=self.jobs,
@@ -141,6 +140,7 @@ class LeaderRuntime:
                 remover=remover,
                 preflight=self._preflight,
                 environment=settings.environment,
+                rules=settings.tenancy,
             ),
             remover=remover,
             preflight=self._preflight,
@@ -149,11 +149,12 @@ class LeaderRuntime:
             outputs=self._outputs,
             streams=self._streams,
             outages=self._outages,
-            readings=Readings(self._logs, SecretReader(client, clock), rules),
+            readings=Readings(self._logs, SecretReader(client, clock), settings.tenancy),
             prices=self._prices,
             observer=observer,
             clock=clock,
             attribution_window=settings.settle,
+            rules=settings.tenancy,
         )
 
     @property

@@ -2,87 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
-from spotladder.api.address import Endpoint, StoreAddress
 from spotladder.api.capacitytier import HOME
 from spotladder.api.fields import Name
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.cluster_address import ClusterAddress
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.storage.allowed_addresses import EVERY_NAMESPACE, NamespaceAccess
 
 ATTRIBUTION_WINDOW: Seconds = 60.0
 """Kubernetes marks a node as lost up to 55 s after its last heartbeat (50 s of grace, checked every 5 s). Before that,
 the programs on the other nodes fail because of the loss. If such a failure counted as the program's own error, it would
 end the job for the loss of a node."""
-
-
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-
-
-class AccessRule(BaseModel):
-    """The addresses and endpoints that namespaces may use for their checkpoints."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    namespaces: tuple[str, ...] = Field(
-        min_length=1, description='Namespaces to which the rule applies; "*" means all.'
-    )
-    uris: tuple[str, ...] = Field(
-        default=(),
-        description="Addresses at or below which checkpoints are allowed: s3://bucket/folder. Empty: any, with the "
-        "credentials of a Secret.",
-    )
-    endpoints: tuple[str, ...] = Field(default=(), description="Endpoints that Secrets may use: https://host:port.")
-
-    @field_validator("namespaces")
-    @classmethod
-    def _known_form(cls, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-        for name in namespaces:
-            if name != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(name):
-                raise ValueError(f"{name!r} is not a namespace: write a name, or {EVERY_NAMESPACE!r} for all")
-        return namespaces
-
-    @field_validator("uris")
-    @classmethod
-    def _addresses(cls, uris: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(uris, partial(StoreAddress.parse, pattern=True))
-
-    @field_validator("endpoints")
-    @classmethod
-    def _places(cls, endpoints: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(endpoints, partial(Endpoint.parse, pattern=True))
-
-    @model_validator(mode="after")
-    def _not_empty(self) -> Self:
-        if not self.uris and not self.endpoints:
-            raise ValueError("needs uris or endpoints")
-        return self
-
-    @property
-    def parsed(self) -> NamespaceAccess:
-        """The rule as the controller applies it."""
-        uris = tuple(StoreAddress.parse(uri, pattern=True) for uri in self.uris)
-        return NamespaceAccess(
-            frozenset(self.namespaces), uris, tuple(Endpoint.parse(text, pattern=True) for text in self.endpoints)
-        )
-
-
-def _each(texts: tuple[str, ...], parse: Callable[[str], object]) -> tuple[str, ...]:
-    for text in texts:
-        try:
-            parse(text)
-        except InvalidSpec as error:
-            raise ValueError(error.message if text in error.message else f"{text!r} {error.message}") from None
-    return texts
 
 
 class Settings(BaseModel):
@@ -114,11 +50,8 @@ class Settings(BaseModel):
     clusters: dict[Name, ClusterAddress] = Field(
         default_factory=dict, description="Member clusters to which CapacityTiers may refer, with their kubeconfigs."
     )
-    checkpoint_access: tuple[AccessRule, ...] = Field(
-        default=(),
-        description="Addresses that the controller may read with its own identity for a namespace; the namespace may "
-        "use no others. A namespace without listed addresses may use any bucket with its own Secret. Endpoints that "
-        "are not a cloud's own must be listed.",
+    tenancy: tuple[TenantRule, ...] = Field(
+        default=(), description="What the jobs of namespaces may use. Rules for the same namespace add up."
     )
     environment: dict[str, str] = Field(
         default_factory=dict, description="Environment variables of every program, such as AWS_ENDPOINT_URL."

@@ -81,7 +81,7 @@ def warnings(files: Review) -> list[Problem]:
         if entry.model.spec.checkpoints.credentials is None:
             message = (
                 "is not given, so the controller reads the commit log with its own identity: the administrator must "
-                "allow that for the namespace and the address (checkpointAccess of the chart)"
+                "allow that for the namespace and the address (uris of the chart's tenancy)"
             )
             where = entry.document.where_named("spec.checkpoints")
             found.append(Problem(where, "spec.checkpoints.credentials", message))

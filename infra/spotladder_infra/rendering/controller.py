@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spotladder.api.address import ANY
+from spotladder.api.capacitytier import HOME
 from spotladder_infra.names import CONTROLLER_ACCOUNT, kubeconfig_secret
 from spotladder_infra.rendering.labels import POOL, Object
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
@@ -23,12 +25,13 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     Identity, Workload Identity Federation), so it needs no annotation. In every member cluster, the controller has a
     service account with a token, which the home cluster stores in a kubeconfig: this works between any two clouds.
     """
+    namespaces = _namespaces(fleet, cluster)
     if cluster.name != fleet.spec.home:
-        return {"member": {"enabled": True}}
+        return {"member": {"enabled": True}, "namespaces": namespaces}
     found: dict[str, Any] = {
         "serviceAccount": {"name": CONTROLLER_ACCOUNT},
-        "checkpointAccess": checkpoint_access(fleet),
-        "admissionPolicy": {"enabled": True},
+        "namespaces": namespaces,
+        "tenancy": tenancy(fleet),
         "clusters": {
             entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry.name)}}
             for entry in fleet.spec.clusters
@@ -49,13 +52,36 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     return found
 
 
-def checkpoint_access(fleet: Fleet) -> list[Object]:
-    """For each team, its prefix of every bucket that a cluster of the team uses."""
-    return [
-        {"namespaces": [team.name], "uris": [team_prefix(bucket, team) for bucket in found]}
-        for team in fleet.spec.teams
-        if (found := [bucket for bucket in fleet.spec.buckets if team in fleet.teams_using(bucket)])
-    ]
+SMOKE = "default"
+"""The namespace of a smoke job that names none."""
+
+
+def _namespaces(fleet: Fleet, cluster: Cluster) -> list[str]:
+    """The namespaces whose jobs may run in the cluster: those of its teams; without teams, all."""
+    if not fleet.spec.teams:
+        return [ANY]
+    teams = [team.name for team in fleet.teams_with_namespace(cluster)]
+    return teams if fleet.spec.rollout.smoke is None else [*teams, SMOKE]
+
+
+def tenancy(fleet: Fleet) -> list[Object]:
+    """For each team, its clusters, and its prefix of every bucket that a cluster of the team uses. A smoke job runs in
+    every cluster; without teams, every job may."""
+    if not fleet.spec.teams:
+        return [{"namespaces": [ANY], "clusters": [ANY]}]
+    found: list[Object] = []
+    for team in fleet.spec.teams:
+        clusters = [entry.name for entry in fleet.spec.clusters if team in fleet.teams_of(entry)]
+        rule: Object = {
+            "namespaces": [team.name],
+            "clusters": [HOME if name == fleet.spec.home else name for name in clusters],
+        }
+        if buckets := [bucket for bucket in fleet.spec.buckets if team in fleet.teams_using(bucket)]:
+            rule["uris"] = [team_prefix(bucket, team) for bucket in buckets]
+        found.append(rule)
+    if fleet.spec.rollout.smoke is not None:
+        found.append({"namespaces": [SMOKE], "clusters": [ANY]})
+    return found
 
 
 def team_prefix(bucket: Bucket, team: Team) -> str:

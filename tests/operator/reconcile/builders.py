@@ -34,7 +34,7 @@ class AcceptingClient:
         return await AcceptingClient.apply(self, kind, body)
 
     async def metadata(self, *_: object) -> Any:
-        return {}
+        return {"metadata": {}}
 
     async def delete(self, kind: APIResource, name: str, _namespace: str, *, uid: str, grace: int | None) -> Any:
         self.removed.append((kind, name, uid, grace))

@@ -42,7 +42,7 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
     loaded, clusters, home = loaded_job(made, client)
     preflight = Preflight(clusters, clock=SteppedClock(), changed=lambda _key: None)
     remover = AttemptRemover(clusters)
-    applier = Applier(clusters, remover=remover, preflight=preflight, environment={})
+    applier = Applier(clusters, remover=remover, preflight=preflight, environment={}, rules=())
     return loaded, applier, home
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import Launch
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
@@ -45,7 +46,7 @@ class RefusingServer(AcceptingClient):
     async def metadata(self, *named: object) -> Any:
         if named[0] in self.lacks:
             raise NotFound(404, "NotFound", "not found")
-        return {}
+        return {"metadata": {}}
 
     async def exists(self, _kind: object) -> bool:
         return True
@@ -77,6 +78,7 @@ class LaunchRig:
             remover=AttemptRemover(self.clusters),
             preflight=Preflight(self.clusters, clock=clock, changed=lambda _key: None),
             environment={},
+            rules=(TenantRule(namespaces=("*",), clusters=("*",)),),
         )
 
     async def launch(self, tier: str = "spot-a") -> Diagnosis | None:

@@ -37,7 +37,9 @@ class Nothing:
 
 
 def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Diagnosis | None:
-    preconditions = Preconditions(jobs=cast("Any", NoJobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
+    preconditions = Preconditions(
+        jobs=cast("Any", NoJobs()), clusters=cast("Any", Nothing()), clock=SteppedClock(), rules=()
+    )
     record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
     tiers = Tiers({}, {})
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})

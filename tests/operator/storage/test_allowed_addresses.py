@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.api.address import Endpoint, StoreAddress
-from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, NamespaceAccess, grant
+from spotladder.api.address import Endpoint
+from spotladder.api.tenancy import TenantRule
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, grant
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden"}
 MINIO = {"AWS_ENDPOINT_URL": "http://minio.minio:9000"}
@@ -18,10 +19,10 @@ SAS = {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_SAS_TOKEN": "sv=1
 GOOGLE = {"GOOGLE_SERVICE_ACCOUNT_KEY": "{}"}
 
 
-def rule(namespaces: str, *listed: str) -> NamespaceAccess:
-    uris = tuple(StoreAddress.parse(text, pattern=True) for text in listed if not text.startswith("http"))
-    endpoints = tuple(Endpoint.parse(text, pattern=True) for text in listed if text.startswith("http"))
-    return NamespaceAccess(frozenset(namespaces.split()), uris, endpoints)
+def rule(namespaces: str, *listed: str) -> TenantRule:
+    uris = [text for text in listed if not text.startswith("http")] or None
+    endpoints = [text for text in listed if text.startswith("http")] or None
+    return TenantRule.model_validate({"namespaces": namespaces.split(), "uris": uris, "endpoints": endpoints})
 
 
 ONE = rule("team-a", "s3://team-a", "file:///data/team-a", "http://minio.minio:9000")
@@ -53,7 +54,7 @@ ALL = rule("*", "s3://shared/jobs", "az://box", "https://*.blob.core.windows.net
     ],
 )
 def test_access_is_granted_with_a_secret_or_by_a_rule(
-    rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
+    rules: tuple[TenantRule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, own: bool
 ) -> None:
     found = grant(rules, namespace, uri, secret, "bucket" if secret else "")
     assert found.isolated is not own
@@ -77,7 +78,7 @@ def test_access_is_granted_with_a_secret_or_by_a_rule(
         ((ONE,), "team-b", "s3://team-a/x", None, "namespace team-b may not use"),
         # an address that is not listed
         ((ONE,), "team-a", "s3://team-b/x", None, "allowed: file:///data/team-a, s3://team-a"),
-        ((ONE,), "team-a", "s3://team-b/x", KEYS, "add it to the chart's checkpointAccess"),
+        ((ONE,), "team-a", "s3://team-b/x", KEYS, "add it to uris of the chart's tenancy"),
         ((ONE,), "team-a", "s3://team-a-evil/x", None, "not allowed in namespace team-a"),
         ((PLACE,), "team-a", "s3://any/x", None, "namespace team-a may not use"),
         ((PLACE, ONE), "team-a", "s3://team-b/x", {**KEYS, **MINIO}, "allowed: file:///data/team-a, s3://team-a"),
@@ -87,7 +88,7 @@ def test_access_is_granted_with_a_secret_or_by_a_rule(
         ((ONE,), "team-a", "s3://team-a/x", MINIO, "does not send its own credentials"),
         ((ALL,), "team-b", "az://box/x", {"AZURE_STORAGE_ACCOUNT_NAME": "victim"}, "not send its own credentials"),
         # an endpoint that is not listed
-        ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, "to the endpoints of the chart's checkpointAccess"),
+        ((), "team-a", "s3://any/x", {**KEYS, **MINIO}, "to endpoints of the chart's tenancy"),
         ((PLACE,), "team-b", "s3://any", {**KEYS, "AWS_ENDPOINT_URL": "https://minio.minio:9000"}, "is not allowed"),
         ((ALL,), "team-b", "s3://shared/jobs", {**KEYS, **MINIO}, "http://minio.minio:9000 is not allowed"),
         ((ONE,), "team-a", "s3://team-a", {**KEYS, "AWS_ENDPOINT_URL": "http://minio.minio"}, "is not allowed"),
@@ -108,7 +109,7 @@ def test_access_is_granted_with_a_secret_or_by_a_rule(
     ],
 )
 def test_access_is_denied_with_the_cause_and_without_secrets(
-    rules: tuple[NamespaceAccess, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str
+    rules: tuple[TenantRule, ...], namespace: str, uri: str, secret: Mapping[str, str] | None, said: str
 ) -> None:
     with pytest.raises(AccessDenied) as denied:
         grant(rules, namespace, uri, secret, "bucket" if secret is not None else "")
@@ -140,7 +141,7 @@ OF_OTHERS = [
 
 @pytest.mark.parametrize("rules", [(), (rule("*", "s3://any"),)], ids=["no rule", "listed addresses"])
 @pytest.mark.parametrize("endpoint", [*OF_A_CLOUD, *OF_OTHERS])
-def test_only_the_endpoints_of_clouds_need_no_rule(endpoint: str, rules: tuple[NamespaceAccess, ...]) -> None:
+def test_only_the_endpoints_of_clouds_need_no_rule(endpoint: str, rules: tuple[TenantRule, ...]) -> None:
     secret = {**KEYS, "AWS_ENDPOINT_URL": endpoint}
     if endpoint in OF_A_CLOUD:
         assert grant(rules, "team-a", "s3://any/x", secret, "bucket") == Grant(secret, isolated=True, secret=secret)
@@ -189,3 +190,16 @@ def test_no_secret_redirects_the_controllers_identity_to_another_endpoint(
 def test_a_google_key_that_is_not_a_json_object_is_validated_by_the_store() -> None:
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": "{"}, "s").isolated
     assert grant((), "ns", "gs://b/x", {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps([])}, "s").isolated
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "chosen"),
+    [
+        (["https://minio.example.com"], False),
+        (["https://*.example.com"], True),
+        (["https://*.example.com", "https://minio.example.com"], False),
+    ],
+)
+def test_an_endpoint_that_only_a_pattern_lists_is_the_tenants_choice(endpoints: list[str], chosen: bool) -> None:
+    secret = {**KEYS, "AWS_ENDPOINT_URL": "https://minio.example.com"}
+    assert grant([rule("*", *endpoints)], "team-a", "s3://any/x", secret, "bucket").chosen is chosen

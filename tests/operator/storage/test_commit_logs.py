@@ -20,6 +20,7 @@ from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
+from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.commit_logs import PER_BUCKET, RECORDS, EndOfLog, LogAddress, Logs
 from spotladder.records.model import Record
 from tests.clusters.stepped_clock import SteppedClock
@@ -426,3 +427,32 @@ async def test_records_that_hang_take_no_turn_from_reads() -> None:
         await until(lambda: logs.follow(("ns", "a"), address("a"), 5.0).known)
         gate.set()
         assert set(await asyncio.gather(*hanging)) == {1}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        StoreRefused("s3://one/prefix: 404 Not Found"),
+        StoreUnavailable("s3://one/prefix: connection refused"),
+        OSError("the server sent no HTTP"),
+        None,
+    ],
+    ids=["open", "closed", "no store", "slow"],
+)
+async def test_a_condition_does_not_tell_which_chosen_endpoints_answer(
+    answer: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant whose rule lists `https://*.example.com` may name any host there."""
+    monkeypatch.setattr(operator_logs, "READ_TIMEOUT", 0.05)
+    gate = threading.Event()
+    fake = ScriptedLog() if answer is None else ScriptedLog(answer)
+    fake.gate = gate if answer is None else None
+    chosen = LogAddress("a", "ns", "uid", "s3://one/prefix", Grant(chosen=True))
+    clock = SteppedClock()
+    async with Logs(clock=clock, changed=lambda _key: None, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        await until(lambda: logs.follow(key, chosen, 10).unreadable)
+        reading = logs.follow(key, chosen, 10)
+        assert reading.unreadable == "s3://one/prefix: the endpoint of the Secret cannot be reached or is not allowed"
+        assert reading.away_since == clock.now()
+        gate.set()

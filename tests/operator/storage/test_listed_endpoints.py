@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from spotladder.api.address import Endpoint
+from spotladder.api.tenancy import TenantRule
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.storage.allowed_addresses import NamespaceAccess, grant
+from spotladder.operator.storage.allowed_addresses import grant
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import LogAddress
 
@@ -62,7 +63,7 @@ def serving(server: Server) -> Iterator[Server]:
 
 
 def log_at(endpoint: str) -> BucketLog:
-    rule = NamespaceAccess(frozenset({"team-a"}), endpoints=(Endpoint.parse(endpoint),))
+    rule = TenantRule(namespaces=("team-a",), endpoints=(Endpoint.parse(endpoint),))
     allowed = grant([rule], "team-a", "s3://bkt/x", {**KEYS, "AWS_ENDPOINT_URL": endpoint}, "bucket")
     return BucketLog(LogAddress("digits", "team-a", "uid", "s3://bkt/x", allowed))
 

@@ -12,11 +12,12 @@ import pytest
 from pydantic import ValidationError
 
 from spotladder.api.crds import crds
+from spotladder.api.tenancy import TenantRule
 from spotladder.api.workload import Workload
 from spotladder.clusters.errors import NotFound
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import AccessRule, Settings
+from spotladder.operator.settings import Settings
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld
@@ -92,7 +93,7 @@ async def rig() -> AsyncIterator[BatchJobRig]:
         client=kube.client,
         sources={},
         settings=Settings(
-            namespaces=(NAMESPACE,), checkpoint_access=(AccessRule(namespaces=("*",), uris=("s3://*",)),)
+            namespaces=(NAMESPACE,), tenancy=(TenantRule.model_validate({"namespaces": ["*"], "uris": ["s3://*"]}),)
         ),
         metrics=Metrics(kube.clock),
         clock=kube.clock,

@@ -8,6 +8,7 @@ from typing import Any
 
 from spotladder.api.record import API_VERSION
 from spotladder.api.stored import JobRecord
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.backend import launch_variables
 from spotladder.core.contract import Notice, Variable
@@ -18,6 +19,7 @@ from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.preconditions import not_allowed
 from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
@@ -27,6 +29,7 @@ from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.rayjob.authentication import uses_token, without_token
 from spotladder.workloads.records import Made, PodRecord
 from spotladder.workloads.references import Reference, references
+from spotladder.workloads.tenancy import refusals
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 
@@ -40,11 +43,13 @@ class Applier:
         remover: AttemptRemover,
         preflight: Preflight,
         environment: Mapping[str, str],
+        rules: Sequence[TenantRule],
     ) -> None:
         self._clusters = clusters
         self._remover = remover
         self._preflight = preflight
         self._environment = environment
+        self._rules = rules
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
         """Create the attempt. Returns why it cannot be created, if capacity is not the reason.
@@ -78,6 +83,9 @@ class Applier:
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
+            level = await self._preflight.level(cluster, loaded.record.namespace)
+            if problem := not_allowed(refusals(self._rules, loaded.job, [tier], objects, level)):
+                return problem
             if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
             if uses_token(objects) and (

@@ -58,7 +58,10 @@ class Persistence:
         }
         before, after, generation = loaded.before, decision.state, loaded.record.generation
         entries = merged(loaded.status.conditions, updates, self._clock.now(), generation)
-        if not status.worth_writing(loaded.status, entries, before, after, generation=generation, jobs=len(self._jobs)):
+        message = status.refusal(after, problems)
+        if not status.worth_writing(
+            loaded.status, entries, before, after, generation=generation, message=message, jobs=len(self._jobs)
+        ):
             return loaded.status
         wanted = status.of_state(
             after,
@@ -67,6 +70,7 @@ class Persistence:
             uri=loaded.record.folder,
             clusters=loaded.clusters,
             tiers=[tier.name for tier in loaded.spec.tiers],
+            message=message,
             waits=explain(Situation(loaded.spec, after, loaded.seen, after.clock)),
             uninterrupted=uninterrupted_usd(loaded.spec, after),
         )

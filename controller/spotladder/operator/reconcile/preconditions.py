@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spotladder.api.stored import FORCE_DELETE, CapacityRecord, JobRecord
+from spotladder.api.tenancy import TenantRule
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import Clock
@@ -18,6 +19,7 @@ from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.tenancy import Refusal, refusals
 
 CLEANUP_IS_LATE: Seconds = 120.0
 """Seconds after which a job that is being deleted reports what it waits for."""
@@ -32,11 +34,14 @@ Capacity = Mapping[str, CapacityRecord]
 class Preconditions:
     """Caches the problems of each job on its tiers; a lost entry is computed again."""
 
-    def __init__(self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock) -> None:
+    def __init__(
+        self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock, rules: Sequence[TenantRule]
+    ) -> None:
         self._jobs = jobs
         self._clusters = clusters
         self._clock = clock
-        self._reviewed: dict[JobKey, tuple[tuple[object, ...], str]] = {}
+        self._rules = rules
+        self._reviewed: dict[JobKey, tuple[tuple[object, ...], Diagnosis | None]] = {}
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
@@ -129,14 +134,18 @@ class Preconditions:
         return Diagnosis(ConditionReason.CLEANUP_BLOCKED, f"{', '.join([*away, *slow])}; {advice}")
 
     def _contradiction(self, record: JobRecord, job: TieredJob, tiers: Tiers, known: Capacity) -> Diagnosis | None:
-        """The problems of the job on all of its tiers, including those that it has not used yet. Computed again after
-        a change of the job or a CapacityTier."""
+        """The problems of the job on all of its tiers, including those that it has not used yet: it contradicts them,
+        or its namespace may not use them. Computed again after a change of the job or a CapacityTier."""
         now = versions(record, job, known)
-        reviewed, wrong = self._reviewed.get(record.key, ((), ""))
+        reviewed, wrong = self._reviewed.get(record.key, ((), None))
         if reviewed != now:
-            wrong = "; ".join(map(str, review.problems(job, tiers.resolved.values())))
+            placed = tiers.resolved.values()
+            if problems := review.problems(job, placed):
+                wrong = Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(map(str, problems)))
+            else:
+                wrong = not_allowed(refusals(self._rules, job, placed))
             self._reviewed[record.key] = now, wrong
-        return Diagnosis(ConditionReason.INVALID_SPEC, wrong) if wrong else None
+        return wrong
 
     def _folder_taken(self, record: JobRecord) -> Diagnosis | None:
         """Two jobs in one folder of a bucket would fence each other endlessly: the older job keeps it."""
@@ -150,6 +159,11 @@ class Preconditions:
             ConditionReason.CHECKPOINTS_IN_USE,
             f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",
         )
+
+
+def not_allowed(refused: Sequence[Refusal]) -> Diagnosis | None:
+    """The diagnosis of a job that its namespace may not run."""
+    return Diagnosis(ConditionReason.NOT_ALLOWED, "; ".join(map(str, refused))) if refused else None
 
 
 def versions(record: JobRecord, job: TieredJob, known: Capacity) -> tuple[object, ...]:

@@ -33,7 +33,9 @@ from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.kueue import LOCAL_QUEUES
+from spotladder.workloads.pod_security import LABEL
 from spotladder.workloads.references import Reference, references
+from spotladder.workloads.tenancy import Level
 from spotladder.workloads.tiers import PlacedTier
 
 FOUND_TTL: Seconds = 60.0
@@ -85,6 +87,7 @@ class Preflight:
         self._existing = SharedReads[tuple[str, str, Reference], bool | None](
             clock, lambda exists: 0.0 if exists is False else FOUND_TTL
         )
+        self._levels = SharedReads[tuple[str, str], str | None](clock, lambda _label: FOUND_TTL)
         self._checks: dict[JobKey, _Check] = {}
         self._installed = SharedReads[str, InstalledVersions](clock, lambda _versions: LATER)
         self._logged: dict[str, InstalledVersions] = {}
@@ -101,6 +104,7 @@ class Preflight:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._existing.aclose()
+        await self._levels.aclose()
         await self._installed.aclose()
 
     async def missing(
@@ -116,6 +120,11 @@ class Preflight:
         """Whether the object exists; None if the controller must not read it. Raises ClusterUnreachable, Throttled."""
         key = cluster.name, namespace, reference
         return await self._existing.get(key, lambda: _exists(cluster, namespace, reference))
+
+    async def level(self, cluster: WorkloadCluster, namespace: str) -> Level:
+        """The Pod Security level of the namespace there. Raises ClusterUnreachable, Throttled."""
+        label = await self._levels.get((cluster.name, namespace), lambda: _label(cluster, namespace))
+        return Level(label, f"namespace {namespace}{f' in cluster {cluster.name}' if cluster.monitor else ''}")
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """The objects that the job lacks on its tiers; None while the check is pending.
@@ -232,3 +241,13 @@ async def _exists(cluster: WorkloadCluster, namespace: str, reference: Reference
     except Forbidden:  # A kind that is not installed has no objects.
         return False if reference.kind == LOCAL_QUEUES and not await cluster.client.exists(LOCAL_QUEUES) else None
     return True
+
+
+async def _label(cluster: WorkloadCluster, namespace: str) -> str | None:
+    """The value of the namespace's label. Without access to the namespace it is unknown, as if there were none."""
+    try:
+        metadata = (await cluster.client.metadata(NAMESPACES, namespace))["metadata"]
+    except (Forbidden, NotFound):
+        return None
+    label: str | None = (metadata.get("labels") or {}).get(LABEL)
+    return label

@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord, status_of
+from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
@@ -87,6 +88,7 @@ class Reconciler:
         observer: StatusObserver,
         clock: Clock,
         attribution_window: Seconds,
+        rules: Sequence[TenantRule],
     ) -> None:
         self._jobs = jobs
         self._remover = remover
@@ -102,7 +104,7 @@ class Reconciler:
         self._clusters = clusters
         self._policy: Callable[[str], Policy] = cache(by_name)
         self._known_jobs: dict[JobKey, KnownJob] = {}
-        self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
+        self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock, rules=rules)
         self._loader = Loader(
             capacity=capacity,
             clusters=clusters,

@@ -25,7 +25,7 @@ from spotladder.core.elastic import trains_with
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer
 from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage
-from spotladder.operator.condition_types import Diagnosis, one_line
+from spotladder.operator.condition_types import ConditionReason, Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
 """Minimum interval between two status writes that only change the cost."""
@@ -65,18 +65,20 @@ def of_state(
     uri: str,
     clusters: Mapping[str, str],
     tiers: Collection[str],
+    message: str = "",
     waits: Explanation | None = None,
     uninterrupted: float | None = None,
 ) -> TieredJobStatus:
-    """The status for this state. `clusters` maps tiers to their clusters. `tiers` are the tier names of the spec.
-    `uninterrupted` is what the committed steps cost without interruptions on demand, None if unknown."""
+    """The status for this state, with its message or another `message`. `clusters` maps tiers to their clusters.
+    `tiers` are the tier names of the spec. `uninterrupted` is what the committed steps cost without interruptions on
+    demand, None if unknown."""
     spent, on_demand = state.spent_usd, state.on_demand_usd
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress, size = state.progress, trains_with(state)
     known = progress.committed_at is not None
     return TieredJobStatus(
         phase=state.phase,
-        message=one_line(state.message),
+        message=message or one_line(state.message),
         attempt=state.number,
         tier=state.tier,
         cluster=clusters.get(state.tier, ""),
@@ -148,6 +150,13 @@ def of_state(
     )
 
 
+def refusal(state: JobState, problems: Sequence[Diagnosis]) -> str:
+    """Why the namespace may not run the attempt that is to be launched; "" if it may."""
+    if state.attempt is not None and state.attempt.seen:
+        return ""
+    return next((one_line(each.message) for each in problems if each.reason is ConditionReason.NOT_ALLOWED), "")
+
+
 def _standby(state: JobState, standby: Attempt, clusters: Mapping[str, str]) -> StandbyStatus:
     return StandbyStatus(
         number=standby.number,
@@ -185,9 +194,11 @@ def worth_writing(
     new: JobState,
     *,
     generation: int,
+    message: str = "",
     jobs: int = 1,
 ) -> bool:
-    """Whether the status `old` must be replaced with `new` now. `jobs` is the number of jobs of the controller.
+    """Whether the status `old` must be replaced with `new` now. `message` is as for `of_state`, and `jobs` the number
+    of jobs of the controller.
 
     Fields that change with time are written at intervals. So is what a new leader observes itself: the list of live
     pods, which changes often in a large job, which earlier attempts are being removed, and that the attempt exists.
@@ -196,7 +207,8 @@ def worth_writing(
     """
     if not held.state or _lasting(old) != _lasting(new):
         return True
-    if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
+    said = message or one_line(new.message)
+    if (held.conditions, held.message, held.observed_generation) != (conditions, said, generation):
         return True
     waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
     return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new, jobs)

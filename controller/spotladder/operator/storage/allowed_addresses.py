@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spotladder.api.address import Endpoint, StoreAddress
+from spotladder.api.tenancy import TenantRule, listed, rules_for, whom
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-
-EVERY_NAMESPACE = "*"
 
 _WHOLE: Mapping[str, tuple[frozenset[str], ...]] = {
     "s3": (frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}),),
@@ -55,56 +54,45 @@ class AccessDenied(EnvironmentFailure):
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceAccess:
-    """The addresses and endpoints that these namespaces may use."""
-
-    namespaces: frozenset[str]
-    uris: tuple[StoreAddress, ...] = ()
-    endpoints: tuple[Endpoint, ...] = ()
-
-    def names(self, namespace: str) -> bool:
-        """Whether the rule applies to this namespace."""
-        return not self.namespaces.isdisjoint((EVERY_NAMESPACE, namespace))
-
-
-@dataclass(frozen=True, slots=True)
 class Grant:
     """How a log is read. `isolated`: only with `environment`, without the controller's own identity. `endpoint`: the
-    listed endpoint in the Secret; requests go to its host only. `secret`: all values in the job's Secret, which must
-    not be shown."""
+    listed endpoint in the Secret; requests go to its host only. `chosen`: a pattern lists it, so that the namespace's
+    users may name many hosts, and must not learn which of them answer. `secret`: all values in the job's Secret, which
+    must not be shown."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     isolated: bool = False
     endpoint: Endpoint | None = None
+    chosen: bool = False
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def grant(
-    rules: Iterable[NamespaceAccess], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = ""
+    rules: Iterable[TenantRule], namespace: str, uri: str, secret: Mapping[str, str] | None, name: str = ""
 ) -> Grant:
     """How a job's log may be read. `secret` is the content of its Secret with that name. Raises AccessDenied."""
-    mine = [rule for rule in rules if rule.names(namespace)]
-    listed = [uri for rule in mine for uri in rule.uris]
+    mine = rules_for(rules, namespace)
+    uris = listed(mine, "uris")
     where = f"spec.checkpoints.credentials: Secret {namespace}/{name}"
     try:
         address = StoreAddress.parse(uri)
     except InvalidSpec as error:
         raise AccessDenied(f"spec.checkpoints.uri: {error.message}") from None
-    if listed and not any(map(address.within, listed)):
-        allowed = ", ".join(sorted(set(map(str, listed))))
+    if uris is not None and not any(map(address.within, uris)):
+        allowed = ", ".join(sorted(map(str, uris)))
         raise AccessDenied(
             f"spec.checkpoints.uri: {uri} is not allowed in namespace {namespace} (allowed: {allowed}): use an allowed "
-            "address, or ask the administrator to add it to the chart's checkpointAccess"
+            f"address, or ask {whom(mine)} to add it to uris of the chart's tenancy"
         )
     held = {key: value for key, value in (secret or {}).items() if value}
     if any(held.keys() >= needed for needed in _WHOLE.get(address.scheme, ())):
         return _own_credentials(mine, address.scheme, held, where)
-    if not listed:
-        raise AccessDenied(_identity_denied(namespace, uri, address.scheme, name))
+    if uris is None:
+        raise AccessDenied(_identity_denied(namespace, uri, address.scheme, name, whom(mine)))
     return _identity(address.scheme, held, where)
 
 
-def _own_credentials(mine: Sequence[NamespaceAccess], scheme: str, held: Mapping[str, str], where: str) -> Grant:
+def _own_credentials(mine: Sequence[TenantRule], scheme: str, held: Mapping[str, str], where: str) -> Grant:
     for variable, form in _IN_A_HOST.items():
         if variable in held and not form.fullmatch(held[variable]):
             raise AccessDenied(f"{where}: {variable} does not have the form of one: correct it")
@@ -113,30 +101,33 @@ def _own_credentials(mine: Sequence[NamespaceAccess], scheme: str, held: Mapping
     endpoint = _endpoint(scheme, held, where)
     of_a_cloud = endpoint is None or _is_of_a_cloud(endpoint)
     # A listed address of Azure does not contain the account, which is in the endpoint.
-    needs_rule = not of_a_cloud or (scheme == "az" and any(rule.uris for rule in mine))
+    needs_rule = not of_a_cloud or (scheme == "az" and listed(mine, "uris") is not None)
     if endpoint is not None and needs_rule and not _is_listed(endpoint, mine):
         raise AccessDenied(
-            f"{where}: {_PLACE[scheme]}: {endpoint} is not allowed in this namespace: ask the administrator to add it "
-            "to the endpoints of the chart's checkpointAccess"
+            f"{where}: {_PLACE[scheme]}: {endpoint} is not allowed in this namespace: ask {whom(mine)} to add it to "
+            "endpoints of the chart's tenancy"
         )
-    return Grant(held, isolated=True, endpoint=None if of_a_cloud else endpoint, secret=held)
+    if of_a_cloud:
+        return Grant(held, isolated=True, secret=held)
+    chosen = endpoint not in (listed(mine, "endpoints") or ())
+    return Grant(held, isolated=True, endpoint=endpoint, chosen=chosen, secret=held)
 
 
 def _is_of_a_cloud(endpoint: Endpoint) -> bool:
     return (endpoint.scheme, endpoint.port) == ("https", 443) and bool(_OF_A_CLOUD.fullmatch(endpoint.host))
 
 
-def _is_listed(endpoint: Endpoint, mine: Sequence[NamespaceAccess]) -> bool:
-    return any(endpoint.matches(allowed) for rule in mine for allowed in rule.endpoints)
+def _is_listed(endpoint: Endpoint, mine: Sequence[TenantRule]) -> bool:
+    return any(map(endpoint.matches, listed(mine, "endpoints") or ()))
 
 
-def _identity_denied(namespace: str, uri: str, scheme: str, name: str) -> str:
+def _identity_denied(namespace: str, uri: str, scheme: str, name: str, asked: str) -> str:
     lacking = _lacking(scheme)
     why = f"Secret {namespace}/{name} lacks {lacking}" if name and lacking else "the job names no credentials"
     instead = f"give the job a Secret with {lacking} (spec.checkpoints.credentials), or " if lacking else ""
     return (
         f"spec.checkpoints.uri: {uri} would be read with the controller's own identity ({why}), which namespace "
-        f"{namespace} may not use: {instead}ask the administrator to add the address to the chart's checkpointAccess"
+        f"{namespace} may not use: {instead}ask {asked} to add the address to uris of the chart's tenancy"
     )
 
 

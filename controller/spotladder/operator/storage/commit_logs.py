@@ -270,6 +270,7 @@ class Logs:
         reading = asyncio.ensure_future(self._in_thread(followed.address, read, began))
         if await self._is_silent(followed.address, reading, began) and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
+            late = _hidden(followed.address) if followed.address.grant.chosen else late
             since = before.away_since or self._clock.now()
             followed.reading = replace(before, known=True, unreadable=late, away_since=since, stopped=False)
             followed.up_to_date.set()
@@ -329,11 +330,24 @@ class Logs:
                 call.exception()  # It may be that nothing awaits it any more.
 
         running.add_done_callback(ended)
-        return await asyncio.shield(running)
+        try:
+            return await asyncio.shield(running)
+        except (ForeignLog, LogCorrupt, StoreUnsafe):  # A store has answered.
+            raise
+        except Exception as error:
+            if not address.grant.chosen:
+                raise
+            _log.warning("a chosen endpoint failed", uri=address.uri, namespace=address.namespace, error=str(error))
+            raise StoreUnavailable(_hidden(address)) from None
 
     def _bucket(self, address: LogAddress) -> _Bucket:
         """The bucket as the namespace uses it: another one may name it, too, and reach it elsewhere or not at all."""
         return self._buckets.setdefault((address.namespace, address.bucket), _Bucket())
+
+
+def _hidden(address: LogAddress) -> str:
+    """One text for a chosen endpoint that is open but no store, closed or slow."""
+    return f"{address.uri}: the endpoint of the Secret cannot be reached or is not allowed"
 
 
 def _threaded(work: Callable[[], T]) -> asyncio.Future[T]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.stored import JobRecord
+from spotladder.api.tenancy import TenantRule
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import allowed_addresses
-from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, NamespaceAccess
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
 
@@ -26,7 +27,7 @@ STANDBY_POLL_INTERVAL: Seconds = 2.0
 class Readings:
     """Follows the logs of jobs that are not over."""
 
-    def __init__(self, logs: Logs, secrets: SecretReader, rules: Sequence[NamespaceAccess]) -> None:
+    def __init__(self, logs: Logs, secrets: SecretReader, rules: Sequence[TenantRule]) -> None:
         self._logs = logs
         self._secrets = secrets
         self._rules = tuple(rules)
