@@ -12,6 +12,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.child_processes import pytest_runtest_protocol, pytest_unconfigure
 from tests.searching import FUZZ, examples
 
 # Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
@@ -21,6 +22,8 @@ settings.register_profile(
 )
 settings.load_profile("spotladder")
 
+
+__all__ = ["pytest_runtest_protocol", "pytest_unconfigure"]  # Hooks for all tests.
 
 RAY_FILES = {
     "tests/conformance/test_backends.py": "tests/conformance",

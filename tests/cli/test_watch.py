@@ -66,7 +66,7 @@ def test_the_view_shows_each_size_of_an_elastic_job_once() -> None:
     assert shown == Resized(NOW, 2, 2, 3)
     assert size_of(smaller, NOW + 5, shown) is None
     grown = replace(RUNNING, progress=Progress(attempt=2, workers=3))
-    assert size_of(grown, NOW + 9, shown) == Resized(NOW + 9, 2, 3, 3)
+    assert size_of(grown, NOW + 9, shown) == Resized(NOW + 9, 2, 3, 3, before=2)
     assert size_of(replace(RUNNING, progress=Progress(attempt=1, workers=3)), NOW + 9, shown) is None
     assert size_of(RUNNING, NOW, None) is None, "not elastic"
 
@@ -110,7 +110,7 @@ GOING = "attempt 3 on spot-a is being removed (1m 30s, 2 nodes)"
             {"phase": "Running", "conditions": [AWAY], "removing": REMOVED},
             f"StoreUnavailable: no answer (for 1m 30s); {GOING}",
         ),
-        ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "trains with 2 of 3 workers"),
+        ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "goes on with 2 of 3 workers"),
         ({"phase": "Running", "elastic": {"workers": 3, "wanted": 3}}, ""),
         ({}, ""),
     ],

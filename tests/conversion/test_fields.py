@@ -61,6 +61,7 @@ def test_a_removed_limit_of_retries_names_the_field_that_replaces_it() -> None:
     [
         ("ray-submitter", "applicationFailures", {"limit": 3}),
         ("batch-plain", "applicationFailures", {"limit": 4}),
+        ("batch-per-index", "applicationFailures", {"limit": 3}),
         ("pytorch-alike", "applicationFailures", {"limit": 3}),
         ("ray-live", "applicationFailures", None),
         ("ray-autoscaling", "maxDuration", "4h"),
@@ -248,6 +249,26 @@ def test_an_entrypoint_replaces_that_of_a_rayjob() -> None:
     assert "Was python /srv/wheat.py --epochs 4: --entrypoint replaces it." in comments(made)
 
 
+def test_the_address_of_a_pod_that_is_not_rank_0_is_reported_with_a_remedy() -> None:
+    assert "cedar-workers-0-0.cedar names a pod of the source" in comments(draft("jobset-startup"))
+    assert "set spec.coordinator of the JobSet to its job and convert again" in comments(draft("jobset-startup"))
+
+
+def test_a_file_with_several_jobs_has_a_job_for_each_and_names_the_other_objects() -> None:
+    made = converted("batch-several")
+    assert [one.job["metadata"]["name"] for one in made.drafts] == ["larch-a", "larch-b"]
+    assert [text.split(" (")[0] for text in made.others] == [
+        "Not in this file: Namespace ml",
+        "Not in this file: ConfigMap code",
+        "Not in this file: PersistentVolumeClaim data",
+    ]
+
+
+def test_placeholders_in_commands_are_those_of_shells() -> None:
+    made = draft_of(JOB.replace("image: i", 'image: i, command: [bash, -c, "echo ${A} {{b}} $(C)"]'))
+    assert pod(made)["containers"][0]["command"][-1] == "echo ${A} {{b}} $(C)"
+
+
 def test_an_entrypoint_without_a_cluster_is_an_error() -> None:
     with pytest.raises(InvalidSpec, match=r"^--entrypoint: is the command of a RayCluster"):
         draft_of(JOB, entrypoint="python t.py")
@@ -278,6 +299,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
         ),
         (JOB.replace("[{name: c, image: i}]", "{name: c}"), "must be a list, as in Kubernetes"),
         (JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1"), "Job (batch.volcano.sh/v1alpha1) cannot be converted"),
+        (
+            JOB.replace("image: i", 'image: "${IMAGE}:1"'),
+            "containers[0].image: has the placeholder ${IMAGE}:1: convert",
+        ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
         ("name: a\nservice: {port: 1}\nrun: serve\n", "is a service, which never ends"),

@@ -141,7 +141,7 @@ class SteppedJob:
 
     def commit(self, step: int, total: int = 100, **more: Any) -> SteppedJob:
         number = self.state.attempt.number if self.state.attempt else self.state.last_number
-        self.progress = Progress(step, total, self.now, number, **more)
+        self.progress = Progress(step, total, self.now, number, **{"committed_by": number, **more})
         return self
 
     def edit(self, **changes: Any) -> SteppedJob:

@@ -167,19 +167,19 @@ def test_losses_within_max_failures_are_recovered_within_the_attempt() -> None:
     assert decision.actions == ()
 
 
-def test_a_failure_without_a_lost_pod_is_recorded_under_the_name_of_the_attempt() -> None:
-    """The name makes the failure count only once; users see it next to the names of pods."""
-    ends = {"interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
+def test_a_failure_without_a_lost_pod_says_what_was_lost() -> None:
+    """Users see it in Events, in the place of the name of a pod."""
+    ends = {"its program, which was interrupted": Exit.INTERRUPTED, "its pods": Exit.LOST}
     for name, end in ends.items():
         job = SteppedJob(spec(tier("spot-a", -1))).running()
         job.see(attempt(1, exit=end), after=1)
-        assert [(loss.pod, loss.tier) for loss in job.losses] == [(f"attempt-1/{name}", "spot-a")]
+        assert [(loss.pod, loss.tier) for loss in job.losses] == [(name, "spot-a")]
     job = SteppedJob(spec(tier("spot-a", -1))).running()
     job.see(after=1)
-    assert [loss.pod for loss in job.losses] == ["attempt-1/vanished"]
+    assert [loss.pod for loss in job.losses] == ["its objects, which were deleted"]
     job = SteppedJob(spec(tier("spot-a", -1), stall_timeout=60)).running()
     job.see(all_ready(1), after=60)
-    assert [loss.pod for loss in job.losses] == ["attempt-1/stalled"]
+    assert [loss.pod for loss in job.losses] == ["its program, which makes no progress"]
 
 
 def test_each_reconcile_adds_the_cost_of_the_held_nodes_and_their_on_demand_cost() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF
 from spotladder.core.evidence import no_capacity
-from spotladder.core.impediment import BY_REASON, RULES, Timer, classify
+from spotladder.core.explanation import explain
+from spotladder.core.impediment import BY_REASON, IMPEDIMENTS, Timer, classify
 from spotladder.core.model import (
     Blocker,
     Exhausted,
@@ -23,7 +24,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import MISFIT_TIMEOUT, Situation
 from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, refused, spec, tier, worker
 
 LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
@@ -163,20 +164,20 @@ ROWS = {
 
 
 def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
-    assert {rule.impediment for rule in RULES} == set(Impediment)
+    assert {rule.impediment for rule in IMPEDIMENTS} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
-    assert len(BY_REASON) == len(RULES), "one reason, one row"
+    assert len(BY_REASON) == len(IMPEDIMENTS), "one reason, one row"
 
 
 def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_failure() -> None:
-    exhausting = [rule.reason for rule in RULES if rule.exhausts]
+    exhausting = [rule.reason for rule in IMPEDIMENTS if rule.exhausts]
     assert exhausting == [
         Reason.INADMISSIBLE,
         Reason.WAITING_FOR_QUOTA,
         Reason.POD_DOES_NOT_FIT,
         Reason.WAITING_FOR_CAPACITY,
     ]
-    assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
+    assert {rule.impediment for rule in IMPEDIMENTS if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
 
 
 @pytest.mark.parametrize("reason", ROWS)
@@ -215,6 +216,37 @@ def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reaso
     exhausted = job.state.record("spot-a").exhausted_by
     assert (exhausted in (Reason.INSUFFICIENT_CAPACITY, Reason.QUEUE_TIMEOUT, Reason.POD_DOES_NOT_FIT)) is rule.exhausts
     assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
+
+
+def test_a_misfit_that_no_wait_mends_ends_the_attempt_early() -> None:
+    job = starting()
+    large = pending("w-0", misfit="it requests cpu 64", misfit_lasts=True)
+    job.see(attempt(1, head(), large, pending("w-1")), after=1)
+    found = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert found is not None
+    assert found.message == "w-0 fits no node of spot-a, and no wait mends that: it requests cpu 64"
+    assert (found.until, found.then) == (job.now + MISFIT_TIMEOUT, "the job leaves the tier")
+    job.see_again(after=MISFIT_TIMEOUT - 1)
+    assert job.state.stage is Stage.STARTING
+    assert job.last.wake_at == job.now + 1
+    job.see_again(after=1)
+    assert job.state.record("spot-a").exhausted_by is Reason.POD_DOES_NOT_FIT
+    job.see(after=1)
+    job.see(attempt(2, head(), large, worker("w-1")), after=1)
+    job.see_again(after=MISFIT_TIMEOUT)
+    job.see(after=1)
+    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.POD_DOES_NOT_FIT)
+    assert "w-0 fits no node of on-demand, and no wait mends that: it requests cpu 64" in job.state.message
+
+
+def test_a_misfit_that_ends_within_the_timeout_is_none() -> None:
+    job = starting()
+    large = pending("w-0", misfit="it requests cpu 64", misfit_lasts=True)
+    for _ in range(3):
+        job.see(attempt(1, head(), large, pending("w-1")), after=1)
+        job.see_again(after=MISFIT_TIMEOUT - 1)
+        job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=1)
+    assert (job.state.stage, job.state.record("spot-a").exhausted_by) == (Stage.STARTING, None)
 
 
 def test_since_is_kept_while_the_reason_of_the_impediment_stays() -> None:

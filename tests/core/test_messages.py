@@ -148,7 +148,9 @@ def test_messages_of_abandoned_and_fenced_attempts() -> None:
     job.see(stuck, after=1)
     job.see(stuck, after=1)
     job.see(stuck, after=10)
-    assert message(job, Reason.LEFT_BEHIND) == "not confirmed gone; its commits are fenced"
+    assert message(job, Reason.LEFT_BEHIND) == (
+        "not confirmed gone; it may commit until the program of the next attempt starts, which fences it"
+    )
     job = SteppedJob().running()
     job.progress = Progress(5, 10, START, attempt=7)
     job.see(all_ready(1, exit=Exit.FENCED), after=1)

@@ -6,21 +6,21 @@ import pytest
 
 from spotladder.core.model import TERMINAL, Stage
 from spotladder.core.rules.effect import Rule
-from spotladder.core.rules.table import RULES
+from spotladder.core.rules.table import RULES_OF_STAGES
 from tests.docs import tables
 
 
 def rules() -> list[Rule]:
-    return list(dict.fromkeys(rule for stage in RULES.values() for rule in stage))
+    return list(dict.fromkeys(rule for stage in RULES_OF_STAGES.values() for rule in stage))
 
 
 def test_every_stage_but_the_terminal_ones_has_rules() -> None:
-    assert {stage for stage, found in RULES.items() if found} == set(Stage) - TERMINAL
+    assert {stage for stage, found in RULES_OF_STAGES.items() if found} == set(Stage) - TERMINAL
 
 
 @pytest.mark.parametrize("stage", list(Stage))
 def test_a_stage_has_each_rule_once(stage: Stage) -> None:
-    assert len(set(RULES[stage])) == len(RULES[stage])
+    assert len(set(RULES_OF_STAGES[stage])) == len(RULES_OF_STAGES[stage])
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.__name__)

@@ -12,6 +12,7 @@ from spotladder.core.model import (
     AttemptSeen,
     Delete,
     Exit,
+    Handover,
     Launch,
     Observation,
     PodSeen,
@@ -21,8 +22,8 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
-from spotladder.core.verdict import RULES, Outcome, judge
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
+from spotladder.core.verdict import SILENT_STALLS, VERDICTS, Outcome, judge
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
 WINDOW, STALL = 20.0, 600.0
@@ -118,6 +119,16 @@ CASES = {
         "NoNewStep", "no commit of a new step for 600 s; step 40 is the newest",
         lambda: after(all_ready(1), training(40).commit(40)), all_ready(1), STALL,
     ),
+    "no output any more": VerdictCase(
+        "NoSignOfLife", "its output has not grown for 2h", without_library,
+        all_ready(1, quiet_for=SILENT_STALLS * STALL), SILENT_STALLS * STALL,
+    ),
+    "output that grew": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
+                                    all_ready(1, quiet_for=STALL), 10 * STALL),
+    "no output, but Ray reports it as running": VerdictCase(
+        "NoStartEntry", "its output has not grown for more than 2h", without_library,
+        all_ready(1, quiet_for=100 * STALL, reported_running=True), 100 * STALL,
+    ),
     "no start entry": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                   all_ready(1), STALL),
 }  # fmt: skip
@@ -140,8 +151,8 @@ def test_the_evidence_selects_the_row(name: str) -> None:
 
 
 def test_every_row_has_a_case() -> None:
-    assert {case.row for case in CASES.values()} == {rule.name for rule in RULES}
-    assert {rule.outcome for rule in RULES} == set(Outcome)
+    assert {case.row for case in CASES.values()} == {rule.name for rule in VERDICTS}
+    assert {rule.outcome for rule in VERDICTS} == set(Outcome)
 
 
 def test_a_program_that_trains_has_no_verdict() -> None:
@@ -204,6 +215,21 @@ def test_a_program_without_the_library_is_not_ended_for_lack_of_commits() -> Non
     assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
 
 
+def test_a_program_without_the_library_that_shows_no_life_counts_as_a_failure() -> None:
+    job = without_library()
+    job.see(all_ready(1, quiet_for=SILENT_STALLS * STALL - 1), after=SILENT_STALLS * STALL)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+    job.see(all_ready(1, quiet_for=SILENT_STALLS * STALL), after=1)
+    assert (job.reasons[-1], job.state.failures) == (Reason.STALLED, 1)
+
+
+def test_output_from_before_the_pods_were_ready_again_is_no_sign_of_death() -> None:
+    job = without_library()
+    job.see(attempt(1, head(), worker("w1-0"), worker("w1-1", ready=False)), after=1)
+    job.see(all_ready(1, quiet_for=10 * SILENT_STALLS * STALL), after=1)
+    assert job.state.stage is Stage.RUNNING
+
+
 @pytest.mark.parametrize(("grown", "stage"), [(0, Stage.ENDING), (1, Stage.RUNNING)], ids=["repeated", "other files"])
 def test_commits_of_the_same_step_are_progress_only_with_other_files(grown: int, stage: Stage) -> None:
     job = training(40)
@@ -223,3 +249,21 @@ def test_a_commit_that_is_read_after_the_attempt_has_ended_is_in_its_record() ->
     job.progress = replace(job.progress, step=43)
     job.see(after=1)
     assert job.state.history[-1].end_step == 43
+
+
+def test_commits_of_an_attempt_that_was_cut_off_are_its_own() -> None:
+    job = training(40).edit(handover=Handover.FENCED)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=job.spec.recovery_timeout)
+    assert job.state.stage is Stage.ENDING
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=HANDOVER_GRACE_PERIOD)
+    assert (job.number, job.state.history[-1].end_step) == (2, 40)
+    job.progress = replace(job.progress, step=60, committed_at=job.now)  # Attempt 1 still writes.
+    job.see(attempt(2, head()), after=1)
+    assert job.state.history[-1].end_step == 60
+    job.edit(suspend=True).see(attempt(2, head()), after=1)
+    job.see(after=1)
+    assert [(one.number, one.start_step, one.end_step) for one in job.state.history] == [(1, 0, 60), (2, 60, 60)]
+    job.progress = replace(job.progress, step=70)
+    job.see(after=1)
+    assert [(one.number, one.end_step) for one in job.state.history] == [(1, 70), (2, 60)]

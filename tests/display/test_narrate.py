@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.impediment import RULES
+from spotladder.core.impediment import IMPEDIMENTS
 from spotladder.core.model import (
     LeftAttempt,
     Loss,
@@ -72,7 +72,10 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (Lost(START, KILLED, 1), Tone.BAD, "lost w1 (OOMKilled), failure 1 on spot-a (1 tolerated)"),
         (NOTICED, Tone.CAUTION, "w1 will be reclaimed in 5s (Interruption)"),
         (Resized(START, 2, 3, 4), Tone.CAUTION, "attempt 2 trains with 3 of 4 workers"),
-        (Resized(START, 2, 4, 4), Tone.GOOD, "attempt 2 trains with 4 of 4 workers"),
+        (Resized(START, 2, 4, 4), Tone.GOOD, "attempt 2 trains with 4 workers"),
+        (Resized(START, 2, 3, 4, 4), Tone.CAUTION, "attempt 2 goes on with 3 of 4 workers"),
+        (Resized(START, 2, 3, 4, 2), Tone.CAUTION, "attempt 2 grew to 3 of 4 workers"),
+        (Resized(START, 2, 4, 4, 3), Tone.GOOD, "attempt 2 grew to 4 workers"),
         (PoolChanged(START, "spot-b", False), Tone.CAUTION, "spot-b has no capacity"),
         (PoolChanged(START, "spot-b", True), Tone.QUIET, "spot-b has capacity again"),
         (Committed(START, 2, "a", 1234, 0, {"loss": 0.12345}), Tone.GOOD, "committed step 1\u202f234, loss 0.1235"),
@@ -119,7 +122,7 @@ SILENT = {
     Reason.DRAINED,
     Reason.GONE,
     Reason.MOVED_ON,
-    *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
+    *(rule.reason for rule in IMPEDIMENTS if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
     Reason.STALE_OBSERVATION,
     Reason.STANDBY_STARTED,  # no change of the stage: the runner notes it

@@ -44,7 +44,7 @@ def impediments() -> str:
             _yes(rule.exhausts),
             _yes(rule.degraded),
         )
-        for rule in impediment.RULES
+        for rule in impediment.IMPEDIMENTS
     ]
     return _table(head, rows)
 
@@ -53,7 +53,7 @@ def rules() -> str:
     """The table of the life cycle, for docs/design.md. The rules that every live attempt has are listed once."""
     ends = table._ENDS
     parts = [_events("a live attempt, in each of its stages", ends)]
-    for stage, listed in table.RULES.items():
+    for stage, listed in table.RULES_OF_STAGES.items():
         own = tuple(rule for rule in listed if rule not in ends or stage is Stage.IDLE)
         if own:
             parts.append(_events(f"`{stage}`", own))
@@ -62,7 +62,7 @@ def rules() -> str:
 
 def verdicts() -> str:
     """The table of verdicts, for docs/conditions.md."""
-    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in verdict.RULES]
+    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in verdict.VERDICTS]
     return _table(("row", "evidence", "outcome"), rows)
 
 

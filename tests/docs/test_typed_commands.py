@@ -33,8 +33,7 @@ def test_pages_show_commands() -> None:
 
 @pytest.mark.parametrize(("block", "line"), shown(), ids=str)
 def test_a_shown_command_and_its_options_exist(block: Block, line: str) -> None:
-    words = (
-        re.split(r"\s{2,}|\s*#", line, maxsplit=1)[0].split(" -- ")[0].split()
-    )  # without an explanation or a program behind it
+    # Without an explanation or a program behind it.
+    words = re.split(r"\s{2,}|\s*#", line, maxsplit=1)[0].split(" -- ")[0].split()
     used = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
     assert used <= options_of(words), f"{block}: {line}"

@@ -82,7 +82,7 @@ def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded
             driver.note(heartbeat, step=1, workers=size)
         sizes.append(rig.observe().size)
     assert sizes == [None, 4, 4, 3, 4]
-    assert rig.of(Resized) == [Resized(BEGAN, 1, size, 4) for size in (4, 3, 4)]
+    assert rig.of(Resized) == [Resized(BEGAN, 1, size, 4, before) for size, before in ((4, 0), (3, 4), (4, 3))]
 
 
 def test_the_size_of_another_program_is_not_observed(rig: BackendRig) -> None:

@@ -272,7 +272,7 @@ def test_a_program_without_the_library_is_recorded_once() -> None:
     assert isinstance(noted, Noted)
     assert noted.at == pytest.approx(BEGAN + 61, abs=0.5)
     assert "does not use spotladder.train" in noted.text
-    assert rig.runner.state.failures == 0, "stallTimeout does not apply"
+    assert rig.runner.state.failures == 0, "a program that lives does not count as stalled"
 
 
 def test_a_program_with_the_library_is_not_recorded_as_one_without() -> None:

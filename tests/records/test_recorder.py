@@ -72,6 +72,12 @@ def test_a_start_of_the_program_and_its_number_of_workers_are_recorded() -> None
     after = replace(RUNNING, progress=Progress(attempt=1, workers=3, start=4))
     found = list(Recorder("j", "n").observed(RUNNING, after, Observation(1)))
     assert found == [DriverStarted(START, 1), Resized(START, 1, 3, 4)]
+    grown = replace(RUNNING, progress=Progress(attempt=1, workers=4, start=9))
+    found = list(Recorder("j", "n").observed(after, grown, Observation(1)))
+    assert found == [DriverStarted(START, 1), Resized(START, 1, 4, 4, before=3)]
+    assert grown.attempt is not None
+    following = replace(grown, attempt=replace(grown.attempt, number=2), progress=Progress(attempt=2, workers=3))
+    assert list(Recorder("j", "n").observed(grown, following, Observation(1))) == [Resized(START, 2, 3, 4)]
 
 
 def test_the_costs_of_earlier_attempts_are_added_up_until_they_are_recorded() -> None:

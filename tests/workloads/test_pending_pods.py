@@ -175,6 +175,9 @@ def test_a_volume_that_is_missing_or_in_use_names_its_claim(
     assert pending_pods.refused([found], events) == frozenset(), "a volume is no lack of capacity"
 
 
+LABELS = (
+    'incompatible with nodepool "spot", daemonset overhead={}, incompatible requirements, label "zone" has no value'
+)
 TOO_SMALL = (
     "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 Preemption is not helpful"
 )
@@ -207,9 +210,25 @@ def test_a_pod_that_no_node_of_the_tier_can_hold_is_detected(
     found = claimant(unschedulable=unschedulable, requests="64")
     misfits = pending_pods.misfits([found], events)
     assert set(misfits) == ({found.uid} if says else set())
-    assert says in misfits.get(found.uid, "")
+    misfit = misfits.get(found.uid, pending_pods.Misfit("", lasts=False))
+    assert says in misfit.message
     (seen,) = pods_seen([found], NODES, events)
-    assert seen.misfit == misfits.get(found.uid, "")
+    assert (seen.misfit, seen.misfit_lasts) == (misfit.message, misfit.lasts)
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "events", "lasts"),
+    [
+        pytest.param(TOO_SMALL, [], False, id="a larger node may come"),
+        pytest.param(ZONE, [], False, id="a node in that zone may come"),
+        pytest.param("0/4", [event("FailedScheduling", TOO_LARGE)], False, id="larger machines may be sold out"),
+        pytest.param("0/4", [event("NotTriggerScaleUp", GROUPS)], True, id="no node group has such machines"),
+        pytest.param("0/4", [event("FailedScheduling", LABELS)], True, id="no node pool has such labels"),
+    ],
+)  # fmt: skip
+def test_no_wait_mends_that_no_node_can_be_made(unschedulable: str, events: list[EventRecord], lasts: bool) -> None:
+    found = claimant(unschedulable=unschedulable, requests="64")
+    assert pending_pods.misfits([found], events)[found.uid].lasts is lasts
 
 
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes are available: 5 No preemption victims"

@@ -59,6 +59,11 @@ def test_kuberay_submits_the_program_when_all_pods_are_ready(deployment: str, ex
     assert seen(rayjob(deployment, "")).waits_for_all_workers is expected
 
 
+@pytest.mark.parametrize(("status", "expected"), [("RUNNING", True), ("PENDING", False), ("", False)])
+def test_rays_job_status_shows_that_the_program_runs(status: str, expected: bool) -> None:
+    assert seen(rayjob("Running", status)).reported_running is expected
+
+
 SETTING_UP = rayjob("Initializing", "")
 SHIPPER_FAILED = pod("w-0", others=[status("shipper", 1)])
 

@@ -57,7 +57,7 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     path, name = scripts[0][0], scripts[0][1].name
     message = (
         f"the program {name} does not import spotladder.train: it begins from the start after each loss unless it "
-        "resumes by itself, and stallTimeout does not apply (set "
+        "resumes by itself, and commits cannot show that it trains (set "
         "checkpoints.programFolder if it saves checkpoints: docs/trainers.md, "
         '"Your script saves its own checkpoints")'
     )

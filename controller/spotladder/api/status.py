@@ -72,7 +72,9 @@ class AttemptStatus(StatusRecord):
     reason: str = Field(default="", description="Reason why the attempt ended.")
     failures: int = Field(default=0, description="Worker pods lost during the attempt.")
     start_step: int = Field(default=0, description="Step from which the attempt resumed.")
-    end_step: int = Field(default=0, description="Newest committed step at the end of the attempt.")
+    end_step: int = Field(
+        default=0, description="Newest step that the attempt committed, or startStep without a commit."
+    )
 
 
 class ProgressStatus(StatusRecord):

@@ -59,6 +59,7 @@ def progress_of(history: History) -> Progress:
         commit_seconds=newest.seconds,
         size=size_of(newest),
         commit=newest.seq,
+        committed_by=newest.attempt,
     )
 
 

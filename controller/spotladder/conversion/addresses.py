@@ -33,7 +33,10 @@ def replace_addresses(draft: Draft, template: Path, name: str, first: str) -> No
             if field in container:
                 container[field] = _replaced(container[field], every, re.compile(first), found)
         for address in dict.fromkeys(found):
-            draft.heading.append(f"{plain(address)} names a pod of the source, and names change with each attempt.")
+            draft.heading.append(
+                f"{plain(address)} names a pod of the source, and names change with each attempt. If it is rank 0, set "
+                "spec.coordinator of the JobSet to its job and convert again."
+            )
         if f"$({_VARIABLE})" in repr(container):
             container["env"] = [torch.label(_VARIABLE, torch.COORDINATOR), *(container.get("env") or ())]
             draft.note(

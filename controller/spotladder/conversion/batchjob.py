@@ -26,5 +26,6 @@ def from_job(source: Source, options: Options, _others: list[Source]) -> Draft:
     template = (*jobset.JOBS, 0, "template", "spec", "template", "spec")
     for field in ("hostname", "subdomain"):
         draft.remove((*template, field), "is set by JobSet: the pods find rank 0 at MASTER_ADDR")
-    limits.retry(draft, spec.get("backoffLimit"), "backoffLimit")
+    for field in ("backoffLimit", "backoffLimitPerIndex"):
+        limits.retry(draft, spec.get(field), field)
     return jobset.finished(draft, source.name, "-0")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
+from spotladder.api.problems import Path
 from spotladder.api.template import inner
 from spotladder.conversion.accepted import accept
 from spotladder.conversion.aichor import from_manifest
 from spotladder.conversion.batchjob import from_job
-from spotladder.conversion.draft import Draft
+from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.jobset import from_jobset
 from spotladder.conversion.pytorchjob import from_pytorchjob
 from spotladder.conversion.rayjob import from_raycluster, from_rayjob
@@ -41,6 +44,8 @@ KINDS: Mapping[tuple[str, str], Converter] = MappingProxyType(
 SUPPORTED = (
     "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
 )
+
+_PLACEHOLDER = re.compile(r"\{\{|\$[{(]")
 
 _RAY = ("RayJob", "RayCluster")
 
@@ -75,6 +80,7 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
         raise first.refused(f"{kind} cannot be converted (expected {SUPPORTED}): name a file with one of these", "kind")
     drafts = []
     for one in jobs:
+        _check_placeholders(one)
         drafts.append(KINDS[one.group, one.kind](one, options, every))
         accept(drafts[-1], one, options)
     rest = [one for one in every if one not in jobs]
@@ -87,6 +93,23 @@ def _check_types(one: Source) -> None:
     except InvalidSpec as error:
         where = one.document.where_named(error.path)
         raise InvalidSpec(error.message, path=error.path, where=where) from None
+
+
+def _check_placeholders(one: Source) -> None:
+    """Raises InvalidSpec if a name or an image is a placeholder. Shells use the same signs in commands."""
+    named = ((("metadata", field), inner(one.data, "metadata", field)) for field in ("name", "namespace"))
+    for path, value in (*named, *_images(one.data, ())):
+        if isinstance(value, str) and _PLACEHOLDER.search(value):
+            message = f"has the placeholder {plain(value)}: convert the file with its values (helm template, envsubst)"
+            raise one.refused(message, *path)
+
+
+def _images(value: Any, at: Path) -> Iterator[tuple[Path, Any]]:
+    for key, inside in value.items() if isinstance(value, Mapping) else enumerate(value):
+        if key == "image":
+            yield (*at, key), inside
+        elif isinstance(inside, Mapping | list):
+            yield from _images(inside, (*at, key))
 
 
 def _is_used(one: Source, every: list[Source]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spotladder.api.document import Document
-from spotladder.api.problems import Path
+from spotladder.api.problems import Path, dotted
 from spotladder.errors import InvalidSpec
 
 
@@ -56,8 +56,7 @@ class Source:
 
     def refused(self, message: str, *path: str | int) -> InvalidSpec:
         """The error of a field that cannot be converted."""
-        text = ".".join(str(part) for part in path)
-        return InvalidSpec(message, path=text, where=self.where(*path))
+        return InvalidSpec(message, path=dotted(path), where=self.where(*path))
 
 
 _TASK = {"run", "setup", "num_nodes", "resources"}

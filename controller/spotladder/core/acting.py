@@ -141,6 +141,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
             case Timer.PROVISION | None:
                 times += [
                     situation.provision_deadline,
+                    situation.misfit_deadline,
                     _ahead(situation.avoidance_deadline, situation.now),
                 ]
             case Timer.CONTACT:

@@ -79,6 +79,23 @@ def trains_with(state: JobState) -> tuple[int, int] | None:
     return progress.workers, attempt.workers
 
 
+def resized(before: JobState, after: JobState) -> tuple[int, int, int] | None:
+    """With how many workers the program of the live attempt trains now, with how many the attempt was launched, and
+    with how many its program trained before (0: it begins); None if the number has not changed."""
+    size, last = trains_with(after), trains_with(before)
+    if size is None or size == last:
+        return None
+    return (*size, last[0] if last is not None and before.number == after.number else 0)
+
+
+def size_text(workers: int, wanted: int, before: int = 0) -> str:
+    """That a program trains with this number of workers, or has become smaller or larger."""
+    size = f"{workers} of {wanted} workers" if workers < wanted else f"{workers} workers"
+    if not before:
+        return f"trains with {size}"
+    return f"grew to {size}" if workers > before else f"goes on with {size}"
+
+
 # --- beginning with fewer workers: the live attempt, or the standby attempt ---
 
 

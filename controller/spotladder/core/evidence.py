@@ -212,7 +212,10 @@ def does_not_fit(situation: Situation) -> str:
     if state.stage not in (Stage.STARTING, Stage.RECOVERING) or situation.attempt.avoids:
         return ""
     pod = gang_misfit(situation.attempt_seen, situation.needed)
-    return "" if pod is None else f"{pod.called} fits no node of {state.tier}: {pod.misfit}"
+    if pod is None:
+        return ""
+    lasts = ", and no wait mends that" if pod.misfit_lasts else ""
+    return f"{pod.called} fits no node of {state.tier}{lasts}: {pod.misfit}"
 
 
 def no_capacity(situation: Situation) -> str:

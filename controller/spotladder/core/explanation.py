@@ -23,6 +23,9 @@ ELASTIC_MIN = "elastic.min"
 AVOIDANCE = "avoidance of nodes"
 """The `timer` of an attempt that avoids nodes, while no other node can take its pods."""
 
+MISFIT = "pods that fit no node"
+"""The `timer` of an attempt whose pods fit no node of the tier, where no wait mends that."""
+
 HEDGE_AFTER = "overlap.hedgeAfter"
 """The timer after which the next tier is started beside the attempt."""
 
@@ -108,6 +111,8 @@ def _leaves(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | 
     """What follows first while provisionTimeout runs."""
     due, hedge = hedge_due(situation), hedge_tier(situation)
     follows = [(situation.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
+    if rule.impediment is Impediment.MISFIT:
+        follows.append((situation.misfit_deadline, MISFIT, "the job leaves the tier"))
     if rule.impediment is Impediment.CAPACITY and (lifted := situation.avoidance_deadline) is not None:
         follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
     if due is not None and hedge is not None:

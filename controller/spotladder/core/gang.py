@@ -85,6 +85,11 @@ def gang_misfit(seen: AttemptSeen | None, workers: int) -> PodSeen | None:
     return min((pod for pod in seen.pods if pod.misfit), key=lambda pod: pod.called, default=None)
 
 
+def misfit_lasts(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether no wait mends that the head, or too many workers, fit no node of the tier."""
+    return _cut_off(seen, workers, lambda pod: pod.misfit_lasts)
+
+
 def _cut_off(seen: AttemptSeen | None, workers: int, gets_none: Callable[[PodSeen], bool]) -> bool:
     if seen is None or not seen.reachable:
         return False

@@ -60,7 +60,7 @@ class MatchedRule:
     message: str
 
 
-RULES: tuple[ImpedimentRule, ...] = (
+IMPEDIMENTS: tuple[ImpedimentRule, ...] = (
     ImpedimentRule(Impediment.PROGRAM, Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
     ImpedimentRule(
         Impediment.CONTACT, Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True
@@ -94,14 +94,14 @@ RULES: tuple[ImpedimentRule, ...] = (
 )
 """The table, in order of precedence: the first rule whose facts are seen applies."""
 
-BY_REASON: Mapping[Reason, ImpedimentRule] = MappingProxyType({rule.reason: rule for rule in RULES})
+BY_REASON: Mapping[Reason, ImpedimentRule] = MappingProxyType({rule.reason: rule for rule in IMPEDIMENTS})
 
 
 def classify(situation: Situation) -> MatchedRule | None:
     """Why the job is not training; None if it trains or if its stage is explanation enough."""
     if situation.state.stage not in EXPLAINED:
         return None
-    found = ((rule, rule.describe(situation)) for rule in RULES)
+    found = ((rule, rule.describe(situation)) for rule in IMPEDIMENTS)
     return next((MatchedRule(rule, message) for rule, message in found if message), None)
 
 

@@ -9,7 +9,7 @@ Rules
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier. A pod that was counted while
     its node was cut off, and whose program ends only when the node returns, is not counted again.
  5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
-    impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
+    impediment, whose own timer (`impediment.IMPEDIMENTS`) ends the attempt and keeps the tier.
  6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is withdrawn
     ends, because the queue would restart its program under the same attempt number.
  7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
@@ -40,7 +40,7 @@ from spotladder.core.moving import moved
 from spotladder.core.observing import observed
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
-from spotladder.core.rules.table import RULES
+from spotladder.core.rules.table import RULES_OF_STAGES
 from spotladder.core.situation import Situation
 from spotladder.core.suspending import without_impeded_time
 from spotladder.errors import InvalidSpec
@@ -94,7 +94,7 @@ def _followed(situation: Situation) -> tuple[Situation, tuple[Move, ...]]:
 def _ruled(situation: Situation) -> tuple[Situation, Move | None]:
     """The situation after one pass over the rules of its stage, and the move to another stage; None without one. This
     is the only place where the stage changes."""
-    for rule in RULES[situation.state.stage]:
+    for rule in RULES_OF_STAGES[situation.state.stage]:
         effect = rule(situation)
         if effect is None:
             continue

@@ -134,9 +134,10 @@ def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observa
     return replace(seen, attempts=attempts)
 
 
-def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
-    """A failure that no pod shows, with its own identity, so that it is also counted once."""
-    return PodSeen(f"attempt-{attempt.number}/{what}", phase=PodPhase.LOST, cause=cause)
+def synthetic(attempt: Attempt, what: str, cause: Cause, name: str) -> PodSeen:
+    """A failure that no pod shows. `what` is its identity, so that it is also counted once, and `name` says to users
+    what the attempt has lost."""
+    return PodSeen(f"attempt-{attempt.number}/{what}", phase=PodPhase.LOST, cause=cause, name=name)
 
 
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:

@@ -125,7 +125,7 @@ def _with_left(state: JobState, left: LeftAttempt) -> JobState:
 
 def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState:
     """Move the attempt to the history."""
-    reason = attempt.end_reason or state.reason
+    reason, progress = attempt.end_reason or state.reason, situation.seen.progress
     record = AttemptRecord(
         attempt.number,
         attempt.tier,
@@ -135,7 +135,7 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
         reason,
         attempt.failures,
         attempt.start_step,
-        max(attempt.start_step, situation.seen.progress.step),
+        max(attempt.start_step, progress.step) if progress.writer == attempt.number else attempt.start_step,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     if situation.attempt_seen is not None:

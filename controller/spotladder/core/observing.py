@@ -98,6 +98,10 @@ def _with_progress(situation: Situation) -> Situation:
     before, newest = state.progress, situation.seen.progress
     if newest == before:
         return situation
+    attempt = state.attempt
+    if attempt is not None and newest.attempt < attempt.number and newest.step > attempt.start_step:
+        # Its program has not started: it will resume from the commits of the attempt before, which is cut off.
+        state = replace(state, attempt=replace(attempt, start_step=newest.step))
     if newest.committed_at != before.committed_at:
         state = replace(state, denials=0, denied="", commit_seconds=_commit_seconds(situation))
     state = with_first_commit(with_pace(state, spec, newest, now), newest)
@@ -114,18 +118,19 @@ def with_log_at_end(state: JobState, progress: Progress) -> JobState:
 
 
 def _with_end_step(state: JobState) -> JobState:
-    """The state in which the last attempt of the history ends with its newest commit, which may be read after it has
-    ended."""
-    last = state.history[-1] if state.attempt is None and state.history else None
-    if last is None or state.progress.attempt > last.number or state.progress.step <= last.end_step:
+    """The state in which the attempt of the newest commit ends with it, if it has ended: its last commit may be read
+    later, and an attempt that is cut off commits until the program of the next one has started."""
+    writer, step = state.progress.writer, state.progress.step
+    if not any(record.number == writer and record.end_step < step for record in state.history):
         return state
-    return replace(state, history=(*state.history[:-1], replace(last, end_step=state.progress.step)))
+    history = (replace(one, end_step=max(one.end_step, step)) if one.number == writer else one for one in state.history)
+    return replace(state, history=tuple(history))
 
 
 def _grown(before: Progress, now: Progress) -> bool:
     """Whether the log shows progress: another step, the start of another attempt, or a commit of the same step with
     other files, as of a sweep whose trials have new results. A commit that only repeats the last is none."""
-    same = ("start", "commit", "committed_at", "commit_seconds", "skipped")
+    same = ("start", "commit", "committed_at", "commit_seconds", "skipped", "committed_by")
     return replace(now, **{name: getattr(before, name) for name in same}) != before
 
 

@@ -68,7 +68,7 @@ class Reason(StrEnum):
     GRACE_EXCEEDED = "GraceExceeded"
     GONE = "Gone"
     MOVED_ON = "MovedOn"  # being removed while the next attempt starts on another tier; the commit log fences it
-    LEFT_BEHIND = "LeftBehind"  # not confirmed gone but fenced: nothing that it still writes is resumed from
+    LEFT_BEHIND = "LeftBehind"  # not confirmed gone; the program of the next attempt fences it
     RELIEVED = "Relieved"  # the standby attempt takes over at once; the commit log fences this one
     # the user
     SUSPEND_REQUESTED = "SuspendRequested"  # spec.suspend

@@ -10,6 +10,7 @@ from spotladder.core.gang import (
     gang_refused,
     gang_running,
     launched_workers,
+    misfit_lasts,
     required_ready,
     required_workers,
 )
@@ -52,6 +53,10 @@ eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."
 AVOIDANCE_TIMEOUT: Seconds = 60.0
 """How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
+
+MISFIT_TIMEOUT: Seconds = 60.0
+"""How long an attempt stays on a tier whose provisioner reports that it makes no node that can hold its pods. Such a
+report may be from before a change of the node pools."""
 
 STEP_DELAY: Seconds = 10.0
 """How long after a step its heartbeat may be observed."""
@@ -305,6 +310,14 @@ class Situation:
         return max(since, attempt.created_at) + AVOIDANCE_TIMEOUT
 
     @property
+    def misfit_deadline(self) -> Instant | None:
+        """When the live attempt leaves its tier because its pods fit no node of it and no wait mends that; None: it
+        waits for provisionTimeout."""
+        if self.state.waiting_since is None or self.attempt.avoids or not misfit_lasts(self.attempt_seen, self.needed):
+            return None
+        return self._since(Reason.POD_DOES_NOT_FIT) + MISFIT_TIMEOUT
+
+    @property
     def recovery_deadline(self) -> Instant | None:
         """When recoveryTimeout expires."""
         since = self.state.recovering_since
@@ -340,9 +353,13 @@ class Situation:
     def start_entry_deadline(self) -> Instant | None:
         """When a program without a start entry counts as one that does not use the library; None once it uses it, and
         while its queue ends its pods."""
+        return self.silence_deadline(self.spec.stall_timeout)
+
+    def silence_deadline(self, limit: Seconds) -> Instant | None:
+        """When a program without a start entry has had this time to show that it lives; None as above."""
         if self.uses_library or self.held_by is not None:
             return None
-        return self.last_progress + self.spec.stall_timeout
+        return self.last_progress + limit
 
     @property
     def attribution_deadline(self) -> Instant | None:

@@ -16,6 +16,10 @@ from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
 from spotladder.core.model import Exit, PodPhase, Stage
 from spotladder.core.situation import READY, Situation
 
+SILENT_STALLS = 12
+"""The number of stallTimeouts for which a program without start entries may print nothing. Programs print less often
+than they commit, and such a program loses all of its work if it is ended by mistake."""
+
 
 class Outcome(StrEnum):
     """What the evidence says of the program of an attempt."""
@@ -128,18 +132,34 @@ def _no_new_step(situation: Situation) -> str:
     return f"no commit of a new step for {limit}; step {progress.step} is the newest"
 
 
+def _no_sign_of_life(situation: Situation) -> str:
+    """A program without a start entry has printed nothing for twelve times `stallTimeout`, after it had printed
+    something, and Ray does not report it as running."""
+    seen = situation.attempt_seen
+    if not _trains(situation) or seen is None or seen.quiet_for is None or seen.reported_running:
+        return ""
+    limit = SILENT_STALLS * situation.spec.stall_timeout
+    if not situation.passed(situation.silence_deadline(limit)) or seen.quiet_for < limit:
+        return ""
+    quiet = format_duration(seen.quiet_for // 1)
+    return f"the program shows no sign of life: its output has not grown for {quiet}, and it has no start entry"
+
+
 def without_library(situation: Situation) -> str:
     """The program has written no start entry for `stallTimeout`: its commits cannot show whether it trains."""
     if not _trains(situation) or not situation.passed(situation.start_entry_deadline):
         return ""
-    waited = format_duration(situation.spec.stall_timeout)
+    waited, seen = format_duration(situation.spec.stall_timeout), situation.attempt_seen
+    limit = SILENT_STALLS * situation.spec.stall_timeout
+    quiet = seen is not None and seen.quiet_for is not None and seen.quiet_for >= limit
+    silent = f"; its output has not grown for more than {format_duration(limit)}" if quiet else ""
     return (
         f"the program has written no start entry in {waited}: it does not use spotladder.train, so it begins from the "
-        "start after each loss, and stallTimeout does not apply to it"
+        f"start after each loss, and stallTimeout does not apply to it while it shows life{silent}"
     )
 
 
-RULES: tuple[VerdictRule, ...] = (
+VERDICTS: tuple[VerdictRule, ...] = (
     VerdictRule("LastStep", Outcome.FINISHED, _last_step),
     VerdictRule("CutShort", Outcome.INTERRUPTED, _cut_short),
     VerdictRule("Early", Outcome.UNKNOWN, _early),
@@ -150,6 +170,7 @@ RULES: tuple[VerdictRule, ...] = (
     VerdictRule("Failed", Outcome.FAILED, _failure),
     VerdictRule("Hung", Outcome.HANGS, _hung),
     VerdictRule("NoNewStep", Outcome.HANGS, _no_new_step),
+    VerdictRule("NoSignOfLife", Outcome.HANGS, _no_sign_of_life),
     VerdictRule("NoStartEntry", Outcome.UNKNOWN, without_library),
 )
 """The table, in order of precedence: the first row whose evidence is seen applies."""
@@ -158,7 +179,7 @@ RULES: tuple[VerdictRule, ...] = (
 def judge(situation: Situation) -> Verdict | None:
     """What the evidence says of the live attempt's program; None while it runs and nothing is wrong, and for the exits
     that are no statement about the program (a fence, refused credentials, a lost head)."""
-    found = ((rule, rule.describe(situation)) for rule in RULES)
+    found = ((rule, rule.describe(situation)) for rule in VERDICTS)
     return next((Verdict(rule, message) for rule, message in found if message), None)
 
 

@@ -144,7 +144,7 @@ def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
         ("why", last if status.get("message") and last != wrong else ""),
         ("problem", wrong),
         ("waits", waits(status.get("waiting"), now)),
-        ("workers", _smaller(status.get("elastic"))),
+        ("workers", _size(status.get("elastic"))),
         ("standby", _standby(status.get("standby"), now)),
         ("ended", _removing(status.get("removing"), now)),
         ("commit", committed if progress.get("committedAt") else ""),
@@ -164,8 +164,13 @@ def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _smaller(elastic: Mapping[str, Any] | None) -> str:
-    workers, wanted = ((elastic or {}).get(name, 0) for name in ("workers", "wanted"))
-    return f"trains with {workers} of {wanted} workers" if workers < wanted else ""
+    smaller = elastic is not None and elastic["workers"] < elastic["wanted"]
+    return f"goes on with {elastic['workers']} of {elastic['wanted']} workers" if elastic and smaller else ""
+
+
+def _size(elastic: Mapping[str, Any] | None) -> str:
+    """With how many workers an elastic job trains."""
+    return _smaller(elastic) or (f"trains with all {elastic['workers']} workers" if elastic else "")
 
 
 def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:

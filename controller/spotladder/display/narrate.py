@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spotladder.core.contract import ExitCode
+from spotladder.core.elastic import size_text
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, numbered, span
@@ -95,7 +96,7 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             return _say_node(record)
         case Resized():
             tone = Tone.GOOD if record.workers == record.wanted else Tone.CAUTION
-            return tone, f"attempt {record.attempt} trains with {record.workers} of {record.wanted} workers"
+            return tone, f"attempt {record.attempt} {size_text(record.workers, record.wanted, record.before)}"
         case PoolChanged():
             return _say_pool(record)
         case Committed():
@@ -239,7 +240,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.SPEC_UPDATED: (Tone.QUIET, _ends),
     Reason.MAINTENANCE: (Tone.CAUTION, _ends),
     Reason.GRACE_EXCEEDED: (Tone.BAD, lambda move: f"attempt {move.attempt} was killed: its grace period is over"),
-    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is not confirmed gone; it is fenced"),
+    Reason.LEFT_BEHIND: (Tone.CAUTION, lambda move: f"attempt {move.attempt} is {move.message}"),
     Reason.RELIEVED: (Tone.QUIET, lambda move: f"attempt {move.attempt} has ended, and its standby takes over"),
     Reason.SUSPEND_REQUESTED: (Tone.CAUTION, _stops),
     Reason.STOP_REQUESTED: (Tone.CAUTION, _stops),

@@ -303,7 +303,7 @@ class LocalBackend:
         """The number of workers with which an elastic program trains; None before the first report."""
         size = attempt.program.size() if self._job.min_workers is not None else None
         if size is not None and size != attempt.size:
-            self._emit(records.Resized(now, attempt.number, size, self._job.workers))
+            self._emit(records.Resized(now, attempt.number, size, self._job.workers, attempt.size or 0))
         attempt.size = size
         return size
 

@@ -127,12 +127,14 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """An elastic attempt trains with this number of workers now, out of `wanted`."""
+    """An elastic attempt trains with this number of workers now, out of `wanted`, and with `before` until now; 0: its
+    program begins, or that is unknown."""
 
     at: Instant
     attempt: int
     workers: int
     wanted: int
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spotladder.core.accounting import left_costs
-from spotladder.core.elastic import trains_with
+from spotladder.core.elastic import resized
 from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import (
     TERMINAL,
@@ -127,7 +127,7 @@ class Recorder:
                 yield Beat(now, attempt.number, found.step, found.total)
         if before.progress.start < state.progress.start:
             yield DriverStarted(now, state.progress.attempt)
-        if (size := trains_with(state)) is not None and size != trains_with(before):
+        if (size := resized(before, state)) is not None:
             yield Resized(now, state.number, *size)
 
     def ended(self, before: JobState, state: JobState, now: Instant) -> Iterator[Ended]:

@@ -90,9 +90,17 @@ def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> frozens
     return frozenset(event.about_uid for event in _last_messages(pods, events) if _says_none(event, claims))
 
 
-def misfits(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> dict[str, str]:
-    """Why pending pods fit no node of their tier, for the user, by uid. The provisioner's word on the nodes that it can
-    make counts more than the scheduler's on the nodes that exist."""
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a pod fits no node of its tier, for the user. `lasts`: no wait mends it."""
+
+    message: str
+    lasts: bool
+
+
+def misfits(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> dict[str, Misfit]:
+    """Why pending pods fit no node of their tier, by uid. The provisioner's word on the nodes that it can make counts
+    more than the scheduler's on the nodes that exist."""
     waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting]
     last = {event.about_uid: event for event in _last_messages(waiting, events)}
     found = {}
@@ -102,7 +110,7 @@ def misfits(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> dict[st
         else:
             row, sentence = read(Speaker.SCHEDULER, pod.unschedulable), pod.unschedulable.partition(" preemption:")[0]
         if row is not None and row.means is Meaning.MISFIT:
-            found[pod.uid] = _misfit(pod, row, sentence)
+            found[pod.uid] = Misfit(_misfit(pod, row, sentence), row.lasts)
     return found
 
 

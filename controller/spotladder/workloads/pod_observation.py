@@ -9,7 +9,7 @@ from spotladder.core.model import Instant, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.containers import ContainerRecord
-from spotladder.workloads.pending_pods import EXPLAINING, WAITING, WAITING_FOR_IMAGE, misfits, refused, words
+from spotladder.workloads.pending_pods import EXPLAINING, WAITING, WAITING_FOR_IMAGE, Misfit, misfits, refused, words
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
@@ -25,7 +25,13 @@ def pods_seen(
     none, misfit = refused(pods, events), misfits(pods, events)
     if not (none or misfit):
         return found
-    return [replace(seen, refused=seen.uid in none, misfit=misfit.get(seen.uid, "")) for seen in found]
+    return [_without_node(seen, seen.uid in none, misfit.get(seen.uid)) for seen in found]
+
+
+def _without_node(seen: PodSeen, refused: bool, misfit: Misfit | None) -> PodSeen:
+    if misfit is None:
+        return replace(seen, refused=refused)
+    return replace(seen, refused=refused, misfit=misfit.message, misfit_lasts=misfit.lasts)
 
 
 def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:

@@ -78,6 +78,12 @@ class Row:
     remedy: str = ""
 
     @property
+    def lasts(self) -> bool:
+        """Whether a pod that fits no node still fits none after a wait: the provisioner speaks of all nodes that it can
+        make. The scheduler speaks of those that exist, and Karpenter leaves out machines without capacity."""
+        return self.means is Meaning.MISFIT and self.speaker in _PROVISIONERS and self.remedy != _SMALLER_OR_OTHER
+
+    @property
     def names_volume(self) -> bool:
         """Whether the cause is a volume of the pod."""
         return self.means is Meaning.VOLUME or self.remedy == _ZONE

@@ -12,9 +12,9 @@ import pytest
 
 from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
-from spotladder.core.model import Decision, JobState, Loss, Move, Stage
+from spotladder.core.model import Attempt, Decision, JobState, Loss, Move, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of
+from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of, resize_notes
 from tests.clusters.stepped_clock import SteppedClock
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
@@ -54,6 +54,26 @@ def test_the_end_of_an_attempt_has_no_event_if_the_next_attempt_begins_at_once()
     begins = Move(Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "spot-b", "attempt 2 on spot-b, from spot-a")
     assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone,)))] == ["Gone"]
     assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone, begins)))] == ["FellBack"]
+
+
+ELASTIC = JobState(
+    stage=Stage.RUNNING, attempt=Attempt(2, "spot-a", 0.0, workers=4, min_workers=2), tier="spot-a", last_number=2
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (0, 4, "attempt 2 on spot-a trains with 4 workers"),
+        (4, 3, "attempt 2 on spot-a goes on with 3 of 4 workers"),
+        (3, 4, "attempt 2 on spot-a grew to 4 workers"),
+        (3, 3, None),
+    ],
+)
+def test_an_event_says_when_an_elastic_job_changes_its_size(before: int, after: int, message: str | None) -> None:
+    states = [replace(ELASTIC, progress=Progress(attempt=2, workers=size)) for size in (before, after)]
+    notes = [(note.reason, note.message, note.kind) for note in resize_notes(*states)]
+    assert notes == ([("Resized", message, "Normal" if after == 4 else "Warning")] if message else [])
 
 
 JOB = JobRecord(name="digits", namespace="team", uid="u-1")

@@ -347,6 +347,7 @@ async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch:
         with pytest.raises(StoreUnavailable, match="no route"):
             await logs.end(address("a"), "Failed", 7, "", keep=3)
         fake.refusal = None
+        monkeypatch.setattr(operator_logs, "PROMPT", 600.0)
         await logs.end(address("a"), "Failed", 7, "", keep=3)
         assert fake.ends == 2
 

@@ -193,3 +193,35 @@ async def test_a_reported_outage_ends_with_its_attempt(more: dict[str, Any]) -> 
         await world.after(QUIET_TIME + 1)
         outages.watch(world.loaded(**more))
         assert outages.of(KEY, 1, Progress()) is None
+
+
+async def test_output_that_grows_is_a_sign_of_life() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        outages.watch(world.loaded())
+        await world.after(QUIET_TIME + 1)
+        assert outages.quiet_for(KEY, 1) is None  # It may print into a file.
+        for step in range(20):
+            world.printed += f"epoch {step}\n"
+            await world.after(LONGEST_POLL_INTERVAL)
+            quiet = outages.quiet_for(KEY, 1)
+            assert quiet is not None
+            assert quiet < LONGEST_POLL_INTERVAL
+        assert outages.quiet_for(KEY, 2) is None
+
+
+async def test_output_that_does_not_grow_requeues_the_job_with_its_age_at_each_read() -> None:
+    world = RunningJob()
+    world.printed = "epoch 1\n"
+    async with world.outages() as outages:
+        outages.watch(world.loaded())
+        await world.after(QUIET_TIME + 1)
+        for _ in range(20):
+            await world.after(LONGEST_POLL_INTERVAL)
+        assert outages.quiet_for(KEY, 1) == pytest.approx(20 * LONGEST_POLL_INTERVAL, abs=2 * LONGEST_POLL_INTERVAL)
+        assert len(world.woken) == world.reads - 1
+        quiet = outages.quiet_for(KEY, 1)
+        world.printed = ""  # It cannot be read any more, which shows nothing.
+        for _ in range(20):
+            await world.after(LONGEST_POLL_INTERVAL)
+        assert outages.quiet_for(KEY, 1) == quiet

@@ -181,8 +181,9 @@ def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | No
     size = trains_with(state)
     if size is None:
         return None
-    resized = Resized(now, state.number, *size)
-    return None if last is not None and replace(last, at=now) == resized else resized
+    if last is None or last.attempt != state.number:
+        return Resized(now, state.number, *size)
+    return None if (last.workers, last.wanted) == size else Resized(now, state.number, *size, before=last.workers)
 
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:

@@ -76,7 +76,8 @@ class PodSeen:
     is set. `group` is the group of an auxiliary pod.
 
     For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
-    node of the tier can ever hold it ("" if one can, or if that is unknown), `scheduled` means that it has a node,
+    node of the tier can ever hold it ("" if one can, or if that is unknown), `misfit_lasts` that the provisioner makes
+    no node that can, so that no wait mends it, `scheduled` means that it has a node,
     `image_pulled` that the images of its first containers are on that node; `waiting_reason` and `waiting_message` come
     from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the silence of its node is
     the only evidence, `exit_code` is that of the container that ended it and `exit_message` the last line of its
@@ -99,6 +100,7 @@ class PodSeen:
     unschedulable: bool = False
     refused: bool = False
     misfit: str = ""
+    misfit_lasts: bool = False
     cause: Cause = Cause.UNKNOWN
     node: str = ""
     name: str = ""
@@ -174,6 +176,9 @@ class AttemptSeen:
     all of them, or has not begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers
     are ready.
 
+    `quiet_for` is how long the program's output had not grown when it was last read; None if it has printed nothing
+    yet, or its output was not read. `reported_running`: Ray reports that the program runs.
+
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
     `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
@@ -213,6 +218,8 @@ class AttemptSeen:
     total: int = 0
     size: int | None = None
     waits_for_all_workers: bool = False
+    quiet_for: Seconds | None = None
+    reported_running: bool = False
 
     @property
     def refused(self) -> bool:
@@ -239,7 +246,8 @@ class Progress:
     library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
     unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown.
     `size` is that of the newest commit. `start` is the log's sequence number of the newest start of a program, and
-    `commit` that of the newest commit; -1 before the first."""
+    `commit` that of the newest commit; -1 before the first. `committed_by` is the attempt that wrote the newest commit:
+    an attempt that is cut off commits until the program of the next one has started; 0 if unknown."""
 
     step: int = 0
     total: int = 0
@@ -253,6 +261,12 @@ class Progress:
     size: CommitSize = CommitSize()
     start: int = -1
     commit: int = -1
+    committed_by: int = 0
+
+    @property
+    def writer(self) -> int:
+        """The attempt of the newest commit; the newest attempt that has started where that is unknown."""
+        return self.committed_by or self.attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from spotladder.core.reasons import Reason
 
 
 class Impediment(StrEnum):
-    """Why a job is not training. `impediment.RULES` defines the evidence and the effect of each impediment."""
+    """Why a job is not training. `impediment.IMPEDIMENTS` defines the evidence and the effect of each impediment."""
 
     CAPACITY = "Capacity"  # pods have no node
     MISFIT = "Misfit"  # no node of the tier can ever hold a pod

@@ -66,13 +66,15 @@ def provision_timeout(situation: Situation) -> Effect | None:
 
     An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
     take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
-    shows nothing about its capacity, and exhausts it whatever the policy prefers.
+    shows nothing about its capacity, and exhausts it whatever the policy prefers: after `MISFIT_TIMEOUT` if no wait
+    mends that.
     """
     tier, rule = situation.tier, rule_of(situation)
     if tier is None or situation.state.waiting_since is None or rule is None or rule.timer is not Timer.PROVISION:
         return None
     avoids = situation.attempt.avoids if rule.exhausts else ()
-    deadlines = (situation.provision_deadline, situation.avoidance_deadline if avoids else None)
+    misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
+    deadlines = (situation.provision_deadline, misfit, situation.avoidance_deadline if avoids else None)
     refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     if not refused and not any(map(situation.passed, deadlines)):
         return None
@@ -105,7 +107,7 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
 def _unreachable(situation: Situation, rule: ImpedimentRule) -> Effect | None:
     """The attempt cannot be reached, or not be launched: it is a loss, or the job uses another tier if there is one."""
     if rule.counted and situation.attempt.seen:
-        lost = synthetic(situation.attempt, "contact", Cause.NODE_LOST)
+        lost = synthetic(situation.attempt, "contact", Cause.NODE_LOST, "contact with its cluster")
         return ended_by_loss(situation, rule.reason, lost, _impediment_message(situation))
     tier = asked(situation, live=False).changes.choice.tier
     if tier is None or not situation.may_use(tier) or tier == situation.state.tier:
@@ -127,7 +129,7 @@ def recovery_timeout(situation: Situation) -> Effect | None:
     if not situation.reachable or situation.held_by is not None or situation.waits_for_capacity:
         return None
     if not situation.state.loss_counted:
-        lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)
+        lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN, "a worker that is not ready")
         situation = counted(situation, [lost])
     message = f"not all workers ready again within {situation.spec.recovery_timeout:g} s"
     return ended(situation, Reason.RECOVERY_TIMEOUT, message)

@@ -28,7 +28,8 @@ def vanished_attempt(situation: Situation) -> Effect | None:
     attempt = situation.attempt
     if situation.attempt_seen is not None or not attempt.seen or not situation.reachable:
         return None
-    return ended_by_loss(situation, Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
+    lost = synthetic(attempt, "vanished", Cause.UNKNOWN, "its objects, which were deleted")
+    return ended_by_loss(situation, Reason.VANISHED, lost)
 
 
 def withdrawn_quota(situation: Situation) -> Effect | None:
@@ -40,7 +41,7 @@ def withdrawn_quota(situation: Situation) -> Effect | None:
         return None
     message = seen.queue.message if seen is not None and seen.queue is not None else ""
     if eviction is QueueEviction.SUSPENDED:
-        lost = synthetic(situation.attempt, "lost", Cause.UNKNOWN)
+        lost = synthetic(situation.attempt, "lost", Cause.UNKNOWN, "its pods")
         return ended_by_loss(situation, Reason.HEAD_LOST, lost, message)
     return Effect(situation, EVICTION_REASONS[eviction], message)
 
@@ -62,7 +63,7 @@ def program_exit(situation: Situation) -> Effect | None:
             message = seen.message or "the checkpoint store cannot fence an attempt that was cut off"
             return _denied(situation, Reason.STORE_UNSAFE, message)
         case Exit.LOST:
-            lost = synthetic(situation.attempt, "lost", Cause.UNKNOWN)
+            lost = synthetic(situation.attempt, "lost", Cause.UNKNOWN, "its pods")
             return ended_by_loss(situation, Reason.HEAD_LOST, lost, seen.message)
     return _judged(situation, seen, seen.exit)
 
@@ -117,7 +118,8 @@ def _interrupted(situation: Situation, seen: AttemptSeen, message: str) -> Effec
         situation = replace(situation, state=state)
     situation = counted(situation, noticed)
     cause = Cause.DELETED if deleted else Cause.INTERRUPTION
-    return ended_by_loss(situation, Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause), message)
+    lost = synthetic(attempt, "interrupted", cause, "its program, which was interrupted")
+    return ended_by_loss(situation, Reason.INTERRUPTED, lost, message)
 
 
 def _running(situation: Situation) -> AttemptSeen | None:
@@ -143,7 +145,8 @@ def lost_head(situation: Situation) -> Effect | None:
     seen = _running(situation)
     if seen is None or not head_lost(seen):
         return None
-    return ended_by_loss(situation, Reason.HEAD_LOST, synthetic(situation.attempt, "head", Cause.UNKNOWN))
+    lost = synthetic(situation.attempt, "head", Cause.UNKNOWN, "its head")
+    return ended_by_loss(situation, Reason.HEAD_LOST, lost)
 
 
 def silent_nodes(situation: Situation) -> Effect | None:

@@ -54,5 +54,6 @@ def stall(situation: Situation) -> Effect | None:
         return None
     if seen is not None and seen.hung:
         situation = replace(situation, state=replace(situation.state, hangs=situation.state.hangs + 1))
-    situation = counted(situation, [synthetic(situation.attempt, "stalled", Cause.STALLED)])
+    stalled = synthetic(situation.attempt, "stalled", Cause.STALLED, "its program, which makes no progress")
+    situation = counted(situation, [stalled])
     return ended(situation, Reason.STALLED, found.message)

@@ -12,6 +12,8 @@ from spotladder.core.rules.program_ends import fenced_job
 from spotladder.core.situation import Situation
 from spotladder.core.verdict import finished, judge
 
+_NOT_CONFIRMED = "not confirmed gone; it may commit until the program of the next attempt starts, which fences it"
+
 
 def finished_job(situation: Situation) -> Effect | None:
     """The program has finished the job: it succeeds."""
@@ -77,7 +79,7 @@ def slow_removal(situation: Situation) -> Effect | None:
     deadline = situation.handover_deadline
     if deadline is None or (situation.reachable and situation.now < deadline):
         return None
-    return Effect(situation, Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
+    return Effect(situation, Reason.LEFT_BEHIND, _NOT_CONFIRMED)
 
 
 def free_tier(situation: Situation) -> Effect | None:

@@ -42,7 +42,7 @@ _ENDS: tuple[Rule, ...] = (
 )
 """The rules of every stage with a live attempt. They come first: what ended an attempt explains everything else."""
 
-RULES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
+RULES_OF_STAGES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
     {
         Stage.IDLE: (
             stops.job_limit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
@@ -38,6 +38,7 @@ from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import pending_pods as capacity_words
 from spotladder.workloads.causes import silent
+from spotladder.workloads.node_size import largest_node
 from spotladder.workloads.pod_observation import sidecar_failures
 from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import PlacedTier, resolve_tier
@@ -121,10 +122,11 @@ def observe(
     blocked: Diagnosis | None,
     heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
+    quiet_for: Callable[[int], Seconds | None],
     now: Instant,
 ) -> tuple[Observation, JobObjects]:
     """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
-    checkpoint store that the program of an attempt reports.
+    checkpoint store that the program of an attempt reports, `quiet_for` how long its output has not grown.
 
     The snapshot is never older than the state: caches are listed after the lease was acquired, only move forward, and
     include the responses to the controller's own writes. So its revision is that of the state, or newer.
@@ -144,15 +146,18 @@ def observe(
         if planned and live and number == live.number and not workload.begun(objects):
             waits, launched = message, not workload.refusal(objects)
         elif number > 0:
+            placed = tiers.resolved.get(_tier_of(objects))
             if live is not None and live.number == number:
                 objects = cluster.inventory.with_failed(objects, live)
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
-            seen = replace(seen, operator_silent=message)
+            seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
+            if placed is not None:
+                seen = with_largest_nodes(seen, placed, cluster.inventory.nodes)
             if number in removed:
                 seen = _terminating(seen, objects, nodes)
-            if (placed := tiers.resolved.get(_tier_of(objects))) and placed.core.capacity_type is CapacityType.SPOT:
+            if placed is not None and placed.core.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
             if state.standby is not None and state.standby.number == number:
                 seen = replace(seen, held=reading.held == number)
@@ -217,6 +222,18 @@ def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> A
         message = f"the program reports: {outage.message}"
         return replace(seen, store_unavailable_since=outage.since, store_message=message)
     return seen
+
+
+def with_largest_nodes(seen: AttemptSeen, placed: PlacedTier, nodes: Iterable[NodeRecord]) -> AttemptSeen:
+    """The attempt, with what the largest node of its tier offers in the message of each pod that fits none."""
+
+    def told(pod: PodSeen) -> PodSeen:
+        if not pod.misfit or pod.role is PodRole.AUXILIARY:
+            return pod
+        largest = largest_node(nodes, placed.head if pod.role is PodRole.HEAD else placed.workers)
+        return replace(pod, misfit=f"{pod.misfit}; the largest node of {placed.name} has {largest}") if largest else pod
+
+    return replace(seen, pods=tuple(map(told, seen.pods))) if any(pod.misfit for pod in seen.pods) else seen
 
 
 def _unobservable(seen: AttemptSeen) -> AttemptSeen:

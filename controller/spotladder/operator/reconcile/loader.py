@@ -150,6 +150,7 @@ class Loader:
             blocked=known.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
+            quiet_for=lambda number: self._outages.quiet_for(record.key, number),
             now=self._clock.now(),
         )
         return Loaded(

@@ -18,7 +18,7 @@ from spotladder.operator.condition_types import ConditionType, ConditionUpdates,
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
-from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of
+from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of, resize_notes
 from spotladder.resources import TIEREDJOBS
 
 
@@ -76,7 +76,7 @@ class Persistence:
         )
         record = await self._write(loaded.record, wanted)
         self._observer.decided(loaded, before, decision)
-        for note in notes_of(decision, deleting=loaded.record.deleting):
+        for note in (*notes_of(decision, deleting=loaded.record.deleting), *resize_notes(before, after)):
             self._events.emit(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
             self._events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))

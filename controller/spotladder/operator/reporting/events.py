@@ -19,7 +19,8 @@ from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.throttle import Throttle
-from spotladder.core.model import Decision, Instant, Move, Seconds, Stage
+from spotladder.core.elastic import resized, size_text
+from spotladder.core.model import Decision, Instant, JobState, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import DELETE_REQUESTED, Diagnosis, one_line
@@ -38,6 +39,9 @@ _NORMAL = frozenset(
 )  # fmt: skip
 COMMIT_SKIPPED = "CommitSkipped"
 """The reason of Events about commits that could not be resumed from."""
+
+RESIZED = "Resized"
+"""The reason of Events about the number of workers with which an elastic job trains."""
 
 _LONGEST = 1024
 MOST_PENDING = 10_000
@@ -84,6 +88,13 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
             continue
         yield Note(move.reason, str(move.target), _message(move), "Normal" if move.reason in _NORMAL else "Warning")
+
+
+def resize_notes(before: JobState, after: JobState) -> Iterator[Note]:
+    """The Event of a changed number of workers of an elastic job."""
+    if (size := resized(before, after)) is not None:
+        kind: Literal["Normal", "Warning"] = "Normal" if size[0] >= max(size[1:]) else "Warning"
+        yield Note(RESIZED, "Train", f"attempt {after.number} on {after.tier} {size_text(*size)}", kind)
 
 
 def note_of(problem: Diagnosis) -> Note:

@@ -1,11 +1,13 @@
-"""Outages of the checkpoint store that only a program sees.
+"""What only the output of a program shows: outages of the checkpoint store, and that a program lives which commits
+nothing.
 
 The controller may reach a bucket that the pods do not reach, or may not be allowed to read it. Then the program's log
-lines about the outage (`output.outage`) are the only evidence.
+lines about the outage (`output.outage`) are the only evidence. A program that does not use the library writes neither
+commits nor heartbeats: output that grows is its sign of life.
 
 1. Output is read, at long intervals, only while a job has not committed for longer than its interval, so most jobs are
    never read. All jobs share a rate of reads: when thousands of jobs stop to commit, each is read less often.
-2. No reconcile waits for it. New information requeues the job.
+2. No reconcile waits for it. New information requeues the job, and so does output that has not grown.
 3. A line that no longer changes, or that is older than the newest commit, is ignored.
 """
 
@@ -61,7 +63,8 @@ _printed = partial(printed, lines=LINES, ranks=1)
 @dataclass(slots=True)
 class _WatchedAttempt:
     """A live attempt. `quiet_at` is when its output should be read. `reported` is the last outage that it reported,
-    since `since`; the same line is reported since `reported_at`."""
+    since `since`; the same line is reported since `reported_at`. `output` is the digest of the output at the newest
+    read, at `read_at`, and it is the same since `grown_at`; None before the program has printed something."""
 
     attempt: int
     found: Located
@@ -69,6 +72,9 @@ class _WatchedAttempt:
     reported: ReportedOutage | None = None
     since: Instant = 0.0
     reported_at: Instant = 0.0
+    output: int | None = None
+    grown_at: Instant = 0.0
+    read_at: Instant = 0.0
     task: asyncio.Task[None] | None = None
 
 
@@ -108,6 +114,14 @@ class Outages:
             return None
         return Outage(watched.since, reported.message)
 
+    def quiet_for(self, key: JobKey, attempt: int) -> Seconds | None:
+        """How long the output of the attempt's program had not grown when it was last read; None if it was not read, or
+        was empty."""
+        watched = self._watched.get(key)
+        if watched is None or watched.attempt != attempt or watched.output is None:
+            return None
+        return watched.read_at - watched.grown_at
+
     def watch(self, loaded: Loaded) -> None:
         """Follow the live attempt from now on if its program runs."""
         state, key = loaded.state, loaded.record.key
@@ -140,26 +154,40 @@ class Outages:
             if self._clock.now() < watched.quiet_at:  # It has committed in the meantime.
                 pause = 0.0
                 continue
-            before = watched.reported
-            self._note(watched, await self._reported(watched))
-            if _message(before) != _message(watched.reported):
+            before, texts = watched.reported, await self._texts(watched)
+            grown = self._has_grown(watched, texts)
+            if texts:
+                self._note(watched, last_reported("\n".join(texts.values())))
+            else:
+                self._note(watched, before)
+            if _message(before) != _message(watched.reported) or not grown:
                 self._changed(key)
-            grown = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
-            pause = OUTAGE_POLL_INTERVAL if watched.reported is not None else grown
+            longer = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
+            pause = OUTAGE_POLL_INTERVAL if watched.reported is not None else longer
 
-    async def _reported(self, watched: _WatchedAttempt) -> ReportedOutage | None:
-        """The program's current report, or the previous one if its output cannot be read."""
+    async def _texts(self, watched: _WatchedAttempt) -> Mapping[Output, str]:
+        """The end of the program's output; empty if it cannot be read."""
         try:
             async with self._gate:
-                texts = await self._read(watched.attempt, watched.found)
+                return await self._read(watched.attempt, watched.found)
         except Exception as error:  # noqa: BLE001 – a defect here must not end the following
             _log.error(
                 "reading the output of an attempt failed with an unexpected error",
                 attempt=watched.attempt,
                 exc_info=error,
             )
-            return watched.reported
-        return last_reported("\n".join(texts.values())) if texts else watched.reported
+            return {}
+
+    def _has_grown(self, watched: _WatchedAttempt, texts: Mapping[Output, str]) -> bool:
+        """Whether the output differs from that of the last read; True if it cannot be read."""
+        if not texts:
+            return True
+        now, output = self._clock.now(), hash(tuple(sorted((str(key), text) for key, text in texts.items())))
+        grown = output != watched.output
+        if grown:
+            watched.output, watched.grown_at = output, now
+        watched.read_at = now
+        return grown
 
     def _note(self, watched: _WatchedAttempt, reported: ReportedOutage | None) -> None:
         now, before = self._clock.now(), watched.reported

@@ -13,7 +13,8 @@ class SimulatedLog:
     """`committed` is the work of the newest commit in seconds, `committed_at` its time and `region` that of its zone;
     "" before the first commit. `newest` is the attempt whose program started last, and `workers` the number of workers
     with which it trains. `entries` is the number of its entries, `start_entry` and `commit_entry` are the sequence
-    numbers of the newest start and the newest commit; -1 before the first."""
+    numbers of the newest start and the newest commit; -1 before the first. `writer` is the attempt of the newest
+    commit."""
 
     committed: float = 0.0
     committed_at: Instant | None = None
@@ -23,6 +24,7 @@ class SimulatedLog:
     entries: int = 0
     start_entry: int = -1
     commit_entry: int = -1
+    writer: int = 0
 
     def start(self, attempt: int, workers: int) -> None:
         """Record that the program of this attempt starts with this number of workers: older attempts can no longer
@@ -39,7 +41,7 @@ class SimulatedLog:
         """Record a commit; one without new work changes nothing."""
         if step > self.committed:
             self.committed, self.committed_at, self.region = step, at, region
-            self.commit_entry = self._append()
+            self.commit_entry, self.writer = self._append(), self.newest
 
     def _append(self) -> int:
         """The sequence number of the next entry."""
@@ -59,4 +61,5 @@ class SimulatedLog:
             size=NO_COMMIT if self.committed_at is None else program.commit_size,
             start=self.start_entry,
             commit=self.commit_entry,
+            committed_by=self.writer,
         )

@@ -93,6 +93,7 @@ def read(
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=waits,
+        reported_running=rayjob is not None and rayjob.job_status == "RUNNING",
     )
 
 

@@ -15,7 +15,7 @@ from spotladder_infra.topology.cluster import Cluster
 RETENTION_SECONDS = 300
 """Seconds after which a notice expires: its instance is gone by then."""
 
-RULES = {
+INTERRUPTION_EVENTS = {
     "health": ("aws.health", "AWS Health Event"),
     "spot-interruption": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
     "rebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
@@ -44,7 +44,7 @@ def interruption(scope: Any, cluster: Cluster, place: PolicyScope) -> Interrupti
     sqs.AwsQueuePolicy(
         scope, "interruptions-policy", queue_url=made.url, policy=json.dumps(queue(made.arn, place.account))
     )
-    for key, (source, kind) in RULES.items():
+    for key, (source, kind) in INTERRUPTION_EVENTS.items():
         rule = eventbridge.AwsRule(
             scope,
             f"rule-{key}",
