@@ -199,5 +199,5 @@ schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
 reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands
-	$(BIN)/python -c 'from spotladder.api.reference import page; print(page(), end="")' > docs/reference.md
+	$(BIN)/python -m tests.docs.reference > docs/reference.md
 	$(BIN)/python -m tests.docs.cli_reference > docs/cli.md

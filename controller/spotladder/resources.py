@@ -23,9 +23,6 @@ class APIResource:
 PODS = APIResource("", "v1", "pods", "Pod")
 NODES = APIResource("", "v1", "nodes", "Node", namespaced=False)
 EVENTS = APIResource("", "v1", "events", "Event")
-ACCESS_REVIEWS = APIResource(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
-)
 DISRUPTION_BUDGETS = APIResource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NETWORK_POLICIES = APIResource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)

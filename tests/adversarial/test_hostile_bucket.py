@@ -18,13 +18,13 @@ from spotladder.checkpoints.entries import LARGEST_ENTRY, MOST_VALUES, Commit, F
 from spotladder.checkpoints.entry_log import MOST_ENTRIES
 from spotladder.checkpoints.heartbeat import read as heartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import LogCorrupt, TooLarge
+from tests.checkpoints.memory_store import MemoryStore
 
 MIB = 1 << 20
 HUGE = 400 * MIB

@@ -15,12 +15,12 @@ import pytest
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Progress
 from spotladder.operator.storage import commit_logs
 from spotladder.operator.storage.commit_logs import PER_BUCKET, READS, EndOfLog, LogAddress, Logs
 from spotladder.operator.storage.slots import Slots
 from spotladder.records.model import Record
+from tests.clusters.stepped_clock import SteppedClock
 
 ATTACKERS = 34
 

@@ -8,7 +8,8 @@ import pytest
 
 from spotladder.api.check import checked
 from spotladder.api.document import documents_of
-from spotladder.api.resolve import sizes, small_pools
+from spotladder.api.local_mode import small_pools
+from spotladder.api.resolve import sizes
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from tests.api.builders import JOB, WORLD, changed, said_about

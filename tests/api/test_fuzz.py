@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spotladder.api.document import documents_of
+from spotladder.api.local_mode import local_program, world_tiers
 from spotladder.api.read import model_of
-from spotladder.api.resolve import job_spec, local_program, world_tiers
+from spotladder.api.resolve import job_spec
 from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.api.local_mode import local_program, world_tiers
 from spotladder.api.read import read_job, read_job_and_world, read_world
-from spotladder.api.resolve import job_spec, local_program, world_tiers
+from spotladder.api.resolve import job_spec
 from spotladder.core.model import (
     BucketPrice,
     CapacityType,

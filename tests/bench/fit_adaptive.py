@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from spotladder.core.ages import AGES
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
-from spotladder.policies import adaptive_model
 from tests.bench import published
+from tests.bench.adaptive_file import FILE, written
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,6 @@ LONGEST = 800
 PRIOR_TICKS = 20.0
 """Weight of all zones in the hazards of one zone, in ticks of observation for each age class."""
 
-FILE = Path(adaptive_model.__file__).with_name(adaptive_model.FILE)
 CLASSES = len(AGES)
 CLASS_OF = np.array([max(0, sum(age >= first for first in AGES) - 1) for age in range(AGES[-1] + 1)])
 
@@ -195,7 +194,7 @@ def main() -> None:
         sys.exit("SPOTLADDER_TRACES: not set: name the folder with frontier-cs/zones-2022.tar.xz")
     zones = load(traces)
     if options.write:
-        FILE.write_text(adaptive_model.written(fitted(list(zones.values()))))
+        FILE.write_text(written(fitted(list(zones.values()))))
         print(f"written: {FILE}")
         return
     models = held_back(zones)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
 from tests.charts.helm import CHARTS, helm, objects, rendered
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT
 
 GOLDEN = Path(__file__).parent / "golden"

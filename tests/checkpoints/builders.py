@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore, file_entry
 from spotladder.checkpoints.writer import Writer
+from tests.checkpoints.memory_store import MemoryStore, file_entry
 
 AT = 1_800_000_000.0
 

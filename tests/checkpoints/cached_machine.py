@@ -11,9 +11,9 @@ from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
 from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.upload import upload_folder
 from tests.checkpoints.builders import a_folder, a_log
+from tests.checkpoints.memory_store import MemoryStore
 
 
 class DownloadCountingStore(MemoryStore):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.builders import a_log
+from tests.checkpoints.memory_store import MemoryStore
 
 
 @pytest.fixture

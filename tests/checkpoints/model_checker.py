@@ -21,9 +21,9 @@ from typing import Any
 from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore, file_entry
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
 from spotladder.errors import Fenced, StoreUnavailable
+from tests.checkpoints.memory_store import MemoryStore, file_entry
 
 JOB = "digits"
 FILE = b"weights"

@@ -8,10 +8,10 @@ from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed
+from tests.checkpoints.memory_store import MemoryStore
 
 
 @pytest.fixture

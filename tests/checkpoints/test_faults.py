@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.memory_store import MemoryStore
 
 Answer = TypeVar("Answer")
 HOUR = 3600.0

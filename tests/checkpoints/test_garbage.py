@@ -13,9 +13,9 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed
+from tests.checkpoints.memory_store import MemoryStore
 
 
 def steps(log: CommitLog) -> list[int]:

@@ -7,8 +7,8 @@ import pytest
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.removal import remove
+from tests.checkpoints.memory_store import MemoryStore
 
 
 def test_the_newest_heartbeat_replaces_the_one_before() -> None:

@@ -11,12 +11,12 @@ from spotladder.checkpoints import entry_log as log_module
 from spotladder.checkpoints.entries import FileEntry, Snapshot, encode
 from spotladder.checkpoints.entry_log import TRIES, ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
 from spotladder.checkpoints.store import LARGEST_OBJECT
 from spotladder.core.model import CommitSize, Progress
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import AT, PauseClock, a_log, committed, uploaded
+from tests.checkpoints.memory_store import MemoryStore
 
 
 def test_an_empty_log(log: CommitLog) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
 from spotladder.errors import LogCorrupt
+from tests.checkpoints.memory_store import MemoryStore
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from spotladder.checkpoints.entries import NewerLog
 from spotladder.checkpoints.entry_log import ForeignLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.removal import remove
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed
+from tests.checkpoints.memory_store import MemoryStore
 
 START, SECOND = "digits/log/00000000.json", "digits/log/00000001.json"
 

@@ -8,12 +8,12 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import commit_folder, upload_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_folder
+from tests.checkpoints.memory_store import MemoryStore
 
 
 @pytest.fixture

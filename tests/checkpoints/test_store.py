@@ -15,7 +15,6 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 
 from spotladder.checkpoints import disk
 from spotladder.checkpoints.bucket import BucketStore
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import (
     ObjectMissing,
@@ -29,6 +28,7 @@ from spotladder.checkpoints.store_check import check_store
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.gcs import google
+from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.servers import moto, new_bucket, use_s3
 
 

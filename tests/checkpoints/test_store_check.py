@@ -15,13 +15,13 @@ from spotladder.checkpoints.bucket import BucketStore
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, RightsRefused, Store, StoreRefused, folder_of
 from spotladder.checkpoints.store_check import CREATORS, Promise, StoreUnsafe, check_store, check_today
 from spotladder.errors import StoreUnavailable
 from tests.checkpoints import unsafe_stores
+from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.servers import ChangedRequests, moto, new_bucket
 
 NOON = 1_800_014_400.0  # 2027-01-15

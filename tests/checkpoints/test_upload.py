@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.checkpoints.upload import commit_folder, upload_folder
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.builders import a_folder, a_log
+from tests.checkpoints.memory_store import MemoryStore
 
 
 class TornStore(MemoryStore):

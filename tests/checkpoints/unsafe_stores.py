@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
 from spotladder.errors import StoreUnavailable
+from tests.checkpoints.memory_store import MemoryStore
 
 
 class Ignores(MemoryStore):

@@ -13,11 +13,11 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
 from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
 
 Output = pytest.CaptureFixture[str]
@@ -112,10 +112,10 @@ def test_verify_checks_a_bucket_before_the_first_job(capsys: Output, monkeypatch
     class SafeBucket(MemoryStore):
         endpoint = "s3: the endpoint"
 
-    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: Bucket())
+    monkeypatch.setattr("spotladder.cli.checkpoints.open_store", lambda _: Bucket())
     code, _, err = run(capsys, "verify", "s3://bucket/prefix")
     assert (code, "a second create of an object succeeds" in err) == (5, True)
-    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: SafeBucket())
+    monkeypatch.setattr("spotladder.cli.checkpoints.open_store", lambda _: SafeBucket())
     code, _, err = run(capsys, "verify", "s3://bucket/prefix")
     assert (code, "the store can fence an attempt" in err, "no commit log found" in err) == (2, True, True)
 

@@ -10,9 +10,9 @@ import pytest
 
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client, Page, WatchEvent
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Expired, Forbidden, NotFound
 from spotladder.resources import PODS
+from tests.clusters.stepped_clock import SteppedClock
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from spotladder.clusters.client import PAGE_RETRY_INTERVAL, PAGE_TRIES, Client
-from spotladder.clusters.clock import SteppedClock, SystemClock
+from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import NotLeading
@@ -21,6 +21,7 @@ from spotladder.clusters.transport import path_of
 from spotladder.errors import SpotladderError
 from spotladder.resources import NODES, PODS, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS
+from tests.clusters.stepped_clock import SteppedClock
 
 Answer = Callable[[web.Request], Any]
 

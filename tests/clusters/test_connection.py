@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.connection import connect, contexts, in_cluster
 from spotladder.clusters.credentials import EARLY, REREAD, TokenFile, TokenProgram
 from spotladder.errors import EnvironmentFailure
+from tests.clusters.stepped_clock import SteppedClock
 
 
 def config(**user: Any) -> dict[str, Any]:

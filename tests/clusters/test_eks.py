@@ -12,11 +12,11 @@ import certifi
 import pytest
 
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.cluster_address import ClusterAddress, EksAddress
 from spotladder.clusters.eks import EARLY, HEADER, LASTS, PREFIX, Eks, EksToken
 from spotladder.clusters.registry import source_of
 from spotladder.errors import EnvironmentFailure
+from tests.clusters.stepped_clock import SteppedClock
 
 
 @pytest.fixture

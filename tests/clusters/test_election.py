@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.election import DURATION, MARGIN, RENEW_INTERVAL, Election, NotLeading
 from tests.clusters.lease_server import LeaseServer
+from tests.clusters.stepped_clock import SteppedClock
 
 
 def candidate(server: LeaseServer, name: str, clock: SteppedClock) -> Election:

@@ -14,9 +14,9 @@ import certifi
 import pytest
 from aiohttp import web
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.gke import EARLY, Gke
 from spotladder.errors import EnvironmentFailure
+from tests.clusters.stepped_clock import SteppedClock
 
 CLUSTER = "/v1/projects/ml/locations/europe-west4/clusters/training"
 AUTHORITY = base64.b64encode(Path(certifi.where()).read_bytes()).decode()

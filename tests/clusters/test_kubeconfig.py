@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.kubeconfig import REREAD, KubeconfigFile, KubeconfigSecret
 from spotladder.errors import EnvironmentFailure
+from tests.clusters.stepped_clock import SteppedClock
 from tests.clusters.test_client import api, refused
 from tests.clusters.test_connection import config
 

@@ -5,9 +5,9 @@ import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.queue import CROWD, CROWDED_WINDOW, LONGEST_PAUSE, MAX_SUPERSEDED, WINDOW, Queue
 from spotladder.clusters.throttle import Throttle
+from tests.clusters.stepped_clock import SteppedClock
 
 
 @asynccontextmanager

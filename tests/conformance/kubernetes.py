@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tenancy import TenantRule
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
 from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import (
@@ -44,6 +43,7 @@ from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.placement import HOSTNAME
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import WORKERS
 from tests.operator.memory_world import NAMESPACE, world_in_memory
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.core.fake import FakeBackend
 from spotladder.core.model import (
     AttemptSeen,
     Exit,
@@ -36,6 +35,7 @@ from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+from tests.core.fake_backend import FakeBackend
 
 NODE_TIMEOUT = 600.0
 WORKERS = 2

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import (
@@ -44,6 +43,7 @@ from spotladder.sim.trace import Trace
 from tests.conformance.jobset import JobSetRig
 from tests.conformance.kubernetes import KubernetesRig
 from tests.conformance.rigs import WORKERS, FakeRig, LocalRig, SimRig, all_ready, ready_workers
+from tests.core.fake_backend import FakeBackend
 
 Rig = FakeRig | LocalRig | SimRig | KubernetesRig
 

@@ -19,7 +19,7 @@ from spotladder.conversion.registry import convert
 from spotladder.conversion.render import text_of
 from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec
-from spotladder.workloads.review import for_cluster
+from spotladder.workloads.file_review import for_cluster
 from tests.conversion.sources import ENTRYPOINTS, FOLDER, MANIFESTS, converted
 
 _EXPECTED = "(expected RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from spotladder.core.crashes import FIRST_BACKOFF
 from spotladder.core.evidence import no_capacity
 from spotladder.core.explanation import explain
-from spotladder.core.impediment import BY_REASON, IMPEDIMENTS, Timer, classify, markdown
+from spotladder.core.impediment import BY_REASON, IMPEDIMENTS, Timer, classify
 from spotladder.core.model import (
     Blocker,
     Exhausted,
@@ -167,10 +166,6 @@ def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
     assert {rule.impediment for rule in IMPEDIMENTS} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
     assert len(BY_REASON) == len(IMPEDIMENTS), "one reason, one row"
-
-
-def test_the_docs_show_the_table() -> None:
-    assert markdown() in (Path(__file__).parents[2] / "docs/conditions.md").read_text()
 
 
 def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_failure() -> None:

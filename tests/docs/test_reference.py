@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spotladder.api.reference import page
+from tests.docs.reference import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from spotladder.api.trace import read_trace
-from spotladder.clusters.clock import SteppedClock
 from spotladder.local.pools import Window, windows_of
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
+from tests.clusters.stepped_clock import SteppedClock
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.test_conditions import section
 

@@ -88,7 +88,7 @@ def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) ->
         "tenancy": e2e.bucket.tenancy(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
-    command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
+    command = [sys.executable, "-m", "tests.operator.failpoints", "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:
         process = subprocess.Popen(
             [*command, "--kubeconfig", str(e2e.cluster.kubeconfig)],

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from spotladder.core.reasons import Reason
-from spotladder.operator.failpoints import CRASHED, Point
 from tests.e2e.conftest import controller
 from tests.e2e.losses import SPOT
 from tests.e2e.test_jobset import workload
 from tests.e2e.test_standby import ON_DEMAND, takes_over
 from tests.e2e.world import E2eCluster
+from tests.operator.failpoints import CRASHED, Point
 
 WORKERS = 2
 STEPS = 6000

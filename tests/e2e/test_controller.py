@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spotladder.operator.failpoints import CRASHED, Point
 from tests.e2e.conftest import controller
 from tests.e2e.world import E2eCluster
+from tests.operator.failpoints import CRASHED, Point
 
 POINTS = [
     Point.AFTER_LOAD,

@@ -9,7 +9,6 @@ from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
@@ -20,6 +19,7 @@ from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.records import stored
 from spotladder.records.model import Record, encode
 from tests.checkpoints.builders import uploaded
+from tests.checkpoints.memory_store import MemoryStore
 
 
 class MemoryBucket:

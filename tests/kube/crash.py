@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.operator import failpoints
-from spotladder.operator.failpoints import Point
 from tests.kube.world import KubeWorld
+from tests.operator import failpoints
+from tests.operator.failpoints import Point
 
 
 class _Died(BaseException):
@@ -41,6 +41,7 @@ class Crash:
         """Run the controller until it reaches the fail point for this time, then another one until the play ends. The
         latter starts at once, or when the play sets `restart`."""
         armed = failpoints._armed(f"{point}:crash@{turn}")
+        failpoints.install(self._monkeypatch.setattr)
         self._monkeypatch.setattr(failpoints, "_points", armed)
         self._monkeypatch.setattr(failpoints, "_act", self._act)
         playing = asyncio.create_task(play)

@@ -110,7 +110,7 @@ async def remove(kube: KubeWorld, found: list[dict[str, Any]]) -> None:
 async def refused(kube: KubeWorld, uri: str, *, secret: bool) -> str:
     """Why the API server rejects such a job; empty if it does not."""
     try:
-        await kube.client.create(TIEREDJOBS, body_of(kube, uri, secret=secret), dry_run=True)
+        await kube.client.apply(TIEREDJOBS, body_of(kube, uri, secret=secret), dry_run=True)
     except Invalid as error:
         return error.message if "spec.checkpoints.uri" in error.message else ""
     return ""

@@ -23,7 +23,6 @@ from spotladder.clusters.errors import ApiError, Invalid, NotFound
 from spotladder.clusters.registry import sources
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import (
-    ACCESS_REVIEWS,
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
     PODS,
@@ -466,6 +465,11 @@ def permissions_of(role: dict[str, Any]) -> Iterator[Right]:
             for resource in rule["resources"]:
                 for verb in rule["verbs"] if not rule.get("resourceNames") else ():
                     yield group, resource, verb
+
+
+ACCESS_REVIEWS = APIResource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
 
 
 async def may(client: Client, right: Right, namespace: str, *, name: str = "") -> bool:

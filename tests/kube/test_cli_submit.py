@@ -106,11 +106,11 @@ async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cl
             files = job_file(tmp_path, kube), written(tmp_path / "tier.yaml", tier)
             refused = await cli("submit", *files, *team)
             assert (refused.code, refused.out) == (5, "")
-            assert f"you may not write CapacityTiers ({name})" in refused.err
+            assert f'capacitytiers.spotladder.io "{name}" is forbidden' in refused.err
             assert "nothing was sent" in refused.err
             assert (await cli("submit", files[0], *team)).out == "tieredjob.spotladder.io/digits created\n"
             elsewhere = await cli("submit", files[0], *team[:2], "-n", "default")
             assert elsewhere.code == 5
-            assert "you may not create TieredJobs in namespace default" in elsewhere.err
+            assert 'tieredjobs.spotladder.io "digits" is forbidden' in elsewhere.err
         finally:
             await kube.client.delete(KINDS["ClusterRole"], f"{kube.namespace}-edit")

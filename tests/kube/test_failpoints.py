@@ -13,7 +13,6 @@ from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
 from spotladder.core.elastic import BEGIN_DELAY
-from spotladder.operator.failpoints import Point
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
@@ -31,6 +30,7 @@ from tests.kube.test_standby import (
     training,
 )
 from tests.kube.world import WORKERS, KubeWorld, eventually, world
+from tests.operator.failpoints import Point
 
 BINDINGS = APIResource("", "v1", "bindings", "Binding")
 

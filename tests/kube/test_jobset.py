@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from spotladder.core.contract import NoticeKind, Variable
-from spotladder.operator.failpoints import Point
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from tests.kube import jobset
@@ -16,6 +15,7 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.crash import Crash
 from tests.kube.test_standby import log_of, notices, notices_are_empty, reads_the_log, release_first
 from tests.kube.world import KubeWorld, eventually, world
+from tests.operator.failpoints import Point
 from tests.workloads.builders import jobset_template
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.clusters.transport import Object
@@ -26,6 +25,7 @@ from spotladder.timestamps import utc_microseconds, utc_timestamp
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.records import RAY_GROUP
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT, ApiServer, tools
 from tests.kube.bucket import MemoryBucket
 

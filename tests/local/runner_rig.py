@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spotladder.core.fake import FakeBackend
 from spotladder.core.model import Exit, JobSpec, JobState, Price, Tier
 from spotladder.core.policies.ordered import Ordered
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.local.runner import Runner
 from spotladder.records.model import Beat, Committed, Record
+from tests.core.fake_backend import FakeBackend
 
 BEGAN = 1_000_000.0
 PRICE = Price(3600.0, 7200.0)  # one dollar per node and second

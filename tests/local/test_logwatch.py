@@ -11,12 +11,12 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import StoreUnavailable
 from spotladder.local.logwatch import LogWatch
+from tests.checkpoints.memory_store import MemoryStore
 from tests.waiting import eventually
 
 

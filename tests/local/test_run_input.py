@@ -14,9 +14,9 @@ import pytest
 
 from spotladder import memory
 from spotladder.api.command_job import command_job, name_of
+from spotladder.api.local_mode import local_program
 from spotladder.api.program_folder import started_script
 from spotladder.api.read import read_job_and_world
-from spotladder.api.resolve import local_program
 from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.main import main
 from spotladder.cli.run import _report

@@ -11,10 +11,10 @@ import pytest
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.errors import ClusterUnreachable
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.operator import leader
 from spotladder.operator.inventory.monitor import FAILURES, RETRY_INTERVAL
 from spotladder.resources import NAMESPACES
+from tests.clusters.fake import FakeApiServer, FakeClient
 from tests.kube.second_cluster import ControlledConnection
 from tests.kube.world import KubeWorld
 from tests.operator.memory_world import filled_world

@@ -6,8 +6,8 @@ import builtins
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.fake import FakeApiServer, FakeClient
+from tests.clusters.fake import FakeApiServer, FakeClient
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import KubeWorld
 
 NAMESPACE = "team-a"

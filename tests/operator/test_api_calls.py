@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.fake import FakeClient
 from spotladder.clusters.transport import Object
 from spotladder.resources import NODES, APIResource
+from tests.clusters.fake import FakeClient
 from tests.kube.kuberay import KubeRay
 from tests.kube.world import WORKERS, KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE, filled_world

@@ -12,15 +12,15 @@ import aiohttp
 import pytest
 
 from spotladder.api.tenancy import TenantRule
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.election import DURATION, LEASES, RENEW_INTERVAL
-from spotladder.clusters.fake import FakeClient
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator import controller as module
 from spotladder.operator.controller import Controller
 from spotladder.operator.reporting.health import Health, HealthServer
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
+from tests.clusters.fake import FakeClient
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE, filled_world
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.election import NotLeading
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
+from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.world import KubeWorld
 from tests.operator.memory_world import filled_world
 

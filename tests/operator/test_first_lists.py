@@ -10,11 +10,11 @@ import pytest
 
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden
-from spotladder.clusters.fake import FakeClient
 from spotladder.clusters.transport import Object
 from spotladder.errors import SpotladderError
 from spotladder.operator.leader import FIRST_LIST_TIMEOUT
 from spotladder.resources import PODS, APIResource
+from tests.clusters.fake import FakeClient
 from tests.kube.world import KubeWorld, eventually
 from tests.operator.memory_world import filled_world
 from tests.operator.reconcile.test_reconciler import running

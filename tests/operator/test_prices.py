@@ -15,11 +15,11 @@ from botocore.stub import ANY, Stubber
 
 from spotladder import price_sources
 from spotladder.api.capacitytier import CapacityTierSpec, PriceSource
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Price
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.prices import PRICE_TTL, RETRY, Prices
 from spotladder.price_sources import PriceUnknown
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import capacity
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, Tier
@@ -17,6 +16,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.records import stored
 from spotladder.records.model import Began, Noted, Recorded, encode
 from spotladder.records.stored import append, newest_uid, of_job, read
+from tests.checkpoints.memory_store import MemoryStore
 
 SPEC = JobSpec((Tier("spot-a"),))
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -39,6 +38,7 @@ from spotladder.policies import registry
 from spotladder.sim.world.market import START
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 from spotladder.sim.world.run import SimulationRun, run
+from tests.core.fake_backend import FakeBackend
 from tests.sim.builders import HOUR, market, runner, zone
 
 WORKERS = 2

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import RightsRefused, Store
 from spotladder.errors import StoreUnavailable
 from spotladder_infra.doctor.examination import FOLDER, fences
 from spotladder_infra.doctor.result import Check, Status, results
 from spotladder_infra.topology.fleet import Bucket
+from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.train.agreement import Agreement
 from spotladder.train.commits import Commits
 from spotladder.train.framing import CODE_SIZE, allow_connections, code_of, keys_of, proof_of
 from spotladder.train.hub import Hub
 from spotladder.train.pending import Checkpoint
 from spotladder.train.ranks import ProcessRank
+from tests.checkpoints.memory_store import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 STEP = 6

@@ -13,13 +13,13 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, RightsRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.train import membership
 from spotladder.train.commits import Commits
 from spotladder.train.session import Job
 from spotladder.train.store_retry import StoreRetry
+from tests.checkpoints.memory_store import MemoryStore
 from tests.train.builders import job
 
 POLL_INTERVAL = 0.0002

@@ -11,10 +11,10 @@ import pytest
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.train.stored_heartbeat import WRITE_INTERVAL, HeartbeatWriter
+from tests.checkpoints.memory_store import MemoryStore
 from tests.train.builders import member
 
 

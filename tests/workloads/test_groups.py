@@ -16,13 +16,14 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import PodPhase, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
+from spotladder.workloads.file_review import warnings
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import RAY_GROUP, REPLICATED_JOB
-from spotladder.workloads.review import problems, warnings
+from spotladder.workloads.review import problems
 from spotladder.workloads.tiers import resolve_tiers
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, capacity, job, metadata, pod, ray_template, tier

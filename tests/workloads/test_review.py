@@ -10,9 +10,10 @@ import pytest
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.review import review
+from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
-from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs, problems, warnings
+from spotladder.workloads.review import problems
 from spotladder.workloads.shared_claims import claim_warnings
 from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written

@@ -44,6 +44,13 @@ class InvalidDocument(InvalidSpec):
         return "\n".join(lines)
 
 
+def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
+    """The problems of an error."""
+    if isinstance(error, InvalidDocument):
+        return error.problems
+    return (Problem(error.where, error.path, error.message),)
+
+
 def dotted(path: Iterable[str | int]) -> str:
     """The path as text: `spec.tiers[1].maxFailures`. Keys that are not plain words are quoted: `labels["a.b/c"]`."""
     text = ""

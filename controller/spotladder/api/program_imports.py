@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import stat
 import warnings
 from collections.abc import Iterator, Sequence
+from modulefinder import ModuleFinder
 from pathlib import Path as File
+from typing import Any, NamedTuple
 
 from spotladder.api.entrypoints import commands_of, entrypoints, program_of, shell_script, words_of
 from spotladder.api.problems import Path
@@ -15,19 +17,12 @@ from spotladder.api.tieredjob import TieredJob
 LONGEST = 1 << 18
 """Bytes of the largest script that is read."""
 
-MAX_BYTES = 1 << 20
-"""Bytes of all scripts that are read for a job: parsing them takes two seconds at most."""
-
-MAX_FILES = 64
-MAX_MODULES = 1000
-"""The numbers of scripts and of modules that are looked up for a job."""
-
-_MAX_DEPTH = 16
-"""The number of packages around a module."""
+MAX_MODULES = 64
+"""The number of modules that are read for a job."""
 
 _LIBRARY = "spotladder"
 _STARTERS = frozenset({"importlib", "runpy", "subprocess"})
-_STARTING_CALLS = frozenset({"__import__", "execl", "execlp", "execv", "execve", "execvp", "exec", "popen", "system"})
+_STARTING_CALLS = re.compile(rb"\b(?:__import__|exec[lv]?[ep]{0,2}|popen|system) *\(")
 """The modules and functions with which a script can run another one, so that its imports show only a part."""
 
 _PREPARATIONS = frozenset(
@@ -54,12 +49,12 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
         return
     places = list(entrypoints(job))
     try:
-        scripts = [(path, *found) for path, script in places for found in _scripts(script, folders)]
-        if not scripts or _imports_library([(file, roots) for _, _, files, roots in scripts for file in files]):
+        scripts = [(path, found) for path, script in places for found in _scripts(script, folders)]
+        if not scripts or any(_may_import_library(found) for _, found in scripts):
             return
     except _Unknown:
         return
-    path, name, _, _ = scripts[0]
+    path, name = scripts[0][0], scripts[0][1].name
     message = (
         f"the program {name} does not import spotladder.train: it begins from the start after each loss unless it "
         "resumes by itself, and commits cannot show that it trains (set "
@@ -69,8 +64,13 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     yield path, message
 
 
-_Script = tuple[str, tuple[File, ...], tuple[File, ...]]
-"""The script as the entrypoint names it, the files that it begins with, and the folders of its modules."""
+class _Script(NamedTuple):
+    """A script as the entrypoint names it, its file, the folders of its modules, and its module if it is run as one."""
+
+    name: str
+    file: File
+    roots: tuple[File, ...]
+    module: str = ""
 
 
 def _scripts(script: str, folders: Sequence[File]) -> Iterator[_Script]:
@@ -99,11 +99,12 @@ def _script_of(command: list[str], folders: Sequence[File]) -> _Script:
         for folder in folders:
             for file in (folder / f"{place}/__main__.py", folder / f"{place}.py"):
                 if _readable(file):
-                    return module, (file, *_local(module, (folder,))), (folder, folder / "src")
+                    whole = f"{module}.__main__" if file.stem == "__main__" else module
+                    return _Script(module, file, (folder, folder / "src"), whole)
     name = next((word for word in command if word.endswith(".py") and "=" not in word and not word.startswith("-")), "")
     for folder in folders if name else ():
         if _readable(folder / name):
-            return name, (folder / name,), ((folder / name).parent, folder, folder / "src")
+            return _Script(name, folder / name, ((folder / name).parent, folder, folder / "src"))
     raise _Unknown
 
 
@@ -116,90 +117,35 @@ def _readable(file: File) -> bool:
     return stat.S_ISREG(about.st_mode) and 0 < about.st_size <= LONGEST
 
 
-def _imports_library(scripts: Sequence[tuple[File, tuple[File, ...]]]) -> bool:
-    """Whether these scripts, or the modules beside them that they import, import the library."""
-    waiting, read, named, size = list(scripts), set[File](), 0, 0
-    while waiting:
-        file, roots = waiting.pop(0)
-        if file in read:
-            continue
-        read.add(file)
-        data = _content(file)
-        size += len(data)
-        modules = dict.fromkeys(_modules(data, file))
-        named += len(modules)
-        if len(read) > MAX_FILES or size > MAX_BYTES or named > MAX_MODULES:
-            raise _Unknown
-        for module in modules:
-            top = module.lstrip(".").partition(".")[0]
-            if module.startswith("."):
-                level = len(module) - len(module.lstrip("."))
-                beside = _local(module.lstrip("."), (file.parents[min(level, len(file.parents)) - 1],))
-                waiting += [(found, roots) for found in beside]
-            elif top == _LIBRARY:
-                return True
-            elif top in _STARTERS:
+def _may_import_library(script: _Script) -> bool:
+    """Whether this script, or a module beside it that it imports, imports the library or may run another script."""
+    finder = _Finder(path=[str(root) for root in script.roots])
+    with warnings.catch_warnings(action="ignore"):
+        if script.module:
+            finder.import_hook(script.module)
+        else:
+            finder.run_script(str(script.file))
+    missing = {name.partition(".")[0] for name in finder.any_missing()}
+    return not missing.isdisjoint({_LIBRARY, *_STARTERS})
+
+
+class _Finder(ModuleFinder):
+    """Compiles a script and the modules that it imports and that are in the folders; runs none of them."""
+
+    def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
+        try:
+            return super().find_module(name, path, parent)
+        except AttributeError:  # ModuleFinder knows no folder of modules without `__init__.py`.
+            raise _Unknown from None
+
+    def load_module(self, fqname: str, fp: Any, pathname: str, file_info: Any) -> Any:
+        if fp is not None:
+            file = File(pathname)
+            if len(self.modules) > MAX_MODULES or file.stat().st_size > LONGEST:
                 raise _Unknown
-            else:
-                waiting += [(found, roots) for found in _local(module, roots)]
-    return False
-
-
-def _content(file: File) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(LONGEST + 1)
-    except OSError as error:
-        raise _Unknown from error
-
-
-def _modules(data: bytes, file: File) -> Iterator[str]:
-    """The modules that a script imports, anywhere in it; those of a relative import begin with its dots."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            nodes = list(ast.walk(ast.parse(data, str(file))))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _Unknown from error
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = "." * node.level + (node.module or "")
-            yield start
-            inner = start if start.endswith(".") else f"{start}."
-            yield from (inner + alias.name for alias in node.names if alias.name != "*")
-        elif isinstance(node, ast.Call) and _called(node.func) in _STARTING_CALLS:
-            raise _Unknown
-
-
-def _called(function: ast.expr) -> str:
-    """The last name of the function that is called."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def _local(module: str, roots: Sequence[File]) -> list[File]:
-    """The files of a module in the first of these folders that has it, and those of the packages around it."""
-    parts = module.split(".") if module else []
-    if len(parts) > _MAX_DEPTH:
-        raise _Unknown
-    for root in roots:
-        around = [root.joinpath(*parts[:depth], "__init__.py") for depth in range(len(parts) + 1 if parts else 1)]
-        files = [*around[1:], root.joinpath(*parts).with_suffix(".py")] if parts else around
-        found = [file for file in files if _exists(file)]
-        if found:
-            return found
-    return []
-
-
-def _exists(file: File) -> bool:
-    """Whether a module has this file. Raises _Unknown for one that is too large."""
-    try:
-        if not file.is_file() or not file.stat().st_size:
-            return False
-    except (OSError, ValueError):
-        return False
-    if not _readable(file):
-        raise _Unknown
-    return True
+            if _STARTING_CALLS.search(file.read_bytes()):
+                raise _Unknown
+        try:
+            return super().load_module(fqname, fp, pathname, file_info)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
+            raise _Unknown from None

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.checkpoint_fields import interval_seconds
-from spotladder.api.document import Document, documents_of
+from spotladder.api.document import Document
 from spotladder.api.elastic import sizes_of
 from spotladder.api.job_tier import JobTier
-from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
+from spotladder.api.problems import Path, Problem, dotted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
-from spotladder.api.world import World, WorldPool
 from spotladder.core.model import BucketPrice, Instant, JobSpec, Overlap, Price, Seconds, Tier
-from spotladder.core.overlap_prices import missing_prices
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
 _STALL_TIMEOUT_OF_PROGRAMS = 86_400.0
 """For programs that save at an interval of their own, which is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalProgram:
-    """The program of local mode. `ignored` names the keys of runtimeEnvYAML that local mode does not apply."""
-
-    entrypoint: str
-    workers: int
-    env: Mapping[str, str]
-    ignored: tuple[str, ...]
 
 
 def tier_of(entry: JobTier) -> Tier:
@@ -49,20 +35,6 @@ def tier_of(entry: JobTier) -> Tier:
     )
 
 
-def world_tiers(job: TieredJob, world: World) -> tuple[Tier, ...]:
-    """The tiers of the job on the world's pools. Raises InvalidSpec with one problem for each tier with an unknown
-    pool."""
-    if problems := missing_capacity(job, world.pools, groups=False):
-        raise InvalidDocument(problems)
-    return tuple(_on_pool(tier_of(entry), world.pools[entry.capacity_tier]) for entry in job.spec.tiers)
-
-
-def _on_pool(tier: Tier, pool: WorldPool) -> Tier:
-    """The tier with the capacity of this pool. Without a price, the nodes of a world cost nothing."""
-    price = Price.listed(pool.price.per_node_hour, pool.price.on_demand_per_node_hour) if pool.price else Price()
-    return replace(tier, capacity_type=pool.capacity_type, price=price, notice=pool.notice)
-
-
 def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, workers: int | None = None) -> JobSpec:
     """The job as the core's JobSpec, with these tiers in its order. Raises InvalidSpec for a workload without Ray,
     unless `workers`, its number of worker pods, is given."""
@@ -70,7 +42,7 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
     bucket = spec.checkpoints.price
     return JobSpec(
         tiers=tuple(tiers),
-        overlap=_overlap(job),
+        overlap=overlap_of(job),
         workers=_ray_workers(job) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
@@ -126,77 +98,19 @@ def sizes(job: TieredJob) -> tuple[int, ...]:
     return () if elastic is None or not workers else sizes_of(elastic, workers)
 
 
-def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem for each tier whose pool in the world has fewer nodes than the job needs workers. A pool of 0 nodes
-    is allowed: it simulates missing capacity."""
-    workers = min(sizes(job), default=job.spec.ray_workers)
-    problems = []
-    for index, tier in enumerate(job.spec.tiers):
-        pool = known.get(tier.capacity_tier)
-        if not isinstance(pool, WorldPool) or not 0 < pool.nodes < workers:
-            continue
-        path: Path = ("spec", "tiers", index, "capacityTier")
-        name, has = tier.capacity_tier, "1 node" if pool.nodes == 1 else f"{pool.nodes} nodes"
-        message = (
-            f'the pool "{name}" has {has}, but the job needs {workers} workers at once: '
-            f"set pools.{name}.nodes to {workers} or more in the world file, or lower replicas"
-        )
-        problems.append(Problem(document.where(path) if document else "", dotted(path), message))
-    return problems
-
-
-def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem if the prices of the tiers leave the cost of `spec.overlap` without a bound: one of any tier if it
-    has no maximum duration, and one of a tier that a hedge would use."""
-    priced = {tier.name: _has_price(known.get(tier.capacity_tier)) for tier in job.spec.tiers}
-    missing = missing_prices(_overlap(job), priced)
-    path: Path = ("spec", "overlap")
-    if missing.for_moves:
-        message = f"has no bound, because no price is known for {_tiers(missing.for_moves)}: set maxDuration"
-    elif missing.for_hedges:
-        path = (*path, "hedgeAfter")
-        message = f"has no bound, because no price is known for {_tiers(missing.for_hedges)}: set the price"
-    else:
-        return []
-    return [Problem(document.where(path, key=True) if document else "", dotted(path), message)]
-
-
-def _overlap(job: TieredJob) -> Overlap | None:
+def overlap_of(job: TieredJob) -> Overlap | None:
+    """The bounds of two attempts at once; None if the job has one at a time."""
     bounds = job.spec.overlap
     return None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after)
 
 
-def _tiers(names: Sequence[str]) -> str:
-    return f"{'tier' if len(names) == 1 else 'tiers'} {', '.join(names)}"
-
-
-def _has_price(capacity: object) -> bool:
-    """Whether this pool or CapacityTier has a price. Unknown capacity is another problem."""
-    if isinstance(capacity, WorldPool):
-        return capacity.price is not None
-    return not isinstance(capacity, CapacityTier) or capacity.spec.price is not None
-
-
-def local_program(job: TieredJob, tier: str) -> LocalProgram:
-    """The program to run on this machine for the given tier. Raises InvalidSpec for a workload without Ray."""
-    spec = _ray_spec(job)
-    documents = documents_of(spec.get("runtimeEnvYAML") or "", "runtimeEnvYAML")
-    runtime_env = documents[0].data if documents else {}
-    overrides = next((entry.overrides.env for entry in job.spec.tiers if entry.name == tier), {})
-    return LocalProgram(
-        entrypoint=spec["entrypoint"],
-        workers=job.spec.ray_workers,
-        env={**runtime_env.get("env_vars", {}), **overrides},
-        ignored=tuple(key for key in runtime_env if key != "env_vars"),
-    )
-
-
 def _ray_workers(job: TieredJob) -> int:
-    _ray_spec(job)  # Rejects another workload.
+    ray_spec(job)  # Rejects another workload.
     return job.spec.ray_workers
 
 
-def _ray_spec(job: TieredJob) -> dict[str, Any]:
+def ray_spec(job: TieredJob) -> dict[str, Any]:
+    """The spec of the job's RayJob. Raises InvalidSpec for a workload without Ray."""
     ray = job.spec.workload.of(RayWorkload)
     if ray is None:
         kind = job.spec.workload.kind

@@ -10,9 +10,10 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.deadline import check_deadline
 from spotladder.api.document import Document, file_name, read_documents
-from spotladder.api.problems import InvalidDocument, Problem, quoted
+from spotladder.api.local_mode import small_pools, unbounded_overlap
+from spotladder.api.problems import Problem, problems_of, quoted
 from spotladder.api.read import kind_of
-from spotladder.api.resolve import missing_capacity, small_pools, unbounded_overlap
+from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
@@ -85,13 +86,6 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Ins
     )
     missing = [] if more_capacity else _missing_capacity(found)
     return Review(objects, tuple(problems)).with_problems([*broken, *taken_names(_named(found)), *missing])
-
-
-def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
-    """The problems of an error."""
-    if isinstance(error, InvalidDocument):
-        return error.problems
-    return (Problem(error.where, error.path, error.message),)
 
 
 _Found = Sequence[tuple[Document, type[Model] | None, Model | None]]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.entries import Commit, Entry
+from spotladder.checkpoints.garbage import garbage
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import Store, StoreRefused, endpoint_of, folder_of
+from spotladder.checkpoints.store_check import StoreUnsafe, check_store
 from spotladder.cli.invocation import refuse_without_command
 from spotladder.cli.output import Format, OutputOption, print_result
 from spotladder.display.figures import numbered
-from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.errors import CheckpointCorrupt, InvalidSpec, StoreUnavailable
 from spotladder.timestamps import utc_timestamp
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.entries import Commit, Entry
-    from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.store import Store
 
 CORRUPT = 5
 
@@ -134,9 +136,6 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
 
 def _check_empty(uri: str) -> None:
     """Check a bucket in which no job has started. A folder may be missing, and is not created."""
-    from spotladder.checkpoints.open_store import open_store
-    from spotladder.checkpoints.store import endpoint_of
-
     store = open_store(uri)
     if endpoint_of(store) and _check(store):
         typer.echo(f"{uri}: the store can fence an attempt that was cut off", err=True)
@@ -145,9 +144,6 @@ def _check_empty(uri: str) -> None:
 def _check(store: Store) -> bool:
     """Check that the store can fence an attempt; False without the rights to write. Raises StoreUnsafe and
     StoreUnavailable."""
-    from spotladder.checkpoints.store import StoreRefused
-    from spotladder.checkpoints.store_check import StoreUnsafe, check_store
-
     try:
         check_store(store)
     except StoreUnsafe:
@@ -175,9 +171,6 @@ def gc(
     Example:
       spotladder checkpoints gc s3://bucket/prefix/digits --keep 2 --dry-run
     """
-    from spotladder.checkpoints import outputs
-    from spotladder.checkpoints.garbage import garbage
-
     log = _open(uri)
     if dry_run:
         dropped, objects, freed = garbage(log, log.read(), keep), 0, 0
@@ -195,10 +188,6 @@ def gc(
 
 def _open(uri: str) -> CommitLog:
     """The log at the address, or the only log one folder below it."""
-    from spotladder.checkpoints.log import CommitLog
-    from spotladder.checkpoints.open_store import open_store
-    from spotladder.checkpoints.store import folder_of
-
     store = open_store(uri)
     if any(True for _ in store.list("log/")):
         return CommitLog(store)
@@ -218,7 +207,6 @@ def _open(uri: str) -> CommitLog:
 def _jobs_below(store: Store) -> Iterator[str]:
     """The names of the folders directly below that contain a log."""
     from spotladder.checkpoints.disk import DiskStore
-    from spotladder.errors import StoreUnavailable
 
     if isinstance(store, DiskStore):  # list only one level: a folder on a disk may contain any number of files
         for name in store.folders():

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 LAST_PORT = 65535
 
@@ -60,8 +61,6 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
       spotladder controller --member-cluster west=eks:us-west-2/training --member-cluster lab=secret:cluster-lab
     """
     import asyncio
-
-    from spotladder.errors import EnvironmentFailure, InvalidSpec
 
     try:
         from spotladder.clusters.cluster_address import parse_flag

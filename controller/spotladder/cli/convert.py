@@ -9,6 +9,9 @@ import typer
 
 from spotladder.cli import kubernetes_names
 from spotladder.cli.written_files import check_file
+from spotladder.conversion.reading import read_sources
+from spotladder.conversion.registry import convert as converted_from
+from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec, not_written
 
 
@@ -44,10 +47,7 @@ def convert(
       spotladder convert rayjob.yaml --tier a100-spot --tier a100 --checkpoints s3://my-bucket/llm --to job.yaml
       spotladder convert cluster.yaml --entrypoint 'python train.py'
     """
-    from spotladder.conversion.reading import read_sources
-    from spotladder.conversion.registry import convert as converted_from
     from spotladder.conversion.render import text_of
-    from spotladder.conversion.source import Options
 
     check_file("--to", to)
     if to is not None and any(to.exists() and file.exists() and file.samefile(to) for file in files):

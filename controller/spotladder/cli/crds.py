@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.api.crds import crds as definitions
 from spotladder.cli.folders import folder
 from spotladder.cli.output import Format, print_data
 from spotladder.errors import EnvironmentFailure
@@ -30,8 +31,6 @@ def crds(
     Example:
       spotladder crds | kubectl apply --server-side -f -
     """
-    from spotladder.api.crds import crds as definitions
-
     if to is not None:
         for definition in definitions():
             _write(to / f"{definition['spec']['names']['plural']}.yaml", as_yaml(definition))

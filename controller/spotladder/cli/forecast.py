@@ -14,10 +14,10 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span
+from spotladder.planner.plan import Question
 
 if TYPE_CHECKING:
     from spotladder.planner.advice import IntervalAdvice, LimitAdvice
-    from spotladder.planner.plan import Question
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
 
 LEAST_WAITING = 0.01

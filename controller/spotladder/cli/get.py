@@ -16,6 +16,9 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.display import job_text
 from spotladder.errors import SpotladderError
+from spotladder.local.job_object import object_of
+from spotladder.local.local_run import local_runs
+from spotladder.resources import TIEREDJOBS
 
 THIS_MACHINE = "this machine"
 
@@ -62,8 +65,6 @@ def get(
 
 def _named(names: Sequence[str], target: ClusterTarget, state_dir: Path | None) -> list[Located]:
     """The jobs of these names, in their order. Raises Refused if one does not exist."""
-    from spotladder.local.job_object import object_of
-
     runs = {name: run for name in names if (run := run_of(name, target, state_dir)) is not None}
     found = {name: (THIS_MACHINE, object_of(run)) for name, run in runs.items()}
     if others := [name for name in names if name not in runs]:
@@ -97,17 +98,12 @@ def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> 
 
 
 def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
-    from spotladder.local.job_object import object_of
-    from spotladder.local.local_run import local_runs
-
     found = [run for run in local_runs(state_folder(state_dir)) if namespace in (None, run.namespace)]
     return [(THIS_MACHINE, object_of(run)) for run in found]
 
 
 async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, list[Located]]:
     """The namespace of the target, and the jobs in it, or with `everywhere` in all namespaces."""
-    from spotladder.resources import TIEREDJOBS
-
     about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}
     pages = cluster.client.pages(TIEREDJOBS, "" if everywhere else cluster.namespace)
     return cluster.namespace, [(cluster.context, {**about, **job}) async for page in pages for job in page.items]

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.problems import Problem
+from spotladder.api.review import Review, Reviewed
+from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Tier
 from spotladder.core.notice_fit import notice_misfits
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
-    from spotladder.api.review import Review, Reviewed
-    from spotladder.api.tieredjob import TieredJob
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.tiers import price_of, resolve_tier
 
 
 def jobs_in(files: Review) -> list[tuple[Reviewed, TieredJob]]:
     """The valid jobs of the files."""
-    from spotladder.api.tieredjob import TieredJob
-
     return [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
 
 
@@ -38,11 +35,6 @@ def notice_warnings(
         in_cluster: The CapacityTiers of the cluster; those in the files replace them.
         rates: Evictions per node-hour by CapacityTier.
     """
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
-    from spotladder.workloads.kinds import workload_of
-    from spotladder.workloads.tiers import price_of, resolve_tier
-
     given = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     capacity, found = {**(in_cluster or {}), **given}, []
     for entry, job in jobs_in(files):

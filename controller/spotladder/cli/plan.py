@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from spotladder.api.read import errors_located
 from spotladder.cli import forecast
 from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
 from spotladder.cli.option_errors import option_errors, seconds
@@ -35,9 +36,9 @@ from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, Estimate
 from spotladder.display.figures import numbered, span
-
-if TYPE_CHECKING:
-    from spotladder.planner.plan import Choice, Question, TierFacts
+from spotladder.planner.break_even import break_even
+from spotladder.planner.plan import Choice, Question, TierFacts, cheapest, choices, choose
+from spotladder.planner.risks import risks
 
 
 def plan(
@@ -74,8 +75,6 @@ def plan(
       spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.csv
       spotladder plan --formula --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
     """
-    from spotladder.api.read import errors_located
-
     numbers = {"--spot-fraction": spot_fraction, "--max-failures": max_failures, "--spot-discount": spot_discount}
     if file is None:
         if not formula or overhead is None or spot_fraction is None or max_failures is None:
@@ -115,8 +114,6 @@ def plan(
 
 
 def _print(question: Question, accounting: Accounting) -> None:
-    from spotladder.planner.plan import cheapest, choices, choose
-
     own, found = choose(question), choices(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
@@ -139,8 +136,6 @@ def _print(question: Question, accounting: Accounting) -> None:
 
 
 def _print_break_even(question: Question, accounting: Accounting) -> None:
-    from spotladder.planner.break_even import break_even
-
     found = break_even(question, accounting)
     if found is None:
         return
@@ -185,10 +180,6 @@ def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, b
 
 
 def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
-    from spotladder.planner.break_even import break_even
-    from spotladder.planner.plan import cheapest, choices, choose
-    from spotladder.planner.risks import risks
-
     own, found = choose(question), choices(question)
     best = cheapest(found, accounting)
     even = break_even(question, accounting)

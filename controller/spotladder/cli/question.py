@@ -9,16 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spotladder.api.checkpoint_fields import interval_seconds
+from spotladder.api.read import errors_located, read_job
+from spotladder.api.resolve import sizes
 from spotladder.cli.option_errors import seconds
-from spotladder.cli.tier_facts import tier_facts
+from spotladder.cli.target import ClusterTarget
+from spotladder.cli.tier_facts import KnownFacts, tier_facts
 from spotladder.core.accounting import GIB, HOUR
 from spotladder.core.model import CommitSize, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import Question, check_budget, time_limit
 
 if TYPE_CHECKING:
-    from spotladder.cli.target import ClusterTarget
-    from spotladder.cli.tier_facts import KnownFacts
-    from spotladder.planner.plan import Question
     from spotladder.planner.simulated import Assumptions
 
 RESTART = 0.05
@@ -48,11 +50,6 @@ def simulator_installed() -> bool:
 def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
     """The job on its tiers, and the facts about these. Raises InvalidSpec, located at the job file or the option, and
     Refused without a cluster whose tiers are known."""
-    from spotladder.api.checkpoint_fields import interval_seconds
-    from spotladder.api.read import errors_located, read_job
-    from spotladder.api.resolve import sizes
-    from spotladder.planner.plan import Question, check_budget, time_limit
-
     job = read_job(given.file)
     known = _with_traces(tier_facts(job, given.world, target, given.evictions), given.traces)
     with errors_located(given.file):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import folder_of
 from spotladder.cli import kubernetes_names
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.selection import print_place, run_of
 from spotladder.cli.target import ClusterTarget, Refused
-
-if TYPE_CHECKING:
-    from spotladder.records.model import Recorded
+from spotladder.records import stored
+from spotladder.records.model import Recorded
+from spotladder.records.recorded_job import recorded_in
 
 JobOrAddress = Annotated[
     str, typer.Argument(metavar="NAME|URI", help="Name of the job, or the folder of its checkpoints.")
@@ -23,11 +25,6 @@ JobOrAddress = Annotated[
 
 def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Recorded:
     """The records, with the last lines of the job's programs. Raises Refused, EnvironmentFailure, StoreUnavailable."""
-    from spotladder.checkpoints.open_store import open_store
-    from spotladder.checkpoints.store import folder_of
-    from spotladder.records import stored
-    from spotladder.records.recorded_job import recorded_in
-
     if "://" in name or name.startswith(("/", "./", "../")):
         folder = open_store(name)
         return recorded_in(folder, stored.newest_uid(folder))

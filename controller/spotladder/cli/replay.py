@@ -11,14 +11,15 @@ from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOpt
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.recorded import JobOrAddress, recorded_of
 from spotladder.cli.target import ClusterTarget
+from spotladder.core.model import Instant, Move
+from spotladder.core.policies import Policy
+from spotladder.display.figures import money, span
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.policies.registry import by_name
+from spotladder.records.replay import Answers, Difference, answers, recorded_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from spotladder.core.model import Instant, Move
-    from spotladder.core.policies import Policy
-    from spotladder.records.replay import Answers, Difference
 
 DIFFERENT = 1
 """Exit code if the policy of the job decides differently now."""
@@ -55,8 +56,6 @@ def replay(
       spotladder sim replay digits --policy on-demand --policy adaptive
       spotladder sim replay s3://bucket/prefix/digits
     """
-    from spotladder.records.replay import answers, recorded_decisions
-
     recorded = recorded_of(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     decisions = recorded_decisions(recorded.records)
     if not decisions:
@@ -72,8 +71,6 @@ def replay(
 
 
 def _named(name: str) -> Policy:
-    from spotladder.policies.registry import by_name
-
     try:
         return by_name(name)
     except InvalidSpec as error:
@@ -81,8 +78,6 @@ def _named(name: str) -> Policy:
 
 
 def _print(found: Sequence[Answers], began: Instant) -> None:
-    from spotladder.display.figures import money, span
-
     rows = [
         (
             each.policy,

@@ -12,6 +12,10 @@ from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.recorded import JobOrAddress, recorded_of
 from spotladder.cli.target import ClusterTarget
+from spotladder.cli.terminal import console
+from spotladder.display.report import gather, write_report
+from spotladder.display.report.data import as_data
+from spotladder.display.report.table import print_report
 
 
 def report(
@@ -45,11 +49,6 @@ def report(
       spotladder report digits --output json
       spotladder report s3://bucket/prefix/digits
     """
-    from spotladder.cli.terminal import console
-    from spotladder.display.report import gather, write_report
-    from spotladder.display.report.data import as_data
-    from spotladder.display.report.table import print_report
-
     recorded = recorded_of(name, target, state_dir)
     facts = gather(recorded)
     if output is not Format.TABLE:

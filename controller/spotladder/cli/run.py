@@ -12,17 +12,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.api.deadline import check_deadline
+from spotladder.api.read import errors_located
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.local.run_input import RunWords
-from spotladder.cli.notify import receivers
+from spotladder.cli.notify import given_up, receivers
+from spotladder.core.contract import ExitCode
+from spotladder.core.model import TERMINAL
+from spotladder.display.report import write_report
+from spotladder.display.report.table import print_report
+from spotladder.display.view import PlainView, Shielded, View, view_on
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.local.local_run import recorded_in
+from spotladder.local.output import WithOutput
+from spotladder.local.previous_run import StartMode
+from spotladder.local.run import Request, RunOutcome, run_locally
+from spotladder.local.state import JobFolder
+from spotladder.local.stopping import Stopping
+from spotladder.places.beside import beside
+from spotladder.places.this_machine import THIS_MACHINE
+from spotladder.records.model import Record
+from spotladder.state_folder import state_root
 
 if TYPE_CHECKING:
-    from spotladder.display.view import View
-    from spotladder.local.run import Request, RunOutcome
     from spotladder.notify.targets import Target
-    from spotladder.records.model import Record
 
 
 def run(
@@ -98,18 +112,6 @@ def run(
     """
     if fresh and continue_:
         raise typer.BadParameter("--fresh and --continue exclude each other")
-    from spotladder.api.deadline import check_deadline
-    from spotladder.api.read import errors_located
-    from spotladder.core.contract import ExitCode
-    from spotladder.core.model import TERMINAL
-    from spotladder.display.view import PlainView, Shielded, view_on
-    from spotladder.local.output import WithOutput
-    from spotladder.local.previous_run import StartMode
-    from spotladder.local.run import Request, run_locally
-    from spotladder.local.state import JobFolder
-    from spotladder.local.stopping import Stopping
-    from spotladder.state_folder import state_root
-
     console = terminal.console()
     targets = receivers(notify, None) if notify else []
     given = RunWords(words=words, world=world, folder=program_folder, evictions=evict or ())
@@ -153,17 +155,13 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
     """The page of the run and notifications while it goes, if they are wanted."""
     with ExitStack() as stack:
         if web:
-            from spotladder.places.beside import beside
-            from spotladder.places.this_machine import THIS_MACHINE
             from spotladder.web.beside import serve_runs
 
             address = stack.enter_context(beside(partial(serve_runs, request.state_root)))
             about = request.job.metadata
             typer.echo(f"page: {address}/jobs/{THIS_MACHINE}/{about.namespace}/{about.name}")
         if targets:
-            from spotladder.cli.notify import given_up
             from spotladder.notify.beside import notify_of_runs
-            from spotladder.places.beside import beside
 
             stack.enter_context(beside(partial(notify_of_runs, request.state_root, targets, given_up)))
         yield
@@ -171,10 +169,6 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
 
 def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
     from rich.console import Console
-
-    from spotladder.display.report import write_report
-    from spotladder.display.report.table import print_report
-    from spotladder.local.local_run import recorded_in
 
     place = own = outcome.folder / "report"
     recorded = recorded_in(outcome.folder)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from spotladder.cli.terminal import console
 from spotladder.core.model import Seconds
 
 BAR_AFTER: Seconds = 1.0
@@ -25,8 +26,6 @@ def bar(total: int, now: Callable[[], float] = time.monotonic) -> Iterator[Calla
         yield lambda _runs: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from spotladder.cli.terminal import console
 
     columns: tuple[Any, ...] = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=console(stderr=True), transient=True, auto_refresh=False, get_time=now)

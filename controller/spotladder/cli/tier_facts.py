@@ -7,20 +7,28 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.local_mode import world_tiers
+from spotladder.api.read import read_world
+from spotladder.api.resolve import job_spec
+from spotladder.api.stored import CapacityRecord
+from spotladder.api.tier_history import history_in
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World, WorldPool
+from spotladder.cli.cluster.capacity_tiers import price_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.newest_run import run_there
 from spotladder.cli.local.newest_run import run_here
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.clusters.connection import configured
+from spotladder.core.model import JobSpec, JobState, Seconds
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.api.world import World, WorldPool
-    from spotladder.core.model import JobSpec, JobState, Seconds
-    from spotladder.planner.plan import TierFacts
+from spotladder.planner.plan import TierFacts
+from spotladder.resources import CAPACITYTIERS
+from spotladder.workloads import review
+from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.tiers import resolve_tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +57,6 @@ def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evicti
 
 def _refuse_no_cluster(target: ClusterTarget) -> None:
     """Raise Refused if the tiers are those of a cluster and the user has none."""
-    from spotladder.clusters.connection import configured
-
     if target.context is None and target.kubeconfig is None and not configured():
         raise Refused(
             "the tiers of the job are unknown, because no cluster is configured: name the pools' file with --world, or "
@@ -61,8 +67,6 @@ def _refuse_no_cluster(target: ClusterTarget) -> None:
 def priced_world(file: Path, names: Iterable[str]) -> World:
     """The world of this file. Raises InvalidSpec if one of these pools has no price: in a local run its nodes cost
     nothing, but an estimate of that says nothing."""
-    from spotladder.api.read import read_world
-
     world = read_world(file)
     for name in names:
         if name in world.pools and world.pools[name].price is None:
@@ -78,9 +82,6 @@ def closed_periods(pool: WorldPool) -> tuple[tuple[Seconds, Seconds], ...]:
 
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
-    from spotladder.api.resolve import job_spec, world_tiers
-    from spotladder.planner.plan import TierFacts
-
     world = priced_world(file, [entry.capacity_tier for entry in job.spec.tiers])
     spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
     facts = []
@@ -102,16 +103,6 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
 
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
-    from spotladder.api.resolve import job_spec
-    from spotladder.api.stored import CapacityRecord
-    from spotladder.api.tier_history import history_in
-    from spotladder.cli.cluster.capacity_tiers import price_in
-    from spotladder.planner.plan import TierFacts
-    from spotladder.resources import CAPACITYTIERS
-    from spotladder.workloads import review
-    from spotladder.workloads.kinds import workload_of
-    from spotladder.workloads.tiers import resolve_tiers
-
     pages = cluster.client.pages(CAPACITYTIERS, "")
     listed = [thing async for page in pages for thing in page.items]
     records = {record.name: record for record in map(CapacityRecord.of, listed)}

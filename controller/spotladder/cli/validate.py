@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spotladder.api.problems import InvalidDocument, Problem
+from spotladder.api.review import Review, review
+from spotladder.cli.cluster.job_namespace import namespace_problems
+from spotladder.cli.local.newest_run import run_here
+from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-
-if TYPE_CHECKING:
-    from spotladder.api.problems import Problem
-    from spotladder.api.review import Review
+from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
 
 
 def validate(
@@ -44,11 +46,6 @@ def validate(
       spotladder validate job.yaml world.yaml --output json
       spotladder validate --for-cluster job.yaml capacity.yaml -n team-a
     """
-    from spotladder.api.problems import InvalidDocument
-    from spotladder.api.review import review
-    from spotladder.cli.cluster.job_namespace import namespace_problems
-    from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs
-
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if for_a_cluster else for_clusters_alone(found))
     found = found.with_problems(namespace_problems(found, namespace))
@@ -68,10 +65,6 @@ def validate(
 
 def _warnings(found: Review) -> list[Problem]:
     """The warnings of valid files. The duration of a commit is that of the job's run on this machine."""
-    from spotladder.cli.local.newest_run import run_here
-    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
-    from spotladder.workloads.review import warnings
-
     runs = {entry.name: run_here(job) for entry, job in jobs_in(found)}
     measured = {name: run.commit_seconds for name, run in runs.items() if run is not None}
     return [*warnings(found), *notice_warnings(found, measured)]

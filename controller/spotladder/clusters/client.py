@@ -255,10 +255,12 @@ class Client(Transport):
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
-    async def apply(self, kind: APIResource, body: Object, *, force: bool = False) -> Object:
-        """Server-side apply with spotladder's field manager. Raises Conflict if another manager owns a field."""
+    async def apply(self, kind: APIResource, body: Object, *, force: bool = False, dry_run: bool = False) -> Object:
+        """Server-side apply with spotladder's field manager; with `dry_run` only validate and admit the object. Raises
+        Conflict if another manager owns a field."""
         meta = body["metadata"]
         query = {"fieldManager": self.manager, "force": "true" if force else "false"}
+        query |= {"dryRun": "All"} if dry_run else {}
         path = path_of(kind, meta.get("namespace", ""), meta["name"])
         return await self._call("apply", kind, "PATCH", path, query=query, body=body, content_type=APPLY)
 

@@ -18,7 +18,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.source import Options, Source
 from spotladder.errors import InvalidSpec
-from spotladder.workloads.review import for_cluster
+from spotladder.workloads.file_review import for_cluster
 
 _CONTROL = {
     "backoffLimit", "backoffLimitPerIndex", "deletionStrategy", "enableInTreeAutoscaling", "failurePolicy", "jobId",

@@ -1,7 +1,7 @@
 """The port between the decision core and the backends that run attempts: `observe`, and one method for each kind of
 action.
 
-`local.backend`, the simulator and `core.fake` implement it directly. On Kubernetes the operator does the same with
+`local.backend` and the simulator implement it directly. On Kubernetes the operator does the same with
 coroutines and for many jobs at once (`load.observe`, `execute.Executor`), so it does not implement this protocol. The
 conformance suite tests it through an adapter and requires the same behaviour.
 """

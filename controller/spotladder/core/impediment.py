@@ -125,31 +125,3 @@ def timer_of(situation: Situation) -> Timer | None:
     """The timer of the impediment in the state; None without an impediment."""
     rule = rule_of(situation)
     return None if rule is None else rule.timer
-
-
-def markdown() -> str:
-    """The table in Markdown, for docs/conditions.md."""
-    head = ("impediment", "reason", "evidence", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
-    rows = [
-        (
-            rule.impediment,
-            f"`{rule.reason}`",
-            _first_sentence(rule.describe),
-            rule.timer
-            if rule.timer is Timer.NONE
-            else f"`{rule.timer}`"
-            if rule.timer.endswith("Timeout")
-            else rule.timer,
-            "yes" if rule.counted else "no",
-            "yes" if rule.exhausts else "no",
-            "yes" if rule.degraded else "no",
-        )
-        for rule in IMPEDIMENTS
-    ]
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _first_sentence(describe: Callable[[Situation], str]) -> str:
-    text = " ".join((describe.__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".")

@@ -250,16 +250,3 @@ def _has_just_recovered(situation: Situation) -> bool:
     if attempt.exited_at is None or attempt.all_ready_at is None or attempt.all_ready_at == attempt.running_at:
         return False
     return attempt.exited_at - attempt.all_ready_at < situation.spec.attribution_window
-
-
-def markdown() -> str:
-    """The table in Markdown, for docs/conditions.md."""
-    head = ("row", "evidence", "outcome")
-    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in VERDICTS]
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _first_sentence(describe: Callable[[Situation], str]) -> str:
-    text = " ".join((describe.__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".")

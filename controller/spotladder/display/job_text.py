@@ -7,6 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from spotladder.core.codec import load_state
+from spotladder.core.model import LeftAttempt, Phase
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.display.figures import span
+from spotladder.display.narrate import removal_text, waiting_text
+from spotladder.display.unattended import no_status, reconciled_at, silent_since
+from spotladder.errors import InvalidSpec
+from spotladder.records.model import Waited
 from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
@@ -71,8 +79,6 @@ def problem(job: Mapping[str, Any], now: float) -> str:
 
 
 def _unattended(job: Mapping[str, Any], now: float) -> str:
-    from spotladder.display.unattended import no_status, silent_since
-
     status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
     if not status:
         return no_status(now if created is None else created, now)
@@ -83,10 +89,6 @@ def _unattended(job: Mapping[str, Any], now: float) -> str:
 def _reconciled_at(stored: str) -> float | None:
     """When the job with this stored state was last reconciled, as `reconciled_at`; None if the state is a newer
     controller's. The page asks again and again for jobs that have not changed."""
-    from spotladder.core.codec import load_state
-    from spotladder.display.unattended import reconciled_at
-    from spotladder.errors import InvalidSpec
-
     try:
         return reconciled_at(load_state(stored)) if stored else None
     except InvalidSpec:
@@ -173,9 +175,6 @@ def _size(elastic: Mapping[str, Any] | None) -> str:
 
 def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
     """`status.removing` as text."""
-    from spotladder.core.model import LeftAttempt
-    from spotladder.display.narrate import removal_text
-
     if not attempts:
         return ""
     left = [
@@ -188,9 +187,6 @@ def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
     wait."""
-    from spotladder.display.narrate import waiting_text
-    from spotladder.records.model import Waited
-
     if not waiting:
         return ""
     since, until = (_instant(waiting.get(name)) for name in ("since", "until"))
@@ -204,8 +200,6 @@ def _instant(written: str | None) -> float | None:
 
 def age(written: str | None, now: float) -> str:
     """The time since a timestamp, such as 5m."""
-    from spotladder.display.figures import span
-
     instant = _instant(written)
     return "" if instant is None else span(now - instant)
 
@@ -229,9 +223,6 @@ def condition(job: Mapping[str, Any], kind: str) -> Object:
 
 def exit_code(job: Mapping[str, Any]) -> int:
     """The exit code for the outcome of an ended job."""
-    from spotladder.core.model import Phase
-    from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-
     if (job.get("status") or {}).get("phase") == Phase.SUCCEEDED:
         return 0
     reason = condition(job, "Completed").get("reason", "")

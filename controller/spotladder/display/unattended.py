@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.model import TERMINAL, Instant, JobState, Seconds
+from spotladder.display.figures import span
 
 FIRST_RECONCILE_TIMEOUT: Seconds = 60.0
 """Seconds after its creation in which a controller gives a job a status."""
@@ -30,16 +31,12 @@ def reconciled_at(state: JobState) -> Instant | None:
 
 def no_status(created_at: Instant, now: Instant) -> str:
     """That no controller has given the job a status, once it is late."""
-    from spotladder.display.figures import span
-
     late = now - created_at >= FIRST_RECONCILE_TIMEOUT
     return f"no controller answers{AGE}never, created {span(now - created_at)} ago" if late else ""
 
 
 def silent_since(reconciled: Instant | None, now: Instant) -> str:
     """That no controller has reconciled the job since `reconciled_at`, once it is late."""
-    from spotladder.display.figures import span
-
     if reconciled is None or now - reconciled < RECONCILE_TIMEOUT:
         return ""
     return f"no controller answers{AGE}{span(now - reconciled)} ago"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, JobSpec, JobState
 from spotladder.core.savings import savings
+from spotladder.local.local_run import LocalRun
 from spotladder.records.model import Began, Record, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp
-
-if TYPE_CHECKING:
-    from spotladder.local.local_run import LocalRun
 
 
 def object_of(run: LocalRun) -> dict[str, Any]:

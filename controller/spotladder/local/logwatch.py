@@ -6,21 +6,18 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.progress import went_back
+from spotladder.checkpoints.progress import Follower, went_back
 from spotladder.checkpoints.store import RightsRefused, renew
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.entries import Commit
-    from spotladder.checkpoints.log import CommitLog
 
 POLL_INTERVAL = 1.0
 """Seconds between two listings of the commit log."""
@@ -33,8 +30,6 @@ class LogWatch:
     def __init__(
         self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL, *, secrets: Collection[str] = ()
     ) -> None:
-        from spotladder.checkpoints.progress import Follower
-
         self._log, self._keep, self._secrets = log, keep, secrets
         self._follower = Follower(log)
         self._spacing = spacing

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from spotladder.checkpoints.progress import progress_of, went_back
+from spotladder.checkpoints.history import History
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.progress import progress, progress_of, went_back
 from spotladder.checkpoints.removal import remove
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
@@ -15,10 +16,6 @@ from spotladder.local import preflight
 from spotladder.local.runner import end_interrupted_attempt
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.records.model import Committed, Moved, Record
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.history import History
-    from spotladder.checkpoints.log import CommitLog
 
 
 class StartMode(Enum):
@@ -123,8 +120,6 @@ def close_interrupted_attempt(
     """
     if start.state.attempt is None:
         return start, []
-    from spotladder.checkpoints.progress import progress
-
     signs = [record.at for record in recorded if not isinstance(record, Committed)]  # Commits have the program's clock.
     alive_until = max([start.state.clock, *signs[-1:]])
     state, moves = end_interrupted_attempt(spec, start.state, progress(log), alive_until)

@@ -10,14 +10,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from spotladder.api.checkpoint_fields import disk_bytes
+from spotladder.api.elastic import elastic_environment
+from spotladder.api.local_mode import local_program, world_tiers
+from spotladder.api.masked_exit import masked_exits
+from spotladder.api.problems import dotted
+from spotladder.api.program_folder import started_script
+from spotladder.api.program_imports import without_library
+from spotladder.api.resolve import job_spec, sizes
+from spotladder.api.tieredjob import TieredJob
+from spotladder.api.world import World
+from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store_check import check_today
 from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
+from spotladder.display.view import View
 from spotladder.local import gpus, preflight
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
@@ -35,12 +46,6 @@ from spotladder.policies.registry import by_name
 from spotladder.records import model as records
 from spotladder.records import timeline
 from spotladder.train.environment import Environment
-
-if TYPE_CHECKING:
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.api.world import World
-    from spotladder.checkpoints.log import CommitLog
-    from spotladder.display.view import View
 
 HEADS = 2
 """The number of heads at once: the attempt's and the next attempt's."""
@@ -222,8 +227,6 @@ def _processes(spec: JobSpec) -> int:
 
 
 def _spec(request: Request, began: float) -> JobSpec:
-    from spotladder.api.resolve import job_spec, sizes, world_tiers
-
     spec = job_spec(request.job, world_tiers(request.job, request.world), submitted_at=began)
     least = min(sizes(request.job), default=None)
     step_time = request.world.step_time
@@ -231,11 +234,6 @@ def _spec(request: Request, began: float) -> JobSpec:
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
-    from spotladder.api.checkpoint_fields import disk_bytes
-    from spotladder.api.elastic import elastic_environment
-    from spotladder.api.program_folder import started_script
-    from spotladder.api.resolve import local_program, sizes
-
     job, cwd = request.job, request.file.resolve().parent
     tiers = {}
     for tier in job.spec.tiers:
@@ -259,11 +257,6 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 
 
 def _warnings(request: Request) -> Iterator[str]:
-    from spotladder.api.masked_exit import masked_exits
-    from spotladder.api.problems import dotted
-    from spotladder.api.program_imports import without_library
-    from spotladder.api.resolve import local_program
-
     if step_time := request.world.step_time:
         yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime)"
     unused = without_library(request.job, (request.file.resolve().parent,))
@@ -285,8 +278,6 @@ def _named(run: RunIdentity) -> dict[str, str]:
 
 
 def _log_of(request: Request, uri: str, uid: str = "") -> CommitLog:
-    from spotladder.checkpoints.log import CommitLog
-
     meta = request.job.metadata
     return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace, uid=uid)
 

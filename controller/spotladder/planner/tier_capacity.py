@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,12 +30,10 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Price, Seconds
 from spotladder.core.outcomes import observed_between
 from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace
-
-if TYPE_CHECKING:
-    from spotladder.planner.plan import TierFacts
 
 OUTAGE: Seconds = 3600.0
 """Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""

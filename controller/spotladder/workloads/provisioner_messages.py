@@ -53,23 +53,6 @@ class Meaning(StrEnum):
 REFUSALS = frozenset({Meaning.NO_CAPACITY, Meaning.QUOTA, Meaning.BACKOFF})
 """The tier gives no node now: `onInsufficientCapacity: fallback` leaves it at once."""
 
-EFFECTS: Mapping[Meaning, str] = MappingProxyType(
-    {
-        Meaning.NO_CAPACITY: "the tier gives no node: `fallback` leaves it at once, `wait` after `provisionTimeout`",
-        Meaning.QUOTA: "as no capacity: a quota of the cloud belongs to one purchase option and region",
-        Meaning.BACKOFF: "as no capacity: the autoscaler tried in vain and tries again later",
-        Meaning.POOL_LIMIT: "`provisionTimeout` runs: nodes of the pool may become free",
-        Meaning.MIXED: "`provisionTimeout` runs: the sentence does not say whether capacity is missing",
-        Meaning.MISFIT: "`PodDoesNotFit`: no wait mends it",
-        Meaning.VOLUME: "`VolumeUnavailable`: the user must act, no timer runs",
-        Meaning.IMAGE: "`ImageUnavailable`: the user must act, no timer runs",
-        Meaning.RESOURCE_QUOTA: "`QuotaExceeded`: the quota of the namespace is the same for all tiers, no timer runs",
-        Meaning.RIGHTS: "`AccessDenied`: the user must act, no timer runs",
-        Meaning.ADMISSION: "`Blocked`: the user must act, no timer runs",
-        Meaning.TEMPLATE: "`Blocked`: the user must act, no timer runs",
-    }
-)
-
 BLOCKERS: Mapping[Meaning, Blocker] = MappingProxyType(
     {
         Meaning.VOLUME: Blocker.VOLUME,
@@ -365,9 +348,3 @@ def _of_scheduler(sentence: str) -> Row | None:
     if too_small := next((row for row in rows if row.remedy == _SMALLER), None):
         return too_small if "not helpful" in preemption else None
     return next((row for row in rows if row.remedy == _ZONE), None)
-
-
-def markdown() -> str:
-    """The effects of the meanings in Markdown, for docs/conditions.md."""
-    effects = [f"| {means} | {effect} |\n" for means, effect in EFFECTS.items()]
-    return "".join(["| meaning | effect |\n| --- | --- |\n", *effects])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.operator.inventory.guards import Guards
 from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
 from spotladder.workloads.guards import Guarded, budget
+from tests.clusters.fake import FakeApiServer, FakeClient
+from tests.clusters.stepped_clock import SteppedClock
 
 
 def wanted(job_uid: str = "u-1") -> dict[str, Any]:

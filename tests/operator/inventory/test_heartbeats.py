@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.client import Page
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Forbidden
 from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.operator.inventory.heartbeats import LOOK_INTERVAL, Heartbeats
 from spotladder.workloads.records import NodeRecord
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import pod
 
 START = 1_800_000_000.0

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.inventory import inventory
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.workloads import pending_pods
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.records import EventRecord
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import metadata, pod_object
 
 NOMINATED = "Pod should schedule on: nodeclaim/spot-x"

@@ -11,13 +11,13 @@ from aiohttp import web
 
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.inventory.monitor import LONGEST_PAUSE, POLL_INTERVAL, RETRY_INTERVAL, ClusterMonitor
 from spotladder.resources import NODES
 from spotladder.workloads.records import NodeRecord
+from tests.clusters.stepped_clock import SteppedClock
 
 
 class ReadyServer:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.client import Page
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.operator.inventory import silence
 from spotladder.operator.inventory.silence import (
@@ -21,6 +20,7 @@ from spotladder.operator.inventory.silence import (
     REFUSED_RETRY_INTERVAL,
     SilenceWatch,
 )
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import pod
 
 RENEWAL = 10.0

@@ -10,12 +10,12 @@ from typing import Any, cast
 from spotladder.api.capacitytier import HOME
 from spotladder.api.stored import JobRecord
 from spotladder.api.tieredjob import TieredJob
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import JobSpec, JobState, Observation, Tier
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, WorkloadCluster
 from spotladder.operator.loaded import Tiers
 from spotladder.resources import APIResource
 from spotladder.workloads.kinds import workload_of
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import tier
 
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.tieredjob import TieredJob
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
 from spotladder.core.contract import Notice
 from spotladder.core.model import AskToCommit, Launch
@@ -23,6 +22,7 @@ from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
+from tests.clusters.stepped_clock import SteppedClock
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, jobset_template, ray_template
 

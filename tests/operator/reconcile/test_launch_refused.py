@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.tenancy import TenantRule
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import Launch
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
@@ -20,6 +19,7 @@ from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import NAMESPACES, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
+from tests.clusters.stepped_clock import SteppedClock
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, ray_template
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.stored import CapacityRecord, JobRecord
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -34,6 +33,7 @@ from spotladder.workloads.core_spec import core_spec
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import price_of
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job, ray_template
 
 JOB = job(ray_template())

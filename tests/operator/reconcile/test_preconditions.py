@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.stored import JobRecord
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job, ray_template
 
 JOB = job(ray_template())

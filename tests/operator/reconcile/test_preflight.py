@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 
 from spotladder.api.capacitytier import HOME
-from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import Inventory, JobKey
@@ -29,6 +28,7 @@ from spotladder.operator.reconcile.preflight import (
 from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
 from spotladder.workloads.kueue import LOCAL_QUEUES
 from spotladder.workloads.references import Reference
+from tests.clusters.stepped_clock import SteppedClock
 from tests.clusters.test_client import api, refused
 from tests.workloads.builders import job, ray_template, tier, worker_spec
 

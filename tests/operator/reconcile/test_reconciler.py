@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from spotladder.api.stored import FINALIZER
 from spotladder.clusters.errors import Conflict
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.operator.reconcile import reconciler
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYJOBS
+from tests.clusters.fake import FakeApiServer, FakeClient
 from tests.kube.world import KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE, filled_world
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.reconcile.recreation import FIRST_PAUSE, FORGOTTEN_AFTER, LONGEST_PAUSE, Recreations
+from tests.clusters.stepped_clock import SteppedClock
 
 
 class DeletesAtOnce:

@@ -11,13 +11,13 @@ import pytest
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Cache
-from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.model import Price
 from spotladder.operator.reconcile import load
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
 from spotladder.operator.reconcile.specs import PARSED_SPECS_LIMIT
 from spotladder.resources import CAPACITYTIERS
+from tests.clusters.fake import FakeApiServer, FakeClient
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job, ray_template
 
 JOB = job(ray_template())

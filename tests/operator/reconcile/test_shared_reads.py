@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.operator.reconcile.shared_reads import SharedReads
+from tests.clusters.stepped_clock import SteppedClock
 
 
 class Source:

@@ -12,10 +12,10 @@ import pytest
 
 from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, Decision, JobState, Loss, Move, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of, resize_notes
+from tests.clusters.stepped_clock import SteppedClock
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
 

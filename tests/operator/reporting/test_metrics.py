@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.bad_nodes import BAD_NODE_FAILURES
 from spotladder.core.model import (
     Attempt,
@@ -25,6 +24,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.reporting.metrics import Metrics
+from tests.clusters.stepped_clock import SteppedClock
 from tests.core.builders import spec, tier
 
 

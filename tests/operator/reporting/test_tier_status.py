@@ -14,9 +14,7 @@ from spotladder.api.status import CapacityTierStatus, Condition
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import read_status
 from spotladder.clusters.cache import Cache, Scoped
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Stage, TierRecord
 from spotladder.core.reasons import Reason
@@ -26,6 +24,8 @@ from spotladder.operator.reporting.tier_status import WRITE_INTERVAL, TierStatus
 from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.records import PodRecord
+from tests.clusters.fake import FakeApiServer, FakeClient
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job
 
 HOUR = 3600.0

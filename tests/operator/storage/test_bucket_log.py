@@ -10,7 +10,6 @@ from spotladder.checkpoints import heartbeat, outputs, standby
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import RightsRefused, Store
@@ -18,6 +17,7 @@ from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.core.model import Progress
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
+from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
 
 
@@ -91,7 +91,7 @@ class ReadOnlyBucket(Bucket):
 
 
 def bucket_log(monkeypatch: pytest.MonkeyPatch, store: Store) -> BucketLog:
-    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda *_, **__: store)
+    monkeypatch.setattr("spotladder.operator.storage.bucket_log.open_store", lambda *_, **__: store)
     return BucketLog(LogAddress("digits", "team-a", "u", "s3://bucket/team-a"))
 
 

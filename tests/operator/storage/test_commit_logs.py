@@ -14,7 +14,6 @@ from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.checkpoints.store_check import StoreUnsafe
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
@@ -24,6 +23,7 @@ from spotladder.operator.storage import commit_logs as operator_logs
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
 from spotladder.records.model import Record
+from tests.clusters.stepped_clock import SteppedClock
 
 
 @dataclass

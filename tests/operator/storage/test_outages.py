@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.checkpoints.outputs import Output
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Progress, Stage
 from spotladder.operator.storage.outages import (
     AT_ONCE,
@@ -23,6 +22,7 @@ from spotladder.operator.storage.outages import (
     Outages,
 )
 from spotladder.output.outage import Outage, away_line, back_line
+from tests.clusters.stepped_clock import SteppedClock
 
 KEY = ("ns", "digits")
 BEGAN = 1_800_000_000.0

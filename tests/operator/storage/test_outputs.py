@@ -12,10 +12,8 @@ import pytest
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output, kept, of_job, read
 from spotladder.checkpoints.store import StoreRefused, folder_of
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Stage
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage import outputs as module
@@ -26,6 +24,8 @@ from spotladder.operator.storage.outputs import READING_AT_THE_END, RETRY_INTERV
 from spotladder.output.redact import secret_values
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
+from tests.checkpoints.memory_store import MemoryStore
+from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import jobset, member
 
 DRIVER = Output(1, 0, "driver")

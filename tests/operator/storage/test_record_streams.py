@@ -11,9 +11,7 @@ from typing import Any, cast
 import pytest
 
 from spotladder.checkpoints.entries import Commit
-from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import StoreRefused, folder_of
-from spotladder.clusters.clock import SteppedClock
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, Observation, Progress
 from spotladder.core.policies.ordered import Ordered
@@ -23,6 +21,8 @@ from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
 from spotladder.records import stored
 from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, encode
+from tests.checkpoints.memory_store import MemoryStore
+from tests.clusters.stepped_clock import SteppedClock
 from tests.core.builders import START, all_ready, attempt, spec, tier, worker
 
 SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))

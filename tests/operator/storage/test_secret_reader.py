@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.operator.storage.credentials import (
     MISSING_RETRY_INTERVAL,
@@ -17,6 +16,7 @@ from spotladder.operator.storage.credentials import (
     SecretReader,
 )
 from spotladder.resources import SECRETS
+from tests.clusters.stepped_clock import SteppedClock
 
 KEY = b64encode(b"AKIA").decode()
 

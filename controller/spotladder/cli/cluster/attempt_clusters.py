@@ -11,8 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from spotladder.api.capacitytier import HOME
 from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.clusters.connection import connect
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 HERE = ""
@@ -50,7 +52,6 @@ class AttemptClusters:
 
     async def _reach(self, name: str) -> ConnectedCluster:
         from spotladder.clusters.client import Client
-        from spotladder.clusters.connection import connect
 
         client = Client(connect(self._target.kubeconfig, self._context(name)), manager=MANAGER)
         await self._stack.enter_async_context(client)
@@ -92,8 +93,6 @@ def clusters_of(job: Mapping[str, Any]) -> list[str]:
 
 def is_home(name: str) -> bool:
     """Whether this is the cluster of the TieredJob."""
-    from spotladder.api.capacitytier import HOME
-
     return name in (HERE, HOME)
 
 

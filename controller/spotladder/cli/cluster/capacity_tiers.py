@@ -6,22 +6,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
+from spotladder.core.model import JobSpec, Price
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.stored import CapacityRecord, JobRecord
-    from spotladder.core.model import JobSpec, Price
+from spotladder.workloads.core_spec import core_spec
+from spotladder.workloads.tiers import PlacedTier, price_of, resolve_tier
 
 
 def price_in(record: CapacityRecord) -> Price:
     """The price in the spec, or else the price that the controller has looked up."""
     from pydantic_core import from_json
-
-    from spotladder.core.model import Price
-    from spotladder.workloads.tiers import price_of
 
     price = price_of(record.model) if record.model else Price(known=False)
     if price.known:
@@ -36,9 +32,6 @@ def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) ->
 
     `stall_timeout` does not run: the commands do not follow the commit log.
     """
-    from spotladder.workloads.core_spec import core_spec
-    from spotladder.workloads.tiers import PlacedTier, resolve_tier
-
     model = job.parsed()
     tiers: dict[str, PlacedTier] = {}
 

@@ -10,7 +10,9 @@ import typer
 
 from spotladder.cli import kubernetes_names
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.resources import TIEREDJOBS
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
@@ -34,9 +36,6 @@ class ConnectedCluster:
 
     async def job(self, name: str) -> Object:
         """The TieredJob. Raises Refused if it does not exist."""
-        from spotladder.clusters.errors import NotFound
-        from spotladder.resources import TIEREDJOBS
-
         try:
             return await self.client.get(TIEREDJOBS, name, self.namespace)
         except NotFound:
@@ -51,8 +50,6 @@ class ConnectedCluster:
 
     async def installed(self) -> bool:
         """Whether the cluster has the TieredJob definition; True if the cluster does not answer."""
-        from spotladder.resources import TIEREDJOBS
-
         try:
             return await self.client.exists(TIEREDJOBS)
         except SpotladderError:
@@ -82,8 +79,6 @@ def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitab
 
 async def for_user(error: SpotladderError, cluster: ConnectedCluster) -> SpotladderError:
     """The API error with a message for the user of the command."""
-    from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
-
     where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
     match error:
         case Unauthorized():

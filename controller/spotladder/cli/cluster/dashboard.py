@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from spotladder.resources import PODS
+
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
 
@@ -21,7 +23,6 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
     """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
     from spotladder.clusters.ray_token import token_headers
-    from spotladder.resources import PODS
     from spotladder.workloads.records import token_source
 
     pages = client.pages(PODS, namespace, fields=f"metadata.name={pod}")

@@ -11,7 +11,9 @@ from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, o
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget
+from spotladder.clusters.errors import NotFound
 from spotladder.display import job_text
+from spotladder.resources import TIEREDJOBS
 
 POLL_INTERVAL = 0.5
 
@@ -58,8 +60,6 @@ def delete(
 
 async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> None:
     from spotladder.api.stored import FORCE_DELETE
-    from spotladder.clusters.errors import NotFound
-    from spotladder.resources import TIEREDJOBS
 
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
     try:
@@ -74,9 +74,6 @@ async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> Non
 async def _until_gone(cluster: ConnectedCluster, job: Object) -> None:
     import asyncio
     import time
-
-    from spotladder.clusters.errors import NotFound
-    from spotladder.resources import TIEREDJOBS
 
     name, reported, found, tolerance = job["metadata"]["name"], "", job, OutageTolerance(NO_ANSWER_TIMEOUT)
     began = time.monotonic()

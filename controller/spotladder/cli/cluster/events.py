@@ -14,7 +14,9 @@ from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
+from spotladder.display.figures import span
 from spotladder.errors import SpotladderError
+from spotladder.resources import EVENTS
 
 _Located = tuple[str, Object]
 """The name of a cluster, and an Event in it."""
@@ -104,8 +106,6 @@ async def _of_attempts(cluster: ConnectedCluster, job: Object) -> list[Object]:
 
 
 async def _list(cluster: ConnectedCluster, fields: str) -> list[Object]:
-    from spotladder.resources import EVENTS
-
     pages = cluster.client.pages(EVENTS, cluster.namespace, fields=fields)
     return sorted([event async for page in pages for event in page.items], key=when)
 
@@ -118,8 +118,6 @@ def when(event: Object) -> float:
 
 
 def _row(event: Object, now: float) -> tuple[str, ...]:
-    from spotladder.display.figures import span
-
     about = event["involvedObject"]
     count = (event.get("series") or {}).get("count") or event.get("count") or 1
     return (

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.checkpoints import outputs
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import folder_of
+from spotladder.cli.cluster import dashboard
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.logs import print_logs
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.options import ContextForOption, JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.display import job_text
 from spotladder.errors import SpotladderError
+from spotladder.resources import PODS
 
 if TYPE_CHECKING:
     from spotladder.workloads.records import Object as Found
@@ -153,9 +159,6 @@ class _Printing:
 
     async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
-        from spotladder.cli.cluster import dashboard
-        from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
         client, namespace = cluster.client, cluster.namespace
         if source.container:
@@ -178,11 +181,6 @@ class _Printing:
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
         """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""
-        from spotladder.checkpoints import outputs
-        from spotladder.checkpoints.open_store import open_store
-        from spotladder.checkpoints.store import folder_of
-        from spotladder.errors import SpotladderError
-
         uri = job["spec"]["checkpoints"]["uri"]
         try:
             store = outputs.of_job(folder_of(open_store(uri), self._name), job["metadata"]["uid"])
@@ -246,8 +244,6 @@ class _Lines:
 
 
 async def _pods(cluster: ConnectedCluster, labels: str) -> list[Object]:
-    from spotladder.resources import PODS
-
     pages = cluster.client.pages(PODS, cluster.namespace, labels=labels)
     found = [pod async for page in pages for pod in page.items]
     return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from spotladder.api.stored import JobRecord, state_of, status_of
+from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.core.model import JobState
 from spotladder.errors import InvalidSpec
-
-if TYPE_CHECKING:
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.core.model import JobState
+from spotladder.resources import TIEREDJOBS
 
 
 async def run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
     """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
-    from spotladder.api.stored import JobRecord, state_of, status_of
-    from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.resources import TIEREDJOBS
-
     namespace = job.metadata.namespace or cluster.namespace
     try:
         found = await cluster.client.get(TIEREDJOBS, job.metadata.name, namespace)

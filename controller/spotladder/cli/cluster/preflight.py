@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import typer
 
+from spotladder.api.capacitytier import HOME, CapacityTier
+from spotladder.api.manifest import manifest
+from spotladder.api.problems import InvalidDocument, Problem
+from spotladder.api.resolve import missing_capacity
+from spotladder.api.review import Review, Reviewed, taken_names
+from spotladder.api.stored import CapacityRecord
+from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster
-from spotladder.cli.cluster.permissions import may_send, namespace_of
+from spotladder.cli.cluster.newest_run import run_there
+from spotladder.cli.local.newest_run import run_here
+from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.target import Refused
-
-if TYPE_CHECKING:
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import Problem
-    from spotladder.api.review import Review, Reviewed
-    from spotladder.api.stored import CapacityRecord
-    from spotladder.api.tieredjob import TieredJob
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.errors import EnvironmentFailure
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from spotladder.workloads.file_review import for_cluster, warnings
+from spotladder.workloads.kueue import LOCAL_QUEUES
 
 
 async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
     """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.problems import InvalidDocument
-    from spotladder.api.resolve import missing_capacity
-    from spotladder.api.review import taken_names
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.workloads.review import for_cluster, warnings
-
     known = await _capacity(cluster)
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
     given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
@@ -44,11 +43,9 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
         problems += await _without_kueue(cluster, entry, job, {**valid, **_given(files)})
     if problems:
         raise InvalidDocument(problems)
-    await may_send(cluster, files, update=update)
     if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
         raise Refused("\n".join(existing))
-    if not update:
-        await _dry_run(cluster, files)
+    await _rehearse(cluster, files)
     for warning in (*warnings(files), *await _notices(cluster, files, known or {}, valid)):
         typer.echo(f"warning: {warning}", err=True)
     for entry, job in jobs:
@@ -65,10 +62,6 @@ async def _notices(
     """Warnings for jobs whose commits take longer than the notice of a tier, as their runs on this machine and in the
     cluster have measured."""
     from pydantic_core import from_json
-
-    from spotladder.cli.cluster.newest_run import run_there
-    from spotladder.cli.local.newest_run import run_here
-    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 
     measured = {}
     for entry, job in jobs_in(files):
@@ -90,10 +83,6 @@ def exists(name: str, namespace: str) -> str:
 async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] | None:
     """The cluster's CapacityTiers; None if the user may not list them. Submitting jobs does not need that
     permission."""
-    from spotladder.api.stored import CapacityRecord
-    from spotladder.clusters.errors import Forbidden
-    from spotladder.resources import CAPACITYTIERS
-
     try:
         pages = cluster.client.pages(CAPACITYTIERS)
         return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
@@ -102,8 +91,6 @@ async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] |
 
 
 def _given(files: Review) -> dict[str, CapacityTier]:
-    from spotladder.api.capacitytier import CapacityTier
-
     return {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
 
 
@@ -112,10 +99,6 @@ async def _without_kueue(
 ) -> list[Problem]:
     """Problems for tiers of this cluster with a queue, if it has no Kueue. Other clusters are checked by the
     controller."""
-    from spotladder.api.capacitytier import HOME
-    from spotladder.api.problems import Problem
-    from spotladder.workloads.kueue import LOCAL_QUEUES
-
     queued = [
         index
         for index, tier in enumerate(job.spec.tiers)
@@ -132,24 +115,30 @@ async def _without_kueue(
     ]
 
 
-async def _dry_run(cluster: ConnectedCluster, files: Review) -> None:
-    """Create each job as a dry run, so that admission policies, quotas or missing namespaces fail before the first
-    write."""
-    from spotladder.api.manifest import manifest
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.resources import TIEREDJOBS
-
+async def _rehearse(cluster: ConnectedCluster, files: Review) -> None:
+    """Apply each object as a dry run, so that missing permissions, admission policies, quotas or missing namespaces
+    fail before the first write."""
     for entry in files.objects:
+        if not isinstance(entry.model, TieredJob | CapacityTier):
+            continue
+        kind, ask = CAPACITYTIERS, "to create them, and submit only the jobs; nothing was sent"
+        body = manifest(entry.model)
         if isinstance(entry.model, TieredJob):
-            body = manifest(entry.model)
+            kind, ask = TIEREDJOBS, "for Kubernetes' role edit in this namespace; nothing was sent"
             body["metadata"]["namespace"] = namespace_of(entry, cluster.namespace)
-            await cluster.client.create(TIEREDJOBS, body, dry_run=True)
+        try:
+            await cluster.client.apply(kind, body, force=True, dry_run=True)
+        except Forbidden as error:
+            where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
+            raise EnvironmentFailure(f"{where}: {error.message}; ask an administrator {ask}") from None
+
+
+def namespace_of(job: Reviewed, default: str) -> str:
+    """The namespace in the job's file, or `default` if the file has none."""
+    return str(job.document.data["metadata"].get("namespace", default))
 
 
 async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:
-    from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.resources import TIEREDJOBS
-
     namespace = namespace_of(job, cluster.namespace)
     try:
         await cluster.client.get(TIEREDJOBS, job.name, namespace)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
+from spotladder.cli.cluster.preflight import exists
 from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
@@ -29,8 +30,6 @@ class Sent:
 
 async def send(cluster: ConnectedCluster, body: Object, *, update: bool) -> Sent:
     """Apply the object as the only manager of its fields. Raises Refused for an existing job, unless `update`."""
-    from spotladder.cli.cluster.preflight import exists
-
     kind = TIEREDJOBS if body["kind"] == "TieredJob" else CAPACITYTIERS
     name, namespace = body["metadata"]["name"], ""
     if kind.namespaced:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.manifest import manifest
+from spotladder.api.problems import InvalidDocument
+from spotladder.api.review import review
+from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.job_namespace import namespace_problems
+from spotladder.cli.cluster.preflight import check_in_cluster
+from spotladder.cli.cluster.sending import Sent, send
+from spotladder.cli.cluster.watch import follow_to_the_end
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.core.model import UpdateStrategy
 from spotladder.display import job_text
-
-if TYPE_CHECKING:
-    from spotladder.cli.cluster.sending import Sent
+from spotladder.workloads.file_review import for_cluster
 
 
 def submit(
@@ -48,17 +56,6 @@ def submit(
       spotladder submit capacity.yaml job.yaml --watch
       spotladder submit job.yaml --update --at-next-attempt
     """
-    from spotladder.api.capacitytier import CapacityTier
-    from spotladder.api.manifest import manifest
-    from spotladder.api.problems import InvalidDocument
-    from spotladder.api.review import review
-    from spotladder.api.tieredjob import TieredJob
-    from spotladder.cli.cluster.job_namespace import namespace_problems
-    from spotladder.cli.cluster.preflight import check_in_cluster
-    from spotladder.cli.cluster.sending import send
-    from spotladder.core.model import UpdateStrategy
-    from spotladder.workloads.review import for_cluster
-
     found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
     found = found.with_problems([*for_cluster(found), *namespace_problems(found, target.namespace)])
     if found.problems:
@@ -83,8 +80,6 @@ def submit(
     finally:
         _report(made, output)  # even if the cluster rejects a later object
     if follow:
-        from spotladder.cli.cluster.watch import follow_to_the_end
-
         job = made[-1].thing["metadata"]
         raise typer.Exit(follow_to_the_end(replace(target, namespace=job["namespace"]), job["name"]))
 

@@ -16,6 +16,7 @@ from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.display import job_text
 from spotladder.errors import EnvironmentFailure
+from spotladder.resources import TIEREDJOBS
 
 POLL_INTERVAL = 0.5
 """Seconds between two polls of a job that is being suspended."""
@@ -69,8 +70,6 @@ def resume(name: JobArgument, *, target: ClusterTarget) -> None:
 
 
 async def _set(cluster: ConnectedCluster, name: str, *, suspended: bool) -> Object:
-    from spotladder.resources import TIEREDJOBS
-
     job = await cluster.job(name)
     phase = (job.get("status") or {}).get("phase")
     if phase in job_text.ENDED:

@@ -7,6 +7,7 @@ from types import TracebackType
 
 import typer
 
+from spotladder.clusters.errors import ClusterUnreachable, Throttled
 from spotladder.errors import SpotladderError
 
 
@@ -27,8 +28,6 @@ class OutageTolerance:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        from spotladder.clusters.errors import ClusterUnreachable, Throttled
-
         if not isinstance(error, ClusterUnreachable | Throttled):
             self.error = None
             return False

@@ -9,22 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
+from spotladder.cli.cluster.capacity_tiers import spec_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.terminal import console
+from spotladder.clusters.clock import SystemClock
+from spotladder.core.accounting import account
+from spotladder.core.elastic import trains_with
+from spotladder.core.gang import launched_workers
+from spotladder.core.model import TERMINAL, AttemptSeen, Instant, JobSpec, JobState, Observation, PodPhase, PodSeen
 from spotladder.display import job_text
+from spotladder.display.narrate import plan_of
 from spotladder.display.unattended import AGE, unattended
+from spotladder.display.view import View, view_on
+from spotladder.display.view_state import ViewSnapshot
+from spotladder.errors import InvalidSpec
+from spotladder.records.model import Began, Committed, Noted, Resized
+from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
+from spotladder.workloads.records import EventRecord
 
 if TYPE_CHECKING:
-    from spotladder.api.status import TieredJobStatus
-    from spotladder.api.stored import CapacityRecord, JobRecord
     from spotladder.clusters.cache import Cache
-    from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
-    from spotladder.display.view import View
-    from spotladder.display.view_state import ViewSnapshot
-    from spotladder.records.model import Resized
-    from spotladder.workloads.records import EventRecord
 
 DRAW_INTERVAL = 1.0
 """Seconds between two updates of the view."""
@@ -54,8 +63,6 @@ def watch(
 
 def follow_to_the_end(target: ClusterTarget, name: str) -> int:
     """Show the job until it ends. Returns the exit code of its outcome."""
-    from spotladder.cli.terminal import console
-    from spotladder.display.view import view_on
 
     async def follow(cluster: ConnectedCluster) -> Mapping[str, Any]:
         await cluster.job(name)  # fails at once if the job does not exist
@@ -74,11 +81,7 @@ class _JobObserver:
     """Feeds a view from the objects in the cluster."""
 
     def __init__(self, cluster: ConnectedCluster, name: str, view: View) -> None:
-        from spotladder.api.stored import CapacityRecord, JobRecord
         from spotladder.clusters.cache import Cache
-        from spotladder.clusters.clock import SystemClock
-        from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
-        from spotladder.workloads.records import EventRecord
 
         self._cluster, self._name, self._view = cluster, name, view
         self._clock = SystemClock()
@@ -101,9 +104,6 @@ class _JobObserver:
 
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
-        from spotladder.api.stored import state_of, status_of
-        from spotladder.core.model import TERMINAL
-
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]
         try:
@@ -125,9 +125,6 @@ class _JobObserver:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _report(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
-        from spotladder.display.narrate import plan_of
-        from spotladder.records.model import Began, Committed, Noted
-
         now = self._clock.now()
         if self._generation != job.generation:
             before, self._generation, self._spec = self._spec, job.generation, self._spec_of(job)
@@ -166,9 +163,6 @@ class _JobObserver:
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""
-        from spotladder.cli.cluster.capacity_tiers import spec_in
-        from spotladder.errors import InvalidSpec
-
         try:
             return spec_in(job, self._capacity.get)
         except InvalidSpec:
@@ -177,10 +171,6 @@ class _JobObserver:
 
 def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> ViewSnapshot:
     """The status for the view. The cost is extrapolated to `now`, because the status is written every five minutes."""
-    from spotladder.core.accounting import account
-    from spotladder.core.model import Observation
-    from spotladder.display.view_state import ViewSnapshot
-
     seen = Observation(state.revision, _attempts(state, spec), state.progress)
     return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)
 
@@ -188,9 +178,6 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
 def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | None:
     """The number of workers of an elastic job as a record of the view; None if it is still that of the last record, or
     unknown."""
-    from spotladder.core.elastic import trains_with
-    from spotladder.records.model import Resized
-
     size = trains_with(state)
     if size is None:
         return None
@@ -201,9 +188,6 @@ def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | No
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:
     """The current attempt with its running and pending workers according to the status."""
-    from spotladder.core.gang import launched_workers
-    from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
-
     attempt = state.attempt
     if attempt is None:
         return ()

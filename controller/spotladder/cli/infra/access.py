@@ -17,6 +17,9 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.errors import InvalidSpec
+from spotladder_infra.access import credential, merged, target
+from spotladder_infra.topology.cluster import CREATED
 
 
 def kubeconfig(
@@ -38,10 +41,6 @@ def kubeconfig(
       spotladder infra kubeconfig --cluster east --to -
     """
     import json
-
-    from spotladder.errors import InvalidSpec
-    from spotladder_infra.access import merged, target
-    from spotladder_infra.topology.cluster import CREATED
 
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster, cloud)
@@ -74,7 +73,5 @@ def token(
       spotladder infra token aws east us-east-1
     """
     import json
-
-    from spotladder_infra.access import credential
 
     typer.echo(json.dumps(credential(cloud, cluster, region)))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from spotladder.cli.output import print_table
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+from spotladder_infra.terraform.changes import by_concern, counted
+from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import TerraformStack
 
 
 def say_stopping() -> None:
@@ -24,8 +25,6 @@ def say_stopping() -> None:
 
 def show(cluster: str, changes: list[Planned]) -> None:
     """Prints a plan by concern."""
-    from spotladder_infra.terraform.changes import by_concern, counted
-
     typer.echo(f"{cluster}: {counted(changes)}")
     rows = [
         (line.concern, str(line.created), str(line.changed), str(line.replaced), str(line.deleted))
@@ -38,8 +37,6 @@ def show(cluster: str, changes: list[Planned]) -> None:
 def confirm(question: str, *, yes: bool) -> None:
     """Asks for confirmation unless `yes`. Raises InvalidSpec when stdin is not a terminal."""
     import sys
-
-    from spotladder.errors import InvalidSpec
 
     if yes:
         return
@@ -65,9 +62,6 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
     Raises:
         EnvironmentFailure: At least one task failed. The message has one line for each error.
     """
-    from spotladder.errors import EnvironmentFailure, SpotladderError
-    from spotladder_infra.terraform.stack import TerraformInterrupted
-
     results = dict.fromkeys((name for name, _, _ in tasks), "not begun")
     errors: list[SpotladderError] = []
     try:
@@ -95,8 +89,6 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
 
 def _held(stack: TerraformStack | None) -> str:
     """The number of resources in the stack's state, as a suffix of a result."""
-    from spotladder.errors import SpotladderError
-
     if stack is None:
         return ""
     try:

@@ -21,13 +21,16 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import account
+from spotladder_infra.amazon import connect
+from spotladder_infra.terraform.applied import planned, record, stacks_of, write_home
+from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.stack import TerraformStack
+from spotladder_infra.topology.cluster import Cloud, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import TerraformStack
-    from spotladder_infra.topology.cluster import Cluster
 
 
 def bootstrap(
@@ -50,11 +53,7 @@ def bootstrap(
       spotladder infra bootstrap
       spotladder infra bootstrap --cluster east --yes
     """
-    from spotladder_infra import account
-    from spotladder_infra.amazon import connect
     from spotladder_infra.kind import ensure
-    from spotladder_infra.terraform.applied import planned, record, stacks_of, write_home
-    from spotladder_infra.topology.cluster import Cloud
 
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
@@ -96,7 +95,6 @@ def bootstrap(
 
 def _is_new(cluster: Cluster) -> bool:
     """Prints what will be done to a kind cluster. Returns whether it will be created."""
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.kind import configuration, exists
 
     try:

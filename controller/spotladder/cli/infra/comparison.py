@@ -16,6 +16,7 @@ from spotladder.cli.infra.options import (
 )
 from spotladder.cli.infra.rollout_site import ChartsOption, inspected, platform_of, raise_failures, rollout_site
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder_infra.rollout.plan import waves
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> None:
     """Prints what a rollout would change in each cluster. Raises EnvironmentFailure if a cluster cannot be read; the
     others are shown."""
-    from spotladder_infra.rollout.plan import waves
-
     numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
 
     def changes(name: str) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli.infra.applying import say_stopping, show
 from spotladder.cli.infra.options import (
     FLEET,
     OUT,
@@ -19,13 +20,18 @@ from spotladder.cli.infra.options import (
     read,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra import costs, live_prices
+from spotladder_infra.amazon import connect
+from spotladder_infra.facts.prices import AS_OF
+from spotladder_infra.terraform.applied import planned, stacks_of
+from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.stack import TerraformInterrupted
+from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.topology.cluster import Cluster
-    from spotladder_infra.topology.fleet import Fleet
 
 
 def plan(
@@ -55,11 +61,6 @@ def plan(
       spotladder infra plan --cluster east --output json
       spotladder infra plan --online
     """
-    from spotladder.cli.infra.applying import say_stopping, show
-    from spotladder.errors import EnvironmentFailure, InvalidSpec
-    from spotladder_infra.terraform.applied import planned, stacks_of
-    from spotladder_infra.terraform.stack import TerraformInterrupted
-
     if offline and online:
         raise InvalidSpec("--offline and --online contradict each other: specify one of them")
     found = read(fleet, warn=output is Format.TABLE).fleet
@@ -85,17 +86,10 @@ def plan(
 def _costs(
     fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format, *, online: bool
 ) -> None:
-    from spotladder_infra import costs
-    from spotladder_infra.facts.prices import AS_OF
-    from spotladder_infra.topology.cluster import CREATED
-
     idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}
     rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
     current = online
     if online:
-        from spotladder_infra import live_prices
-        from spotladder_infra.amazon import connect
-
         live = live_prices.asked(fleet, rates, connect)
         rates, current = list(live.rates), not live.unknown
         for reason in live.unknown:

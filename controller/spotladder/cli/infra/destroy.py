@@ -21,15 +21,21 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.cli.infra.progress import lines
 from spotladder.cli.output import print_table
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.checkpoints import identities, owned, resources
+from spotladder_infra.leftovers import find, nodes
+from spotladder_infra.packages import require_packages
+from spotladder_infra.terraform.applied import discard, stacks_of
+from spotladder_infra.terraform.changes import concern_of
+from spotladder_infra.terraform.events import Action, Planned
+from spotladder_infra.terraform.stack import TerraformStack
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from spotladder_infra.terraform.events import Planned
-    from spotladder_infra.terraform.stack import TerraformStack
-    from spotladder_infra.topology.cluster import Cluster
-    from spotladder_infra.topology.fleet import Fleet
 
 
 def destroy(
@@ -69,9 +75,6 @@ def destroy(
       spotladder infra destroy --yes --delete-checkpoints
     """
     from spotladder_infra import checkpoints, kind
-    from spotladder_infra.terraform.applied import discard, stacks_of
-    from spotladder_infra.terraform.changes import concern_of
-    from spotladder_infra.topology.cluster import CREATED, Cloud
 
     found = read(fleet, warn=False).fleet
     clusters = sorted(
@@ -129,9 +132,6 @@ def destroy(
 
 def _to_delete(stack: TerraformStack) -> list[Planned]:
     """The deletion of every resource of the stack except those of its checkpoint bucket."""
-    from spotladder_infra.checkpoints import resources
-    from spotladder_infra.terraform.events import Action, Planned
-
     stack.init()
     stack.drop_plan()
     addresses = stack.ids()
@@ -141,8 +141,6 @@ def _to_delete(stack: TerraformStack) -> list[Planned]:
 
 def _forget_checkpoints(stack: TerraformStack, *, kept: bool) -> None:
     """Removes the checkpoint bucket from the state. If it is kept, prints the commands that import it again."""
-    from spotladder_infra.checkpoints import identities, resources
-
     ids = stack.ids()
     found = resources(ids)
     if kept and found:
@@ -155,16 +153,11 @@ def _forget_checkpoints(stack: TerraformStack, *, kept: bool) -> None:
 def _is_gone(cluster: Cluster) -> bool:
     """Whether a kind cluster does not exist, so that there is nothing to uninstall."""
     from spotladder_infra.kind import exists
-    from spotladder_infra.topology.cluster import Cloud
 
     return cluster.cloud is Cloud.KIND and not exists(cluster)
 
 
 def _refuse_while_nodes_run(cluster: Cluster) -> None:
-    from spotladder.errors import EnvironmentFailure
-    from spotladder_infra.leftovers import nodes
-    from spotladder_infra.topology.cluster import CREATED
-
     if cluster.cloud not in CREATED:
         return
     running = nodes(cluster)
@@ -178,8 +171,6 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 def _require_rollout() -> None:
     """Raises EnvironmentFailure if a program or package that uninstalling a rollout needs is missing."""
-    from spotladder.errors import EnvironmentFailure
-    from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require
 
     try:
@@ -192,16 +183,11 @@ def _require_rollout() -> None:
 
 
 def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
-    from spotladder_infra.topology.cluster import Cloud
-
-    def report(what: str, happens: str, details: str) -> None:
-        typer.echo(f"{cluster.name}: {what}: {happens} {details}".rstrip())
 
     try:
-        remove(fleet, cluster, state, report)
+        remove(fleet, cluster, state, partial(lines(), cluster.name))
     except EnvironmentFailure as error:
         left = (
             "not everything that a rollout installed is removed"
@@ -212,10 +198,6 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
 
 
 def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
-    from spotladder.errors import EnvironmentFailure
-    from spotladder_infra.checkpoints import owned
-    from spotladder_infra.leftovers import find
-
     place = "project" if cluster.project else "account"
     left = find(fleet, cluster, keep_checkpoints=keep)
     if left:

@@ -17,6 +17,7 @@ from spotladder.cli.infra.options import (
     read,
 )
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
+from spotladder_infra.doctor.result import Status
 
 
 def doctor(
@@ -43,7 +44,6 @@ def doctor(
     from dataclasses import asdict
 
     from spotladder_infra.doctor.examination import examine
-    from spotladder_infra.doctor.result import Status
 
     found = read(fleet, warn=output is Format.TABLE).fleet
     results = []

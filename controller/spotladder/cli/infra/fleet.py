@@ -6,8 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from spotladder.api.problems import InvalidDocument
 from spotladder.cli.infra.options import FLEET, CloudOption, ClusterOption, FleetOption, chosen, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder_infra.rendering.values import values
+from spotladder_infra.topology.schema import schema as of_fleets
 
 
 def validate(
@@ -29,8 +32,6 @@ def validate(
       spotladder infra validate --fleet fleet.yaml --output json
       spotladder infra validate --online
     """
-    from spotladder.api.problems import InvalidDocument
-
     try:
         found = read(fleet, warn=output is Format.TABLE, online=online, smoke=True)
     except InvalidDocument as error:
@@ -62,8 +63,6 @@ def schema() -> None:
     Example:
       spotladder infra schema > fleet.schema.json
     """
-    from spotladder_infra.topology.schema import schema as of_fleets
-
     print_data(of_fleets(), Format.JSON)
 
 
@@ -83,8 +82,6 @@ def render(
       spotladder infra render
       spotladder infra render --cluster east --output json
     """
-    from spotladder_infra.rendering.values import values
-
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster, cloud)
     data = {entry.name: values(found, entry) for entry in clusters}

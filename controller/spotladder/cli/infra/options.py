@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.errors import InvalidSpec
+from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.read import FleetFile, read_fleet
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from spotladder_infra.topology.cluster import Cluster
-    from spotladder_infra.topology.fleet import Fleet
-    from spotladder_infra.topology.read import FleetFile
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
 ClusterOption = Annotated[
@@ -42,8 +43,6 @@ def read(path: Path, *, warn: bool, online: bool = False, smoke: bool = False) -
     Raises:
         InvalidDocument: The file has problems.
     """
-    from spotladder_infra.topology.read import read_fleet
-
     found = read_fleet(path, datetime.now(UTC).date(), online=online, smoke=smoke)
     if warn:
         for problem in found.warnings:
@@ -71,9 +70,6 @@ def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> 
 
 
 def _of_cloud(clusters: Sequence[Cluster], cloud: str | None) -> list[Cluster]:
-    from spotladder.errors import InvalidSpec
-    from spotladder_infra.topology.cluster import Cloud
-
     if cloud is None:
         return list(clusters)
     if cloud not in list(Cloud):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from spotladder.cli.infra.progress import Progress
 from spotladder.cli.output import Format, print_data, print_table
+from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from spotladder.cli.infra.progress import Progress
     from spotladder_infra.rollout.waves import ClusterResult
 
 
@@ -29,7 +30,6 @@ def rollout_progress() -> Iterator[Progress]:
 
 def print_results(results: list[ClusterResult], output: Format) -> None:
     """Prints the result of each cluster. Raises EnvironmentFailure with the remedy if one has failed."""
-    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.waves import ClusterOutcome
 
@@ -51,11 +51,10 @@ def _remedies(failed: list[ClusterResult]) -> list[str]:
     if not open_failures:
         return []
     again = "correct the cause and run the same command again to continue"
-    earlier = [found.cluster for found in open_failures if found.can_go_back]
-    if earlier:
-        return [f"{again}, or restore the last good rollout: spotladder infra rollback{_targets(earlier)}"]
     shown = _targets([found.cluster for found in open_failures])
-    return [f"{again}; spotladder infra status{shown} shows what is installed"]
+    rollback, status = f"spotladder infra rollback{shown}", f"spotladder infra status{shown}"
+    again = "correct the cause and run the same command again to continue"
+    return [f"{again}, or restore the last good rollout: {rollback}; {status} shows what is installed"]
 
 
 def _targets(clusters: list[str]) -> str:

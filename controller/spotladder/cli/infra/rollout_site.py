@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from spotladder.cli.infra.options import read, targets_of
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.packages import require_packages
+from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
     from spotladder_infra.rollout.waves import RolloutOptions
-    from spotladder_infra.topology.fleet import Fleet
 
 Row = TypeVar("Row")
 ChartsOption = Annotated[
@@ -36,7 +38,6 @@ def rollout_site(
         InvalidSpec: A cluster or the cloud is unknown.
         EnvironmentFailure: A program or a package is missing.
     """
-    from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
@@ -92,7 +93,5 @@ def inspected(
 
 def raise_failures(failures: list[str]) -> None:
     """Raises EnvironmentFailure with these lines, if there are any."""
-    from spotladder.errors import EnvironmentFailure
-
     if failures:
         raise EnvironmentFailure("\n".join(failures))

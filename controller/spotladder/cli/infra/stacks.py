@@ -19,6 +19,9 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder_infra.graph import of_stack
+from spotladder_infra.stacks.synth import synth as write
+from spotladder_infra.state import ensure
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -28,8 +31,6 @@ def state(fleet: FleetOption = FLEET) -> None:
     Example:
       spotladder infra state
     """
-    from spotladder_infra.state import ensure
-
     typer.echo(ensure(read(fleet, warn=False).fleet))
 
 
@@ -50,8 +51,6 @@ def synth(
       spotladder infra synth --cluster east --to build
       terraform -chdir=cdktf.out/stacks/east init
     """
-    from spotladder_infra.stacks.synth import synth as write
-
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
     for folder in write(found, clusters, to, state):
@@ -69,6 +68,4 @@ def graph(
       spotladder infra graph east > east.mmd
       spotladder infra graph east --from build
     """
-    from spotladder_infra.graph import of_stack
-
     typer.echo(of_stack(source / "stacks" / cluster, cluster), nl=False)

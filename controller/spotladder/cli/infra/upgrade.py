@@ -24,6 +24,9 @@ from spotladder.cli.infra.rollout_site import (
     rollout_site,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.errors import InvalidSpec
+from spotladder_infra.amazon import connect
+from spotladder_infra.rollout.plan import waves as order
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
@@ -61,7 +64,6 @@ def upgrade(
     from dataclasses import asdict
 
     from spotladder_infra.rollout import waves
-    from spotladder_infra.rollout.plan import waves as order
     from spotladder_infra.rollout.upgrade import stages
 
     if apply:
@@ -86,8 +88,6 @@ def upgrade(
 
 def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
     """Raises InvalidSpec for options of `upgrade` that do not belong together."""
-    from spotladder.errors import InvalidSpec
-
     if apply and images:
         raise InvalidSpec(
             "--images changes nothing: set image on the pools in the fleet file, then run upgrade with --apply alone"
@@ -99,7 +99,6 @@ def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
 def _print_images(place: RolloutSite, names: list[str], output: Format, *, online: bool) -> None:
     from dataclasses import asdict
 
-    from spotladder_infra.amazon import connect
     from spotladder_infra.rollout.images import pool_images
     from spotladder_infra.rollout.tools import Tools
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import typer
 
 from spotladder.cli.local.selection import print_place
 from spotladder.cli.target import Refused
+from spotladder.local.local_run import LocalRun
 from spotladder.local.output import LogReader
-
-if TYPE_CHECKING:
-    from spotladder.local.local_run import LocalRun
 
 POLL_INTERVAL = 0.25
 """Seconds between two reads of the log with --follow."""

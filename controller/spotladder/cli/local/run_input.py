@@ -85,7 +85,7 @@ class RunWords:
 
 def _default_world(job: TieredJob) -> World:
     """The default world: every tier has as many nodes as the job has workers and never loses them."""
-    from spotladder.api.resolve import local_program
+    from spotladder.api.local_mode import local_program
     from spotladder.api.world import World
 
     nodes = max(1, local_program(job, job.spec.tiers[0].name).workers)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from spotladder.cli.target import ClusterTarget, Refused
-
-if TYPE_CHECKING:
-    from spotladder.local.local_run import LocalRun
+from spotladder.local.local_run import LocalRun, local_run
+from spotladder.state_folder import state_root
 
 DEFAULT_NAMESPACE = "default"
 
@@ -30,8 +29,6 @@ StateDirOption = Annotated[
 
 def state_folder(state_dir: Path | None) -> Path:
     """The state folder of all runs."""
-    from spotladder.state_folder import state_root
-
     return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
 
 
@@ -55,8 +52,6 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
     local = is_local(target, state_dir)
     if target.is_explicit:
         return None
-    from spotladder.local.local_run import local_run
-
     root = state_folder(state_dir)
     namespace = target.namespace or DEFAULT_NAMESPACE
     found = local_run(root, namespace, name)
@@ -75,8 +70,6 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
 def refuse_run(command: str, name: str, target: ClusterTarget, instead: str) -> None:
     """Raise Refused if no cluster is configured and the job is a run on this machine, to which a command for clusters
     does not apply. `instead` names the command to use."""
-    from spotladder.local.local_run import local_run
-
     if not is_local(target, None):
         return
     namespace = target.namespace or DEFAULT_NAMESPACE

@@ -108,28 +108,3 @@ RULES_OF_STAGES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
 )
 """The table. A pass over the rules of a stage ends with the first rule that changes the stage or makes the job wait. A
 rule that only changes the state does not end it."""
-
-
-def markdown() -> str:
-    """The table in Markdown, for docs/design.md. The rules that every live attempt has are listed once."""
-    parts = [_section("a live attempt, in each of its stages", _ENDS)]
-    for stage, rules in RULES_OF_STAGES.items():
-        own = tuple(rule for rule in rules if rule not in _ENDS or stage is Stage.IDLE)
-        if own:
-            parts.append(_section(f"`{stage}`", own))
-    return "\n".join(parts)
-
-
-def _section(title: str, rules: tuple[Rule, ...]) -> str:
-    lines = [(f"Events of {title}", "What follows"), ("---", "---")]
-    lines += [(f"`{_name(rule)}`", _first_sentence(rule)) for rule in rules]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _name(rule: Rule) -> str:
-    return str(getattr(rule, "__name__", ""))
-
-
-def _first_sentence(rule: Rule) -> str:
-    text = " ".join((rule.__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from spotladder.atomic import write_text
+from spotladder.display.report.data import as_json
 from spotladder.display.report.facts import Facts, gather
+from spotladder.display.report.page import page
 from spotladder.errors import EnvironmentFailure
 from spotladder.records.model import Recorded
 
@@ -15,9 +17,6 @@ def write_report(folder: Path, recorded: Recorded) -> Facts:
 
     Raises `EnvironmentFailure` if the records have no beginning or the folder cannot be written.
     """
-    from spotladder.display.report.data import as_json
-    from spotladder.display.report.page import page
-
     facts = gather(recorded)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,6 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
@@ -65,7 +64,6 @@ class Applier:
             if unreadable.absent and unreadable.kind == loaded.workload.main:
                 message = loaded.workload.install.format(cluster=_named(cluster))
                 return Diagnosis(ConditionReason.NOT_INSTALLED, message)
-        reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
@@ -97,7 +95,6 @@ class Applier:
                 main["annotations"][names.TOKEN_REFUSED] = refusal
             if problem := await self._make_all(cluster, loaded, objects, action.attempt):
                 return problem
-        reach(Point.AFTER_LAUNCH)
         return None
 
     async def _make_all(
@@ -114,8 +111,6 @@ class Applier:
         shared = (body for body in objects if body not in own)
         current = all(guards.is_current(kinds[body["apiVersion"], body["kind"]], body) for body in shared)
         for body in own if current else objects:
-            if made:
-                reach(Point.BETWEEN_OBJECTS)
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
             if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
                 for earlier in (
@@ -200,19 +195,15 @@ class Applier:
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Annotate every pod of the attempt with the notice, which the program sees as a file."""
-        reach(Point.BEFORE_DRAIN)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
             await self._notify(found, found.objects.pods, Notice.of(action.reason, action.deadline))
-        reach(Point.AFTER_DRAIN)
 
     async def _notify(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
         text = notice.encode()
         due = [pod for pod in pods if pod.notice != text and pod.phase in ("Pending", "Running")]
         with found.cluster.turn():
-            for position, pod in enumerate(due):
-                if position:
-                    reach(Point.BETWEEN_NOTICES)
+            for pod in due:
                 patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
                 try:
                     updated = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
@@ -222,11 +213,9 @@ class Applier:
 
     async def take_over(self, loaded: Loaded, action: TakeOver) -> None:
         """Annotate every pod of the attempt, so that its program, which is held, starts."""
-        reach(Point.BEFORE_TAKE_OVER)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
             await self._notify(found, found.objects.pods, Notice.of_takeover())
-        reach(Point.AFTER_TAKE_OVER)
 
     async def ask_to_commit(self, loaded: Loaded, action: AskToCommit) -> None:
         """Annotate these pods with the request to commit at once and to continue."""
@@ -244,7 +233,6 @@ class Applier:
         if action.hand_over:
             going = [pod for pod in found.objects.pods if pod.uid in action.pods]
             await self._notify(found, going, Notice.of_handover(action.deadline))
-            reach(Point.AFTER_HANDOVER)
         await self._change(found, loaded.workload.replacing(found.objects, action.pods, remove=action.remove))
 
     async def resize(self, loaded: Loaded, action: Resize) -> None:
@@ -257,11 +245,9 @@ class Applier:
         if change is None:
             return
         target = change.target
-        reach(Point.BEFORE_CHANGE)
         with found.cluster.turn(), suppress(NotFound):  # it is gone: so is the attempt
             changed = await found.cluster.client.patch(target.kind, target.name, target.namespace, change.patch)
             found.cluster.inventory.written(target.kind, changed)
-        reach(Point.AFTER_CHANGE)
 
 
 async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:

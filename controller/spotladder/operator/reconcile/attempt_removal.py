@@ -13,7 +13,6 @@ from spotladder.api.stored import JobRecord
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import Delete, Exit, Handover, JobState
 from spotladder.core.reasons import Reason
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
@@ -42,12 +41,10 @@ class AttemptRemover:
     async def delete(self, loaded: Loaded, action: Delete) -> None:
         """Remove the remaining objects of the attempt, owners first."""
         found = loaded.found.attempts.get(action.attempt)
-        reach(Point.BEFORE_DELETE)
         if found is None:
             await self._clear_unseen(loaded, action.attempt)
         elif not found.cluster.problem:  # Otherwise the attempt is fenced, and is removed when its cluster is up again.
             await self._clear(found, hurry=action.reason is not Reason.PREEMPTED, last=loaded.spec.suspend)
-        reach(Point.AFTER_DELETE)
 
     async def delete_strays(self, loaded: Loaded) -> None:
         """Remove objects of attempts in clusters to which they do not belong."""
@@ -93,7 +90,6 @@ class AttemptRemover:
                         await self.remove(found.cluster, entry.kind, entry)
             elif not top.deleting:
                 await self.remove_attempt(found.cluster, top, last=last)
-                reach(Point.BETWEEN_DELETES)
             # Before their owner is deleted: a kubelet does not shorten a termination that has begun. One call for each
             # pod: to delete by label, the API server reads all pods of the namespace, which costs more.
             held = [pod for pod in objects.pods if pod.phase not in ENDED and (pod.node or top is None)]
@@ -112,7 +108,6 @@ class AttemptRemover:
         if cluster.monitor is not None:  # In a member cluster they have the attempt's name.
             for kind in guard_kinds(main_kinds()[top.kind]):
                 await self.remove(cluster, kind, replace(top, uid=""))
-                reach(Point.BETWEEN_DELETES)
         elif last:
             await self._remove_guards(main_kinds()[top.kind], job_of(top))
         await self.remove(cluster, top.kind, top)

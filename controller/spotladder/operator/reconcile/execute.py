@@ -33,7 +33,6 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions
@@ -199,7 +198,6 @@ class Executor:
         if conditions.is_ended(loaded.status.conditions):
             return None
         await self._remover.remove_guards(loaded)
-        reach(Point.BEFORE_FINISH)
         outcome = "Succeeded" if action.succeeded else "Failed"
         number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
         try:
@@ -214,7 +212,6 @@ class Executor:
             )
         except SpotladderError as error:
             return ConditionUpdate("False", conditions.END_REFUSED, f"{error}; {conditions.not_read(loaded.state)}")
-        reach(Point.AFTER_FINISH)
         if not went_back(loaded.state.progress, end.progress):
             result.at_end = end.progress
         last = f"step {(result.at_end or loaded.state.progress).step} is the last commit"

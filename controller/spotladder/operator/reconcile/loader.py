@@ -14,7 +14,6 @@ from spotladder.core.model import JobState, Seconds, Stage
 from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
@@ -111,7 +110,6 @@ class Loader:
             loaded = self._observe(
                 record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
             )
-        reach(Point.AFTER_LOAD)
         waits = time_until_log_read(loaded, self._logs, self._clock.now())
         return NotLoaded(record, requeue=waits) if waits else loaded
 

@@ -15,7 +15,6 @@ from spotladder.core.model import Decision, JobState
 from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
@@ -83,7 +82,6 @@ class Persistence:
             self._events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].reason:
             self._announce(record, problems[0])
-        reach(Point.AFTER_EVENTS)
         return wanted
 
     async def held(self, record: JobRecord, before: TieredJobStatus, problem: Diagnosis, *, valid: bool) -> None:
@@ -122,9 +120,7 @@ class Persistence:
 
     async def _write(self, record: JobRecord, wanted: TieredJobStatus) -> JobRecord:
         body = {"metadata": {"resourceVersion": record.resource_version}, "status": status.plain(wanted)}
-        reach(Point.BEFORE_STATUS)
         answer = await self._client.merge(TIEREDJOBS, record.name, record.namespace, body=body, subresource="status")
-        reach(Point.AFTER_STATUS)
         return self._taken(answer)
 
     def _taken(self, answer: Mapping[str, Any]) -> JobRecord:

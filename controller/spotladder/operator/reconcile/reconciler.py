@@ -36,7 +36,6 @@ from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
-from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Decided, Loaded
@@ -168,7 +167,6 @@ class Reconciler:
         """The core's decision, and which of its launches must wait."""
         policy = self._policy(loaded.job.spec.policy.name)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
-        reach(Point.AFTER_DECIDE)
         problem = self._preconditions.to_launch(decision.state, loaded.reading)
         if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
             return Decided(decision, None)
@@ -272,7 +270,6 @@ class Reconciler:
         return None
 
     async def _release(self, record: JobRecord) -> None:
-        reach(Point.BEFORE_RELEASE)
         await self._persistence.release(record)
         self._outputs.forget(record.uid)
         self._streams.forget(record.uid)

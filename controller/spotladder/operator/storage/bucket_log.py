@@ -12,6 +12,7 @@ from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
@@ -36,8 +37,6 @@ class BucketLog:
     """A commit log in a bucket or on a disk."""
 
     def __init__(self, address: LogAddress) -> None:
-        from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
-
         grant = address.grant
         host = grant.endpoint.host if grant.endpoint is not None else ""
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)

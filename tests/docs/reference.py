@@ -78,3 +78,7 @@ def _default(field: dict[str, Any], inner: dict[str, Any]) -> str:
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     return f"`{default}`" if default not in ({}, []) else "none"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -26,7 +26,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Invalid, NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Seconds
-from spotladder.resources import ACCESS_REVIEWS, PODS, APIResource
+from spotladder.resources import PODS, APIResource
 from spotladder.timestamps import utc_timestamp
 
 _Key = tuple[str, str]
@@ -170,16 +170,16 @@ class FakeClient(Client):
         self._answer()
         return "v1.35.0"
 
-    async def apply(self, kind: APIResource, body: Object, *, force: bool = False) -> Object:
+    async def apply(self, kind: APIResource, body: Object, *, force: bool = False, dry_run: bool = False) -> Object:
         self._answer(write=True)
+        if dry_run:
+            return deepcopy(body)
         key = body["metadata"].get("namespace", ""), body["metadata"]["name"]
         before = self.server.objects(kind).get(key, {})
         return deepcopy(await self.server.put(kind, _merged(before, body), verb="apply"))
 
     async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
         self._answer(write=True)
-        if kind == ACCESS_REVIEWS:
-            return {**deepcopy(body), "status": {"allowed": True}}
         key = body["metadata"].get("namespace", ""), body["metadata"]["name"]
         if key in self.server.objects(kind):
             raise Conflict(409, "AlreadyExists", f'{kind.plural} "{key[1]}" already exists')
