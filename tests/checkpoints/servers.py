@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import socket
 import struct
@@ -17,6 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests.s3_server import started
 
 
 class OutageProxy:
@@ -109,14 +110,8 @@ class ChangedRequests(OutageProxy):
 @contextmanager
 def moto(environment: pytest.MonkeyPatch) -> Iterator[str]:
     """An S3 server (moto). Yields its endpoint and sets the environment variables for it."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
+    server, endpoint = started("127.0.0.1")
     try:
-        _, port = server.get_host_and_port()
-        endpoint = f"http://127.0.0.1:{port}"
         use_s3(environment, endpoint, "test", "test")
         yield endpoint
     finally:

@@ -16,17 +16,6 @@ from spotladder.checkpoints.open_store import open_store
 
 NAME = "checkpoints"
 
-_SERVER = """
-import logging, sys, time
-from moto.server import ThreadedMotoServer
-logging.getLogger("werkzeug").setLevel(logging.ERROR)
-server = ThreadedMotoServer(ip_address=sys.argv[1], port=0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-sys.stdin.read()  # until the tests end, however they end
-server.stop()
-"""
-
 
 @dataclass(frozen=True)
 class BucketServer:
@@ -61,11 +50,11 @@ def bucket(address: str) -> Iterator[BucketServer]:
     import boto3
 
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.s3_server", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout
-        endpoint = f"http://{address}:{process.stdout.readline().strip()}"
+        endpoint = process.stdout.readline().strip()
         _answers(endpoint)
         found = BucketServer(endpoint, process)
         boto3.client(

@@ -18,21 +18,19 @@ from spotladder.train import rayfiles
 from spotladder.train.environment import Environment
 from spotladder.train.raytrain import ray_run_config, storage_of
 from tests.checkpoints.servers import OutageProxy
+from tests.s3_server import started
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     import boto3
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    server, endpoint = started("127.0.0.1")
     for name, value in {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ENDPOINT_URL": endpoint,
     }.items():
         monkeypatch.setenv(name, value)
     rayfiles._Bucket.clear_instance_cache()  # Otherwise the server of the previous test would get the requests.
