@@ -52,9 +52,10 @@ def _remedies(failed: list[ClusterResult]) -> list[str]:
         return []
     again = "correct the cause and run the same command again to continue"
     shown = _targets([found.cluster for found in open_failures])
-    rollback, status = f"spotladder infra rollback{shown}", f"spotladder infra status{shown}"
-    again = "correct the cause and run the same command again to continue"
-    return [f"{again}, or restore the last good rollout: {rollback}; {status} shows what is installed"]
+    return [
+        "correct the cause and run the same command again to continue, or restore the last good rollout: spotladder "
+        f"infra rollback{shown}; spotladder infra status{shown} shows what is installed"
+    ]
 
 
 def _targets(clusters: list[str]) -> str:
