@@ -17,8 +17,8 @@ UNCHANGED = ClusterResult("west", ClusterOutcome.UNCHANGED)
 UNTOUCHED = ClusterResult("lab", ClusterOutcome.UNTOUCHED)
 
 
-def failed(cluster: str, *, final: bool = False) -> ClusterResult:
-    return ClusterResult(cluster, ClusterOutcome.FAILED, "no answer", final)
+def failed(cluster: str, *, final: bool = False, can_go_back: bool = False) -> ClusterResult:
+    return ClusterResult(cluster, ClusterOutcome.FAILED, "no answer", final, can_go_back)
 
 
 def test_each_cluster_has_a_result(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,23 +38,23 @@ def test_results_are_printed_as_json_after_a_failure_too(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("results", "named"),
+    ("results", "remedy"),
     [
-        ([failed("east")], ["east"]),
-        ([failed("east"), failed("west")], ["east", "west"]),
+        ([failed("east")], [f"{RETRY_ADVICE}; spotladder infra status --cluster east shows what is installed"]),
+        (
+            [failed("east"), failed("west", can_go_back=True)],
+            [f"{RETRY_ADVICE}, or restore the last good rollout: spotladder infra rollback --cluster west"],
+        ),
         ([failed("east", final=True)], []),
-        ([failed("east", final=True), failed("west")], ["west"]),
+        (
+            [failed("east", final=True), failed("west")],
+            [f"{RETRY_ADVICE}; spotladder infra status --cluster west shows what is installed"],
+        ),
     ],
 )
-def test_the_remedy_names_the_clusters_for_which_the_command_can_be_repeated(
-    results: list[ClusterResult], named: list[str]
+def test_a_rollback_is_recommended_only_to_an_earlier_good_rollout(
+    results: list[ClusterResult], remedy: list[str]
 ) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
         print_results(results, Format.TABLE)
-    failures = [f"cluster {found.cluster}: no answer" for found in results]
-    lines = str(raised.value).splitlines()
-    assert lines[: len(failures)] == failures
-    shown = "".join(f" --cluster {name}" for name in named)
-    rollback, status = f"spotladder infra rollback{shown}", f"spotladder infra status{shown}"
-    remedy = f"{RETRY_ADVICE}, or restore the last good rollout: {rollback}; {status} shows what is installed"
-    assert lines[len(failures) :] == ([remedy] if named else [])
+    assert str(raised.value).splitlines() == [*(f"cluster {found.cluster}: no answer" for found in results), *remedy]

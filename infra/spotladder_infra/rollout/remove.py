@@ -40,7 +40,7 @@ OUR_NODEPOOLS = f"app.kubernetes.io/name={POOLS.chart.name}"
 ENDED = ("Succeeded", "Failed", "Suspended")
 
 Report = Callable[[str, str, str], None]
-"""Called with the component that is being removed, its state and details, again while nothing changes."""
+"""Called with the component that is being removed, its state and details."""
 
 
 def remove(
@@ -59,6 +59,7 @@ def remove(
     Raises:
         EnvironmentFailure: Jobs or nodes still exist after their time limit; the message names them.
     """
+    report = _changes(report)
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
     _stop_jobs(home, fleet, cluster, jobs_timeout, report)
@@ -74,6 +75,18 @@ def remove(
         platform.forget()
     else:
         report("state", "kept", "pulumi is not on the PATH")
+
+
+def _changes(report: Report) -> Report:
+    """Reports a component only if its state differs from the last report."""
+    last: dict[str, tuple[str, str]] = {}
+
+    def changed(what: str, state: str, details: str) -> None:
+        if last.get(what) != (state, details):
+            last[what] = (state, details)
+            report(what, state, details)
+
+    return changed
 
 
 def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Report) -> None:

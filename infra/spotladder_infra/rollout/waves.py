@@ -29,6 +29,9 @@ LINK = "link"
 OPEN_CONCURRENCY = 4
 """Maximum number of states that are opened at the same time: `pulumi` is a process of this machine."""
 
+RECORD_TIMEOUT = 10.0
+"""Timeout in seconds of a request for the recorded rollouts of a cluster that has failed."""
+
 
 class ClusterOutcome(StrEnum):
     """The outcome for a cluster. It is unchanged if it was good before and nothing was installed."""
@@ -43,13 +46,15 @@ class ClusterOutcome(StrEnum):
 class ClusterResult:
     """The outcome of one cluster; `message` says why it failed, or which rollout was restored.
 
-    A failure is `final` when the same command would fail again; its message then has another remedy.
+    A failure is `final` when the same command would fail again; its message then has another remedy. After a failure
+    with `can_go_back`, a rollback has an earlier good rollout to restore.
     """
 
     cluster: str
     outcome: ClusterOutcome
     message: str = ""
     final: bool = False
+    can_go_back: bool = False
 
 
 class NoEarlierRollout(EnvironmentFailure):
@@ -117,7 +122,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
             return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
 
-    return run_waves(ordered, options.concurrency, one)
+    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
 
 
 def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
@@ -140,7 +145,7 @@ def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
             return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD)
 
-    return run_waves(ordered, options.concurrency, one)
+    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
 
 
 def run_waves(
@@ -192,12 +197,35 @@ def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
     return ClusterResult(cluster, ClusterOutcome.FAILED, str(error), final)
 
 
-def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
-    goods = good_rollouts.read(platform.tools)
+def _with_rollbacks(place: RolloutSite, results: Sequence[ClusterResult]) -> list[ClusterResult]:
+    """The results, and for each cluster that failed, whether a rollback has a rollout to restore."""
+
+    def can_go_back(name: str) -> bool:
+        try:
+            platform = ClusterPlatform(place, place.fleet.cluster(name))
+            return _target(platform, Tools(platform.target, RECORD_TIMEOUT))[1] is not None
+        except SpotladderError:
+            return False
+
+    return [
+        replace(found, can_go_back=can_go_back(found.cluster))
+        if found.outcome is ClusterOutcome.FAILED and not found.final
+        else found
+        for found in results
+    ]
+
+
+def _target(platform: ClusterPlatform, tools: Tools) -> tuple[list[good_rollouts.Good], good_rollouts.Good | None]:
+    """The recorded rollouts of a cluster, and the one that a rollback restores."""
+    goods = good_rollouts.read(tools)
     ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
     ours |= {name for good in goods for name in good.revisions}
-    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
-    wanted = good_rollouts.target(goods, live)
+    live = {name: int(entry["revision"]) for name, entry in releases(tools).items() if name in ours}
+    return goods, good_rollouts.target(goods, live)
+
+
+def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
+    goods, wanted = _target(platform, platform.tools)
     if wanted is None:
         raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
     made = platform.restore(wanted, timeout, report)

@@ -21,7 +21,6 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
-from spotladder.cli.infra.progress import lines
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.checkpoints import identities, owned, resources
@@ -186,8 +185,11 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
 
+    def report(what: str, happens: str, details: str) -> None:
+        typer.echo(f"{cluster.name}: {what}: {happens} {details}".rstrip())
+
     try:
-        remove(fleet, cluster, state, partial(lines(), cluster.name))
+        remove(fleet, cluster, state, report)
     except EnvironmentFailure as error:
         left = (
             "not everything that a rollout installed is removed"

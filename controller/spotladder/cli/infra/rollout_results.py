@@ -51,11 +51,11 @@ def _remedies(failed: list[ClusterResult]) -> list[str]:
     if not open_failures:
         return []
     again = "correct the cause and run the same command again to continue"
+    earlier = [found.cluster for found in open_failures if found.can_go_back]
+    if earlier:
+        return [f"{again}, or restore the last good rollout: spotladder infra rollback{_targets(earlier)}"]
     shown = _targets([found.cluster for found in open_failures])
-    return [
-        "correct the cause and run the same command again to continue, or restore the last good rollout: spotladder "
-        f"infra rollback{shown}; spotladder infra status{shown} shows what is installed"
-    ]
+    return [f"{again}; spotladder infra status{shown} shows what is installed"]
 
 
 def _targets(clusters: list[str]) -> str:
