@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spotladder.cli import get
+from spotladder.cli.cluster import connected_cluster, newest_run, watch
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.resources import TIEREDJOBS
@@ -84,11 +87,9 @@ async def test_missing_permissions_and_invalid_credentials(api_server: ApiServer
 
 
 async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spotladder import resources
-
-    monkeypatch.setattr(
-        resources, "TIEREDJOBS", resources.APIResource("spotladder.io", "v1alpha0", "tieredjobs", "TieredJob")
-    )
+    unknown = replace(TIEREDJOBS, version="v1alpha0")
+    for module in (get, watch, newest_run, connected_cluster):
+        monkeypatch.setattr(module, "TIEREDJOBS", unknown)
     for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):
         answer = await cli(*arguments)
         assert answer.code == 5

@@ -25,7 +25,7 @@ def configuration(kube: KubeWorld, folder: Path, **more: Any) -> Path:
         "settle": 0,
         "leaseNamespace": kube.namespace,
         "namespaces": [kube.namespace],
-        "tenancy": [{"namespaces": [kube.namespace], "uris": [f"file://{folder}"]}],
+        "tenancy": [{"namespaces": [kube.namespace], "uris": [f"file://{folder}"], "clusters": ["*"]}],
     }
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, **more}), encoding="utf-8")
