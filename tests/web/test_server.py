@@ -137,6 +137,19 @@ def test_a_changed_run_is_read_again_and_a_damaged_one_is_named(tmp_path: Path) 
     assert here.jobs() == []
 
 
+def test_output_is_a_change_for_which_a_run_is_not_read_again(tmp_path: Path) -> None:
+    log = recorded_run(tmp_path).path / "attempts" / "0001" / "driver.log"
+    log.parent.mkdir(parents=True)
+    here = ThisMachine(tmp_path)
+    assert here.look()
+    (before,) = here.jobs()
+    log.write_text("step 1\n")
+    assert here.look()
+    assert not here.look()
+    (after,) = here.jobs()
+    assert after is before
+
+
 def test_a_port_in_use_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import socket
 

@@ -9,6 +9,7 @@ from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, JobSpec, JobState
 from spotladder.core.savings import savings
 from spotladder.local.local_run import LocalRun
+from spotladder.records import timeline
 from spotladder.records.model import Began, Record, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp
@@ -20,7 +21,7 @@ def object_of(run: LocalRun) -> dict[str, Any]:
     Raises EnvironmentFailure when the files of the run cannot be read.
     """
     state, process, began = run.state(), run.process, run.folder.began()
-    records = run.recorded().records
+    records = timeline.read(run.folder.timeline).records
     created = {} if began is None else {"creationTimestamp": utc_timestamp(began)}
     return {
         "apiVersion": TIEREDJOBS.api_version,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from spotladder.checkpoints.outputs import LONGEST
@@ -34,7 +33,8 @@ class ThisMachine:
     def __init__(self, root: Path) -> None:
         self.problem = ""
         self._root = root
-        self._seen: dict[Path, tuple[tuple[object, ...], Object]] = {}
+        self._seen: dict[Path, tuple[_Stamp, Object]] = {}
+        self._printed: dict[Path, _Stamp] = {}
 
     def jobs(self) -> Sequence[Object]:
         return [thing for _, thing in self._seen.values()]
@@ -60,30 +60,45 @@ class ThisMachine:
     def look(self) -> bool:
         """Read the runs whose files have changed. Returns whether any has. A run that cannot be read is left out, and
         `problem` says why."""
-        problem, seen = "", {}
+        problem, seen, printed = "", {}, {}
         for run in local_runs(self._root):
-            stamp = _stamp(run)
-            known = self._seen.get(run.folder.path)
+            path = run.folder.path
+            stamp, printed[path] = _stamp(run), _printed(run)
+            known = self._seen.get(path)
             if known is not None and known[0] == stamp:
-                seen[run.folder.path] = known
+                seen[path] = known
                 continue
             try:
-                seen[run.folder.path] = (stamp, object_of(run))
+                seen[path] = (stamp, object_of(run))
             except EnvironmentFailure as error:
                 problem = str(error)
-        stamps = {path: stamp for path, (stamp, _) in self._seen.items()}
-        before = (self.problem, stamps)
-        self._seen, self.problem = seen, problem
-        return before != (problem, {path: stamp for path, (stamp, _) in seen.items()})
+        before = (self.problem, self._printed, _stamps(self._seen))
+        self._seen, self._printed, self.problem = seen, printed, problem
+        return before != (problem, printed, _stamps(seen))
 
 
-def _stamp(run: LocalRun) -> tuple[object, ...]:
-    """What changes whenever the files of the run or its runner do."""
-    found: list[object] = [run.process]
+_Stamp = tuple[object, ...]
+
+
+def _stamps(seen: Mapping[Path, tuple[_Stamp, Object]]) -> dict[Path, _Stamp]:
+    return {path: stamp for path, (stamp, _) in seen.items()}
+
+
+def _stamp(run: LocalRun) -> _Stamp:
+    """What changes whenever the state of the run, its timeline or its runner does."""
+    return run.process, _version(run.folder.path / "state.json"), _version(run.folder.timeline)
+
+
+def _printed(run: LocalRun) -> _Stamp:
+    """What changes whenever the newest attempt prints. The run as an object does not depend on it."""
     attempts = run.attempts()
-    logs = [run.log(attempts[-1])] if attempts else []
-    for file in (run.folder.path / "state.json", run.folder.timeline, *logs):
-        with suppress(OSError):
-            about = file.stat()
-            found.append((about.st_mtime_ns, about.st_size))
-    return tuple(found)
+    return _version(run.log(attempts[-1])) if attempts else ()
+
+
+def _version(file: Path) -> _Stamp:
+    """The time of the last change of a file, and its size; empty if it does not exist."""
+    try:
+        about = file.stat()
+    except OSError:
+        return ()
+    return about.st_mtime_ns, about.st_size
