@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.places.place import Object
-from spotladder.web.tiers_page import TierRow, tiers_page
+from spotladder.web.tiers_page import TierRow, jobs_by_tier, tiers_page
 from tests.web.builders import Shelf, job, tier
 
 SPEC = {"tiers": [{"name": "spot", "capacityTier": "a100-spot"}, {"name": "od", "capacityTier": "a100-od"}]}
@@ -28,7 +28,8 @@ def test_a_row_has_what_all_jobs_have_observed() -> None:
 @pytest.mark.parametrize("found", [job("new", ""), holding("ended", "spot", "Succeeded"), holding("other", "od")])
 def test_a_job_that_has_ended_or_is_elsewhere_does_not_hold_a_tier(found: Object) -> None:
     held = holding("digits", "spot")
-    assert TierRow.of(Shelf(), tier("a100-spot"), [found, held]).holders == (("west", "team-a", "digits"),)
+    holders = jobs_by_tier([found, held])["a100-spot"]
+    assert TierRow.of(Shelf(), tier("a100-spot"), holders).holders == (("west", "team-a", "digits"),)
 
 
 @pytest.mark.parametrize("status", [{}, {"availability": []}, {"conditions": [{"type": "Available"}]}])

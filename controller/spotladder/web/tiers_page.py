@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -50,8 +51,8 @@ class TierRow:
     holders: tuple[tuple[str, str, str], ...]
 
     @classmethod
-    def of(cls, place: Place, tier: Mapping[str, Any], jobs: Iterable[Object]) -> Self:
-        """The row of a CapacityTier object of this place."""
+    def of(cls, place: Place, tier: Mapping[str, Any], holders: Iterable[Object]) -> Self:
+        """The row of a CapacityTier object of this place, which these jobs hold."""
         status = read_status(to_json(tier.get("status") or {}))
         available = next((each for each in status.conditions if each.type == "Available"), None)
         name = tier["metadata"]["name"]
@@ -69,17 +70,13 @@ class TierRow:
             requests=status.attempts,
             wait=usual_wait(waits_of(status)),
             evictions=status.evictions_per_node_hour,
-            holders=tuple(
-                (place.name, job["metadata"]["namespace"], job["metadata"]["name"])
-                for job in jobs
-                if _held_by(job) == name
-            ),
+            holders=tuple((place.name, job["metadata"]["namespace"], job["metadata"]["name"]) for job in holders),
         )
 
 
 def tiers_page(places: Sequence[Place], now: float) -> str:
     """All tiers of these places."""
-    rows = [TierRow.of(place, tier, place.jobs()) for place in places for tier in place.tiers()]
+    rows = [row for place in places for row in _rows(place)]
     table = element(
         "table",
         element("thead", element("tr", *(element("th", text, scope="col") for text in HEADINGS))),
@@ -91,6 +88,19 @@ def tiers_page(places: Sequence[Place], now: float) -> str:
     title = element("header", element("h1", "Tiers"))
     body = shown if rows else element("p", none, class_="soft")
     return framed("Tiers – spotladder", element("main", title, live(problems(places), body)), here="/tiers")
+
+
+def _rows(place: Place) -> list[TierRow]:
+    held = jobs_by_tier(place.jobs())
+    return [TierRow.of(place, tier, held.get(tier["metadata"]["name"], ())) for tier in place.tiers()]
+
+
+def jobs_by_tier(jobs: Iterable[Object]) -> dict[str, list[Object]]:
+    """The jobs that hold or wait for nodes of each CapacityTier, by its name."""
+    held: dict[str, list[Object]] = defaultdict(list)
+    for job in jobs:
+        held[_held_by(job)].append(job)
+    return held
 
 
 def _row(row: TierRow, now: float) -> Markup:
