@@ -1,4 +1,4 @@
-"""Who is told, from when on, and by which command."""
+"""The notifier follows jobs from its start, and the command checks its receivers."""
 
 from __future__ import annotations
 

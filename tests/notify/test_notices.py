@@ -1,4 +1,4 @@
-"""What is told about a job, from two looks at it."""
+"""Two observations of a job give the notices about what happened between them."""
 
 from __future__ import annotations
 

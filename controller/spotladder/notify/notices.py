@@ -10,7 +10,7 @@ from typing import Any
 from spotladder.display.job_text import condition, money
 
 BUDGET_SHARES = (0.8, 1.0)
-"""Shares of the budget whose spending is told."""
+"""A notice says when a job has spent one of these shares of its budget."""
 
 
 class Kind(StrEnum):

@@ -76,7 +76,8 @@ def _copy(source: Path, target: Path, *, links: bool) -> None:
 @dataclass(frozen=True, slots=True)
 class PutBack:
     """The newest commit, and the checkpoint from which the program continues: that of the commit, or one that this run
-    has completed in the folder later and has not committed (`uncommitted`). None: there is none."""
+    has completed in the folder later and has not committed (`uncommitted`). `found` is None if the log has no commit,
+    and `saved` is None if the program begins from its start."""
 
     found: Found | None
     saved: Saved | None

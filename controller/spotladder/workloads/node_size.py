@@ -20,7 +20,7 @@ _QUANTITY = re.compile(r"([0-9.]+)([A-Za-z]*)$")
 
 def largest_node(nodes: Iterable[NodeRecord], placement: Placement) -> str:
     """What pods may use of the largest node with the labels of this placement, such as `cpu 8, memory 30.6Gi`; "" if
-    there is none. A node with more devices is larger than one with more CPUs."""
+    there is none. Of two nodes, the one with more devices counts as larger, then the one with more CPUs."""
     found = [dict(node.allocatable) for node in nodes if node.allocatable and placement.matches(node.labels)]
     largest = max(found, key=_order, default=None)
     if largest is None:
