@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from spotladder import versions
 
@@ -30,15 +31,36 @@ class Chart:
         """The name of the packed chart."""
         return f"{self.name}-{self.version}.tgz"
 
+    def of_mirror(self, mirror: str | None) -> Chart:
+        """The chart in a mirror, below the address of its own repository."""
+        if mirror is None or self.source == OWN:
+            return self
+        return replace(self, source=f"oci://{mirror}/{self.source.partition('://')[2]}")
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A Helm release."""
+    """A Helm release. `image` is the repository of its image, and `image_value` the value of the chart that has it."""
 
     name: str
     release: str
     chart: Chart
     namespace: str
+    image: str = ""
+    image_value: str = "image.repository"
+
+    def of_mirror(self, mirror: str | None) -> Component:
+        """The release with its chart from a mirror."""
+        return replace(self, chart=self.chart.of_mirror(mirror))
+
+    def image_values(self, mirror: str | None) -> dict[str, Any]:
+        """The values with which the chart takes its image from a mirror."""
+        if mirror is None or not self.image:
+            return {}
+        found: Any = f"{mirror}/{self.image}"
+        for key in reversed(self.image_value.split(".")):
+            found = {key: found}
+        return dict(found)
 
 
 DIGESTS: Mapping[str, str] = MappingProxyType(
@@ -73,28 +95,50 @@ SPOTLADDER_CRDS = Chart("spotladder-crds", OWN_VERSION)
 KARPENTER_CRDS_AWS = _public("karpenter-crd", versions.KARPENTER, _AWS)
 KARPENTER_CRDS_GCP = _public("karpenter-crd", versions.KARPENTER_GCP, _GCP)
 
-KARPENTER_AWS = Component("karpenter", "karpenter", _public(KARPENTER, versions.KARPENTER, _AWS), "kube-system")
-KARPENTER_GCP = Component("karpenter", "karpenter", _public(KARPENTER, versions.KARPENTER_GCP, _GCP), "kube-system")
+KARPENTER_AWS = Component(
+    "karpenter",
+    "karpenter",
+    _public(KARPENTER, versions.KARPENTER, _AWS),
+    "kube-system",
+    "public.ecr.aws/karpenter/controller",
+    "controller.image.repository",
+)
+KARPENTER_GCP = Component(
+    "karpenter",
+    "karpenter",
+    _public(KARPENTER, versions.KARPENTER_GCP, _GCP),
+    "kube-system",
+    "public.ecr.aws/cloudpilotai/gcp/karpenter",
+    "controller.image.repository",
+)
 JOBSET = Component(
-    "jobset", "jobset", _public("jobset", "0.12.0", "oci://registry.k8s.io/jobset/charts"), "jobset-system"
+    "jobset",
+    "jobset",
+    _public("jobset", "0.12.0", "oci://registry.k8s.io/jobset/charts"),
+    "jobset-system",
+    "registry.k8s.io/jobset/jobset",
 )
 GPU_DEVICE_PLUGIN = Component(
     "gpu-device-plugin",
     "nvidia-device-plugin",
     _public("nvidia-device-plugin", "0.18.0", "https://nvidia.github.io/k8s-device-plugin"),
     "kube-system",
+    "nvcr.io/nvidia/k8s-device-plugin",
 )
 EFA_DEVICE_PLUGIN = Component(
     "efa-device-plugin",
     "aws-efa-k8s-device-plugin",
     _public("aws-efa-k8s-device-plugin", "v0.5.30", "https://aws.github.io/eks-charts"),
     "kube-system",
+    "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin",
 )
 NEURON_DEVICE_PLUGIN = Component(
     "neuron-device-plugin",
     "neuron-helm-chart",
     _public("neuron-helm-chart", "1.9.0", "oci://public.ecr.aws/neuron"),
     "kube-system",
+    "public.ecr.aws/neuron/neuron-device-plugin",
+    "devicePlugin.image.repository",
 )
 POOLS = Component("pools", "spotladder-pools", Chart("spotladder-pools", OWN_VERSION), SYSTEM)
 KUBERAY = Component(
@@ -102,5 +146,6 @@ KUBERAY = Component(
     "kuberay-operator",
     _public("kuberay-operator", versions.KUBERAY, "https://ray-project.github.io/kuberay-helm"),
     "kuberay-system",
+    "quay.io/kuberay/operator",
 )
 CONTROLLER = Component("controller", "spotladder", Chart("spotladder", OWN_VERSION), SYSTEM)

@@ -85,10 +85,17 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     if own_kuberay:
         steps.append(ReleaseStep(pinned.KUBERAY, _placement(cluster)))
     steps.append(ReleaseStep(pinned.CONTROLLER, controller_values(fleet, cluster)))
+    mirror = platform.mirror
     merged = tuple(
-        ReleaseStep(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
+        ReleaseStep(
+            step.component.of_mirror(mirror),
+            merge(
+                merge(step.values, step.component.image_values(mirror)), platform.values.get(step.component.name, {})
+            ),
+        )
+        for step in steps
     )
-    return Plan(tuple(crds), merged)
+    return Plan(tuple(chart.of_mirror(mirror) for chart in crds), merged)
 
 
 def waves(fleet: Fleet, targets: Sequence[str] = ()) -> list[list[str]]:

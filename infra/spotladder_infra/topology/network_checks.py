@@ -45,10 +45,10 @@ def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that nodes without NAT reach the services of AWS through endpoints; they reach no public registry."""
     for index, cluster in created(fleet):
         network = cluster.network
-        if network.nat is Nat.NONE:
+        if network.nat is Nat.NONE and fleet.spec.platform.mirror is None:
             message = (
                 f"leaves the nodes without the registries of {', '.join(_REGISTRIES)}: mirror the images, and name the "
-                "mirror in platform.image and platform.values"
+                "mirror in platform.mirror"
             )
             yield FleetFinding(("spec", "clusters", index, "network", "nat"), message, warning=True)
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from spotladder.api.fields import FilledText, Finding, Name, PositiveDuration, Switch, several
 from spotladder.api.record import Record
+from spotladder_infra.topology.value_types import Registry
 
 COMPONENTS = (
     "karpenter",
@@ -38,6 +39,11 @@ class Platform(Record):
         default=None,
         description="A folder with the charts (NAME/ or NAME-VERSION.tgz), for clusters without internet access. A "
         "relative path begins at the folder of the fleet file.",
+    )
+    mirror: Registry | None = Field(
+        default=None,
+        description="A registry that has the charts and images of all components below their own addresses: "
+        "MIRROR/quay.io/kuberay/operator.",
     )
     jobset: Switch = Field(default=False, description="Install JobSet.")
     gpu_device_plugin: Switch | None = Field(

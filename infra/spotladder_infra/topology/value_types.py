@@ -21,6 +21,7 @@ _KMS_KEY = re.compile(r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/
 _DISK_IMAGE = re.compile(r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}")
 
 
+_REGISTRY = re.compile(r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*")
 _IAM_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 
 
@@ -100,6 +101,14 @@ def _iam_principal(value: Any) -> str:
     return text
 
 
+def _registry(value: Any) -> str:
+    text = _text(value)
+    if not _REGISTRY.fullmatch(text):
+        expected = "a host and a path without a scheme, such as registry.example.com/mirror"
+        raise refused(f"{quoted(text)} is not a registry: write {expected}")
+    return text
+
+
 def _schema(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
@@ -113,3 +122,4 @@ StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI.patter
 IamPrincipal = Annotated[str, BeforeValidator(_iam_principal), _schema(_IAM_PRINCIPAL.pattern)]
 KmsKey = Annotated[str, BeforeValidator(_kms_key), _schema(_KMS_KEY.pattern)]
 SecondaryBootDisk = Annotated[str, BeforeValidator(_disk_image), _schema(_DISK_IMAGE.pattern)]
+Registry = Annotated[str, BeforeValidator(_registry), _schema(_REGISTRY.pattern)]

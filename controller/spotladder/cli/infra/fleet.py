@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from spotladder.api.problems import InvalidDocument
-from spotladder.cli.infra.options import FLEET, CloudOption, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import FLEET, STATE, CloudOption, ClusterOption, FleetOption, StateOption, chosen, read
+from spotladder.cli.infra.rollout_site import ChartsOption, charts_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.schema import schema as of_fleets
@@ -71,19 +73,40 @@ def render(
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
     *,
+    all_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--all", file_okay=False, help="Write all releases and CRDs to this folder, for Argo CD and Flux; needs helm."
+        ),
+    ] = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
     output: Annotated[Format, typer.Option("--output", "-o", help="Output format: yaml or json.")] = Format.YAML,
 ) -> None:
     """Print the values of the chart spotladder-pools: NodePools or ComputeClasses, CapacityTiers and teams.
 
-    The values of several clusters are printed by the name of the cluster.
+    The values of several clusters are printed by the name of the cluster. --all writes the objects of all charts that a
+    rollout installs, in one folder for each wave.
 
     \b
     Examples:
       spotladder infra render
       spotladder infra render --cluster east --output json
+      spotladder infra render --all clusters
     """
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster, cloud)
+    if all_to is not None:
+        from spotladder_infra.rollout import charts as known_charts
+        from spotladder_infra.rollout import rendered
+        from spotladder_infra.rollout.tools import require
+
+        require("helm")
+        local = charts_folder(found, fleet, charts)
+        for entry in clusters:
+            rendered.write(found, entry, lambda chart: known_charts.find(chart, local, state / "charts"), all_to)
+        typer.echo(f"{all_to}: {', '.join(entry.name for entry in clusters)}")
+        return
     data = {entry.name: values(found, entry) for entry in clusters}
     print_data(
         data[clusters[0].name] if len(cluster or ()) == 1 else data, Format.YAML if output is Format.TABLE else output

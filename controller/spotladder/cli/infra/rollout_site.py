@@ -49,12 +49,16 @@ def rollout_site(
         fleet = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"rollout": rollout})})
     require("pulumi", "helm", "kubectl")
     require_packages("pulumi")
-    folder = charts
-    if folder is None and fleet.spec.platform.charts:
-        folder = path.parent / fleet.spec.platform.charts
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
 
-    return RolloutSite(fleet, state, folder), targets
+    return RolloutSite(fleet, state, charts_folder(fleet, path, charts)), targets
+
+
+def charts_folder(fleet: Fleet, path: Path, charts: Path | None) -> Path | None:
+    """The folder of the charts: of the option, or of the fleet file at `path`; None for the public repositories."""
+    if charts is None and fleet.spec.platform.charts:
+        return path.parent / fleet.spec.platform.charts
+    return charts
 
 
 def rollout_options(

@@ -1,0 +1,182 @@
+"""The files for Argo CD and Flux: the same objects as those of a rollout, in its order, and all of a mirror if wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder import versions
+from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.rollout import components, crds, ready, rendered
+from spotladder_infra.rollout.charts import LocalChart
+from spotladder_infra.rollout.components import Chart
+from spotladder_infra.rollout.plan import plan
+from spotladder_infra.rollout.release import Release
+from spotladder_infra.rollout.tools import Tools
+from spotladder_infra.topology.fleet import Fleet
+from tests.absent import absent
+from tests.charts.helm import CHARTS, objects
+from tests.infra.gomodule import module
+from tests.kube.apiserver import ApiServer, find, missing
+from tests.topology.builders import PLATFORM, fleet_file
+
+MIRROR = "registry.example.com/mirror"
+WAVE = re.compile(r"^ +argocd\.argoproj\.io/sync-wave: .*\n", re.MULTILINE)
+
+
+def karpenter() -> Path:
+    return module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}") / "charts"
+
+
+SOURCES: dict[str, Callable[[], Path]] = {
+    "karpenter": lambda: karpenter() / "karpenter",
+    "karpenter-crd": lambda: karpenter() / "karpenter-crd",
+    "nvidia-device-plugin": lambda: (
+        module("github.com/NVIDIA/k8s-device-plugin", f"v{components.GPU_DEVICE_PLUGIN.chart.version}")
+        / "deployments" / "helm" / "nvidia-device-plugin"
+    ),
+    "jobset": lambda: module("sigs.k8s.io/jobset", f"v{components.JOBSET.chart.version}") / "charts" / "jobset",
+    "kuberay-operator": lambda: Path(__file__).parent / "charts" / "kuberay-operator",
+}  # fmt: skip
+"""The charts of other projects; that of KubeRay is in no Go module, so a smaller one stands for it."""
+
+
+def local(chart: Chart) -> LocalChart:
+    path = SOURCES[chart.name]() if chart.name in SOURCES else CHARTS / chart.name
+    return LocalChart(str(path), chart.version, "")
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """helm and kubectl on the PATH."""
+    for name in ("helm", "kubectl"):
+        program = find(name)
+        if program is None:
+            absent(f"not found: {name} (SPOTLADDER_TOOLS or PATH)", "infra")
+        monkeypatch.setenv("PATH", f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}")
+    for kind in ("CACHE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"HELM_{kind}_HOME", str(tmp_path / kind))
+    return tmp_path
+
+
+def fleet_of(folder: Path, mirror: str = "") -> Fleet:
+    """A fleet whose home cluster has every chart that a Go module has."""
+    own = f"jobset: true, image: {{repository: {MIRROR}/spotladder}}{mirror}"
+    platform = f"  platform: {{{own}}}\n"
+    return fleet_file(folder, ("      efa: true\n", ""), (PLATFORM, platform)).fleet
+
+
+def kustomized(folder: Path) -> str:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def cluster(programs: Path) -> Iterator[Tools]:
+    assert programs
+    if why := missing():
+        absent(f"no API server: {why}", "infra")
+    with ApiServer() as server:
+        view = Tools(KubeContext(str(server.kubeconfig), ""))
+        yield Tools(KubeContext(str(server.kubeconfig), view.kubectl("config", "current-context").strip()))
+
+
+@pytest.mark.timeout(180)
+def test_the_files_have_the_objects_of_a_rollout(
+    cluster: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rollout installs the releases; then no object of the files differs from the cluster, or is missing there."""
+    monkeypatch.setattr(ready, "wait", lambda *_: None)  # there are no nodes
+    fleet = fleet_of(tmp_path, ", gpuDevicePlugin: false")  # this API server refuses privileged containers
+    east = fleet.cluster("east")
+    found = plan(fleet, east)
+    for chart in found.crds:
+        crds.apply(cluster, crds.of_chart(cluster, local(chart).path))
+    for step in found.steps:
+        release = Release(cluster, step.component.release, step.component.namespace)
+        release.install(local(step.component.chart).path, json.dumps(step.values), 60.0)
+    rendered.write(fleet, east, local, tmp_path / "clusters")
+    text = kustomized(tmp_path / "clusters" / "east")
+    assert cluster.changes(WAVE.sub("", text).replace("    annotations: {}\n", ""), "not-set") == []
+    for step in found.steps:
+        live = Release(cluster, step.component.release, step.component.namespace).live(compare=False)
+        file = next((tmp_path / "clusters" / "east").glob(f"*-{step.component.name}")) / "objects.yaml"
+        assert _sorted(file.read_text()) == _sorted(live.manifest)
+
+
+def _sorted(manifest: str) -> list[Any]:
+    return sorted(objects(manifest), key=lambda entry: json.dumps(entry, sort_keys=True))
+
+
+def test_the_waves_have_the_order_of_a_rollout(programs: Path) -> None:
+    fleet = fleet_of(programs)
+    rendered.write(fleet, fleet.cluster("east"), local, programs / "clusters")
+    folder = programs / "clusters" / "east"
+    steps = [step.component.name for step in plan(fleet, fleet.cluster("east")).steps]
+    (root,) = objects((folder / "kustomization.yaml").read_text())
+    waves = root["resources"]
+    assert [name.partition("-")[2] for name in waves] == ["crds", *steps]
+    flux = objects((folder / "flux.yaml").read_text())
+    assert [entry["spec"]["path"] for entry in flux] == [f"./{folder.as_posix()}/{name}" for name in waves]
+    after = [[each["name"] for each in entry["spec"]["dependsOn"]] for entry in flux]
+    assert after == [[], *([entry["metadata"]["name"]] for entry in flux[:-1])]
+    numbers = []
+    for wave in waves[1:]:
+        found = objects(kustomized(folder / wave))
+        number = {entry["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for entry in found}
+        assert len(number) == 1, "all objects of a release are in one wave"
+        numbers.append(int(number.pop()))
+    assert numbers == sorted(set(numbers))
+    assert min(numbers) > 0, "after the CRDs and namespaces"
+
+
+def images(node: Any) -> Iterator[str]:
+    """Every image of an object."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "image" and isinstance(value, str):
+                yield value
+            else:
+                yield from images(value)
+    elif isinstance(node, list):
+        for entry in node:
+            yield from images(entry)
+
+
+def test_all_images_and_charts_are_those_of_the_mirror(programs: Path) -> None:
+    public, mirrored = fleet_of(programs), fleet_of(programs, f", mirror: {MIRROR}")
+    found: dict[str, set[str]] = {}
+    for name, fleet in (("public", public), ("mirrored", mirrored)):
+        rendered.write(fleet, fleet.cluster("east"), local, programs / name)
+        waves = [path for path in (programs / name / "east").glob("*-*") if path.name != "00-crds"]
+        found[name] = {image for wave in waves for entry in objects(kustomized(wave)) for image in images(entry)}
+    assert len(found["mirrored"]) >= 5
+    assert {image for image in found["mirrored"] if not image.startswith(f"{MIRROR}/")} == set()
+    assert {image for image in found["public"] if not image.startswith(MIRROR)}
+    for cluster in mirrored.spec.clusters:
+        sources = {chart.source for chart in plan(mirrored, cluster).charts if chart.source != components.OWN}
+        assert {source for source in sources if not source.startswith(f"oci://{MIRROR}/")} == set()
+
+
+def test_an_own_value_is_stronger_than_the_mirror(tmp_path: Path) -> None:
+    values = "values: {kuberay: {image: {repository: registry.example.com/kuberay}}}"
+    fleet = fleet_of(tmp_path, f", mirror: {MIRROR}, {values}")
+    step = next(step for step in plan(fleet, fleet.cluster("east")).steps if step.component.name == "kuberay")
+    assert step.values["image"] == {"repository": "registry.example.com/kuberay"}
+
+
+def test_every_component_of_another_project_has_an_image(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path).fleet
+    steps = [step for cluster in fleet.spec.clusters for step in plan(fleet, cluster).steps]
+    own = {step.component.name for step in steps if not step.component.image}
+    assert own == {"pools", "controller"}
