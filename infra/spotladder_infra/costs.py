@@ -59,7 +59,7 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
     gateways = {Nat.NONE: 0, Nat.SINGLE: 1, Nat.PER_ZONE: zones if cluster.cloud is Cloud.AWS else 1}[
         cluster.network.nat
     ]
-    if gateways:
+    if gateways and cluster.network.existing is None:
         per_node = min(nodes * prices.CLOUD_NAT_NODE_HOUR, prices.CLOUD_NAT_MOST_HOUR)
         hourly = gateways * prices.NAT_GATEWAY_HOUR if cluster.cloud is Cloud.AWS else per_node
         found.append(Item("NAT gateways", gateways, hourly))
@@ -70,7 +70,7 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
             found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
         bucket = fleet.bucket_of(cluster)
         owned = bucket is not None and fleet.owner_of(bucket) == cluster
-        keys = _KEYS_OF_CLUSTER + (_KEYS_OF_BUCKET if owned else 0)
+        keys = (_KEYS_OF_CLUSTER if cluster.kms_key is None else 0) + (_KEYS_OF_BUCKET if owned else 0)
         found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.fleet import Bucket, Fleet
 
 Policy = dict[str, Any]
 
@@ -138,9 +138,9 @@ def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_pro
     )
 
 
-def training(place: PolicyScope, bucket: str, bucket_region: str, prefix: str) -> Policy:
+def training(place: PolicyScope, bucket: Bucket, prefix: str) -> Policy:
     """The training pods of one team: access to its own prefix of the checkpoint bucket, and to nothing else."""
-    arn = f"arn:{place.partition}:s3:::{bucket}"
+    arn = f"arn:{place.partition}:s3:::{bucket.name}"
     return document(
         allow("ListPrefix", ["s3:ListBucket"], [arn], StringLike={"s3:prefix": [f"{prefix}/*", f"{prefix}/"]}),
         allow(
@@ -154,7 +154,7 @@ def training(place: PolicyScope, bucket: str, bucket_region: str, prefix: str) -
             ],
             [f"{arn}/{prefix}/*"],
         ),
-        _bucket_key(place, bucket, bucket_region, ["kms:Decrypt", "kms:GenerateDataKey"]),
+        _bucket_key(place, bucket),
     )
 
 
@@ -162,8 +162,7 @@ def training(place: PolicyScope, bucket: str, bucket_region: str, prefix: str) -
 class Prefixes:
     """A checkpoint bucket and the prefixes of the teams that use it, without their final slash."""
 
-    bucket: str
-    region: str
+    bucket: Bucket
     teams: tuple[str, ...]
 
 
@@ -172,7 +171,7 @@ def controller_buckets(fleet: Fleet, cluster: Cluster) -> list[Prefixes]:
     if cluster.name != fleet.spec.home:
         return []
     return [
-        Prefixes(bucket.name, bucket.region, tuple(team.name for team in fleet.teams_using(bucket)))
+        Prefixes(bucket, tuple(team.name for team in fleet.teams_using(bucket)))
         for bucket in fleet.spec.buckets
         if bucket.cloud is cluster.cloud
     ]
@@ -189,7 +188,7 @@ def controller(place: PolicyScope, buckets: Sequence[Prefixes]) -> Policy:
         allow("ReadPrices", ["ec2:DescribeSpotPriceHistory"], ["*"]),
     ]
     for number, entry in enumerate(entry for entry in buckets if entry.teams):
-        arn = f"arn:{place.partition}:s3:::{entry.bucket}"
+        arn = f"arn:{place.partition}:s3:::{entry.bucket.name}"
 
         def below(*folders: str, arn: str = arn, teams: Sequence[str] = entry.teams) -> list[str]:
             return [f"{arn}/{team}/*/{folder}/*" for team in teams for folder in folders]
@@ -207,18 +206,18 @@ def controller(place: PolicyScope, buckets: Sequence[Prefixes]) -> Policy:
                 below("log", "outputs"),
             ),
             allow(f"OldCheckpoints{number}", ["s3:DeleteObject"], below("attempts")),
-            _bucket_key(place, entry.bucket, entry.region, ["kms:Decrypt", "kms:GenerateDataKey"], str(number)),
+            _bucket_key(place, entry.bucket, str(number)),
         ]
     return document(*found)
 
 
-def _bucket_key(
-    place: PolicyScope, bucket: str, region: str, actions: Sequence[str], suffix: str = ""
-) -> dict[str, Any]:
-    """The bucket's KMS key, by its alias: the key may belong to the stack of another cluster."""
-    keys = [place.arn("kms", "key/*", region=region)]
-    condition = {"ForAnyValue:StringEquals": {"kms:ResourceAliases": bucket_key_alias(bucket)}}
-    return allow(f"BucketKey{suffix}", actions, keys, **condition)
+def _bucket_key(place: PolicyScope, bucket: Bucket, suffix: str = "") -> dict[str, Any]:
+    """The user's key of the bucket, or its own by the alias: the key may belong to the stack of another cluster."""
+    sid, actions = f"BucketKey{suffix}", ["kms:Decrypt", "kms:GenerateDataKey"]
+    if bucket.kms_key is not None:
+        return allow(sid, actions, [bucket.kms_key])
+    condition = {"ForAnyValue:StringEquals": {"kms:ResourceAliases": bucket_key_alias(bucket.name)}}
+    return allow(sid, actions, [place.arn("kms", "key/*", region=bucket.region)], **condition)
 
 
 def deny_http(resources: Sequence[str], action: str) -> dict[str, Any]:

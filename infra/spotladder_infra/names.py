@@ -77,8 +77,12 @@ def bucket_key_alias(bucket: str) -> str:
 
 
 def training_role(cluster: Cluster, team: Team) -> str:
-    """The IAM role of a team's training pods, within IAM's limit of 64 characters."""
-    name = f"{cluster.name}-train-{team.name}"
+    """The IAM role of a team's training pods."""
+    return role_name(f"{cluster.name}-train-{team.name}")
+
+
+def role_name(name: str) -> str:
+    """The name of an IAM role, within IAM's limit of 64 characters."""
     if len(name) <= LONGEST_ROLE:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]

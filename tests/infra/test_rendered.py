@@ -1,4 +1,4 @@
-"""The files for Argo CD and Flux: the same objects as those of a rollout, in its order, and all of a mirror if wanted."""
+"""The files for Argo CD and Flux: the objects of a rollout, in its order, and from a mirror."""
 
 from __future__ import annotations
 

@@ -351,3 +351,82 @@ def test_costs_count_the_endpoints_of_the_stack() -> None:
     from spotladder_infra.constructs.aws.network import ENDPOINTS
 
     assert len(ENDPOINTS) == costs.INTERFACE_ENDPOINTS
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b"
+OF_THE_COMPANY = (
+    (
+        "    network: {cidr: 10.0.0.0/16}\n",
+        """\
+    network:
+      existing: {vpc: vpc-0123abcd, subnetTags: {tier: private}, securityGroups: [sg-0123abcd]}
+    roles: {path: /platform/, prefix: ml-, permissionsBoundary: "arn:aws:iam::123456789012:policy/limits"}
+    kmsKey: KEY
+""".replace("KEY", KEY),
+    ),
+    ("cloud: aws, region: us-east-1}", f"cloud: aws, region: us-east-1, kmsKey: {KEY}}}"),
+    (
+        "    network: {cidr: 10.1.0.0/20}\n",
+        """\
+    kmsKey: KEY
+    network:
+      existing:
+        network: projects/acme-net/global/networks/shared
+        subnetwork: projects/acme-net/regions/us-central1/subnetworks/gke
+        podsRange: gke-pods
+        servicesRange: gke-services
+""".replace("KEY", KMS_KEY),
+    ),
+)
+"""Networks, keys and rules for roles that exist already."""
+
+
+def test_a_cluster_in_the_network_and_with_the_keys_of_the_company(tmp_path: Path, stacks: dict[str, Path]) -> None:
+    assert stacks
+    fleet = fleet_file(tmp_path, *OF_THE_COMPANY).fleet
+    clusters = [fleet.cluster(name) for name in ("east", "west")]
+    east, west = (
+        json.loads((folder / "cdk.tf.json").read_text())
+        for folder in synth(fleet, clusters, tmp_path / "out", tmp_path / "state")
+    )
+    created = set(east["resource"]) & {"aws_vpc", "aws_subnet", "aws_nat_gateway", "aws_kms_key", "aws_vpc_endpoint"}
+    assert created == set()
+    assert east["data"]["aws_subnets"]["subnets"]["filter"] == [{"name": "vpc-id", "values": ["vpc-0123abcd"]}]
+    plane = east["resource"]["aws_eks_cluster"]["cluster"]
+    subnets = "${data.aws_subnets.subnets.ids}"
+    assert plane["vpc_config"]["subnet_ids"] == subnets
+    assert plane["vpc_config"]["security_group_ids"] == ["sg-0123abcd"]
+    assert east["resource"]["aws_eks_node_group"]["system"]["subnet_ids"] == subnets
+    assert east["resource"]["aws_security_group"]["nodes"]["vpc_id"] == "vpc-0123abcd"
+    assert plane["encryption_config"]["provider"]["key_arn"] == KEY
+    assert east["resource"]["aws_cloudwatch_log_group"]["cluster-logs"]["kms_key_id"] == KEY
+    roles = east["resource"]["aws_iam_role"].values()
+    assert len(roles) > 5
+    for role in roles:
+        assert role["name"].startswith("ml-east-")
+        assert role["path"] == "/platform/"
+        assert role["permissions_boundary"] == "arn:aws:iam::123456789012:policy/limits"
+    used = [json.loads(policy["policy"]) for policy in east["resource"]["aws_iam_role_policy"].values()]
+    keys = {
+        resource
+        for policy in used
+        for entry in policy["Statement"]
+        for resource in entry["Resource"]
+        if ":kms:" in resource
+    }
+    assert keys == {KEY}
+    classes = values(fleet, fleet.cluster("east"))["nodeClasses"]
+    for entry in classes:
+        assert entry["spec"]["subnetSelectorTerms"] == [{"tags": {"tier": "private"}}]
+        assert {"id": "sg-0123abcd"} in entry["spec"]["securityGroupSelectorTerms"]
+
+    assert (
+        set(west["resource"]) & {"google_compute_network", "google_compute_subnetwork", "google_compute_router"}
+        == set()
+    )
+    plane = west["resource"]["google_container_cluster"]["cluster"]
+    assert plane["network"] == "projects/acme-net/global/networks/shared"
+    assert plane["subnetwork"] == "projects/acme-net/regions/us-central1/subnetworks/gke"
+    ranges = {"cluster_secondary_range_name": "gke-pods", "services_secondary_range_name": "gke-services"}
+    assert plane["ip_allocation_policy"] == ranges
+    assert plane["database_encryption"] == {"state": "ENCRYPTED", "key_name": KMS_KEY}

@@ -11,7 +11,75 @@ import pytest
 from spotladder.errors import InvalidSpec
 from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file, many_teams
 
+EAST_NETWORK = "    network: {cidr: 10.0.0.0/16}\n"
+WEST_NETWORK = "    network: {cidr: 10.1.0.0/20}\n"
+SHARED = "network: projects/acme-net/global/networks/shared"
+
+
+def east_in(existing: str, beside: str = "") -> tuple[str, str]:
+    """Puts `east` into an existing network."""
+    return EAST_NETWORK, f"    network: {{{beside}existing: {{{existing}}}}}\n"
+
+
 REFUSED = [
+    (
+        *east_in("vpc: vpc-1"),
+        'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one like',
+    ),
+    (*east_in("vpc: vpc-0123abcd"), "spec.clusters[0].network.existing: needs either subnets or subnetTags"),
+    (
+        *east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd]"),
+        "spec.clusters[0].network.existing.subnets: has one subnet: EKS needs subnets in at least two zones; add one",
+    ),
+    (
+        *east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd, subnet-0123abce], subnetTags: {tier: private}"),
+        "spec.clusters[0].network.existing: needs either subnets or subnetTags: specify one of them",
+    ),
+    (*east_in("subnetTags: {tier: private}"), "spec.clusters[0].network.existing: names no vpc: specify vpc"),
+    (
+        *east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}, securityGroups: [web]"),
+        'spec.clusters[0].network.existing.securityGroups[0]: "web" is not the id of a security group',
+    ),
+    (
+        *east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}", "nat: none, "),
+        "fleet.yaml:21:20: spec.clusters[0].network.nat: belongs to a network that spotladder creates: remove it",
+    ),
+    (
+        *east_in(f"vpc: vpc-0123abcd, subnetTags: {{tier: private}}, {SHARED}"),
+        "spec.clusters[0].network.existing.network: does not belong to cloud aws: remove it",
+    ),
+    (
+        WEST_NETWORK,
+        f"    network: {{existing: {{{SHARED}}}}}\n",
+        "spec.clusters[1].network.existing: names no subnetwork: specify subnetwork",
+    ),
+    (
+        WEST_NETWORK,
+        f"    network: {{existing: {{{SHARED}, subnetwork: projects/acme-net/regions/us-east1/subnetworks/gke}}}}\n",
+        "spec.clusters[1].network.existing.subnetwork: is not in us-central1: name a subnetwork",
+    ),
+    (
+        EAST_NETWORK,
+        EAST_NETWORK + "    roles: {path: platform}\n",
+        'spec.clusters[0].roles.path: "platform" is not a path of IAM (expected one like /platform/)',
+    ),
+    (
+        EAST_NETWORK,
+        EAST_NETWORK + "    roles: {permissionsBoundary: developers}\n",
+        'spec.clusters[0].roles.permissionsBoundary: "developers" is not a policy of IAM (expected arn:aws:iam::',
+    ),
+    (WEST_NETWORK, WEST_NETWORK + "    roles: {path: /a/}\n", "spec.clusters[1].roles: does not belong to cloud gcp"),
+    (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: {KMS_KEY}\n", "spec.clusters[0].kmsKey: is a key of another cloud"),
+    (
+        EAST_NETWORK,
+        f"{EAST_NETWORK}    kmsKey: arn:aws:kms:us-west-2:123456789012:key/1\n",
+        "spec.clusters[0].kmsKey: is in us-west-2: name a key in us-east-1",
+    ),
+    (
+        PLATFORM,
+        "  platform: {mirror: https://registry.example.com}\n",
+        'spec.platform.mirror: "https://registry.example.com" is not a registry (expected a host and a path such as',
+    ),
     (*many_teams(80), "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has "),
     ("name: alpha\n", "name: west\n", 'spec.clusters[2].name: "west" is used twice'),
     ("name: l4-spot", "name: g5-spot", 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
@@ -125,17 +193,17 @@ REFUSED = [
     (
         "cloud: aws, region: us-east-1}",
         f"cloud: aws, region: us-east-1, kmsKey: {KMS_KEY}}}",
-        "spec.buckets[0].kmsKey: exists on gcp only",
+        "spec.buckets[0].kmsKey: is a key of another cloud: name a key of aws",
     ),
     (
         "cloud: gcp, region: us-central1}",
         "cloud: gcp, region: us-central1, kmsKey: checkpoints}",
-        '"checkpoints" is not a key of Cloud KMS (expected projects/PROJECT/locations/LOCATION/keyRings/',
+        '"checkpoints" is not a key (expected projects/PROJECT/locations/LOCATION/keyRings/',
     ),
     (
         "cloud: gcp, region: us-central1}",
         f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY.replace('central', 'east')}}}",
-        "spec.buckets[1].kmsKey: is in us-east1: Cloud Storage needs a key in us-central1",
+        "spec.buckets[1].kmsKey: is in us-east1: the bucket needs a key in us-central1; choose one",
     ),
     ("fleet, region: us-east-1}", "fleet}", "spec.state.region: is required for s3"),
     ("uri: s3://acme-state/fleet", "uri: ./state", "is not a bucket for state"),

@@ -52,11 +52,15 @@ def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
     """The EC2NodeClass of one pool. Karpenter merges its own part into the user data."""
     image = pool.image or NODE_IMAGE
     family = image.partition("@")[0]
+    existing = cluster.network.existing
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": image}],
         "instanceProfile": stack.nodes,
-        "subnetSelectorTerms": [{"tags": discovery_tag(cluster)}],
-        "securityGroupSelectorTerms": [{"tags": discovery_tag(cluster)}],
+        "subnetSelectorTerms": existing.subnet_terms if existing else [{"tags": discovery_tag(cluster)}],
+        "securityGroupSelectorTerms": [
+            {"tags": discovery_tag(cluster)},
+            *({"id": group} for group in (existing.security_groups if existing else ())),
+        ],
         "instanceStorePolicy": "RAID0",
         "blockDeviceMappings": [
             {

@@ -13,6 +13,7 @@ from spotladder_infra.constructs.aws.identity import identities
 from spotladder_infra.constructs.aws.interruption import interruption
 from spotladder_infra.constructs.aws.network import network
 from spotladder_infra.constructs.aws.nodes import nodes
+from spotladder_infra.constructs.aws.roles import restrict
 from spotladder_infra.constructs.aws.storage import checkpoints
 from spotladder_infra.names import common_tags
 from spotladder_infra.outputs import VERSION, ClusterOutputs
@@ -46,6 +47,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         checkpoints(stack, bucket, bucket_provider, replica)
     if cluster.budget_alarm is not None:
         budget(stack, cluster, cluster.budget_alarm)
+    restrict(stack, cluster.roles)
 
     return ClusterOutputs.model_validate(
         {

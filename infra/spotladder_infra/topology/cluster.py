@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -12,7 +13,23 @@ from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 from spotladder.versions import KUBERNETES
 from spotladder_infra.topology.pool import Pool
-from spotladder_infra.topology.value_types import BucketName, Cidr, Email, Minor
+from spotladder_infra.topology.value_types import (
+    BucketName,
+    Cidr,
+    Email,
+    GcpNetwork,
+    GcpSubnetwork,
+    IamPolicy,
+    KmsKey,
+    Minor,
+    RolePath,
+    RolePrefix,
+    SecurityGroupId,
+    SubnetId,
+    VpcId,
+    is_aws_key,
+    key_region,
+)
 
 
 class Cloud(StrEnum):
@@ -49,9 +66,44 @@ class Provided(StrEnum):
     KUBERAY = "kuberay"
 
 
+class ExistingNetwork(Record):
+    """A network of yours in which the cluster is created. Its routes, gateways and endpoints are not changed."""
+
+    vpc: VpcId | None = Field(default=None, description="The VPC (aws).")
+    subnets: list[SubnetId] = Field(
+        default_factory=list, description="Private subnets of the nodes in at least two zones (aws)."
+    )
+    subnet_tags: dict[str, FilledText] = Field(
+        default_factory=dict,
+        description="Tags of the subnets, instead of their ids. Subnets of other VPCs in the region must not have all "
+        "of them (aws).",
+    )
+    security_groups: list[SecurityGroupId] = Field(
+        default_factory=list, description="More security groups of the API server and of the nodes (aws)."
+    )
+    network: GcpNetwork | None = Field(
+        default=None, description="The network, of this project or of the host project of a Shared VPC (gcp)."
+    )
+    subnetwork: GcpSubnetwork | None = Field(default=None, description="The subnetwork of the nodes (gcp).")
+    pods_range: FilledText = Field(
+        default="pods", description="Name of the subnetwork's secondary range for pods (gcp)."
+    )
+    services_range: FilledText = Field(
+        default="services", description="Name of the secondary range for services (gcp)."
+    )
+
+    @property
+    def subnet_terms(self) -> list[dict[str, Any]]:
+        """The subnets as terms of Karpenter's EC2NodeClass."""
+        return [{"id": name} for name in self.subnets] or [{"tags": dict(self.subnet_tags)}]
+
+
 class Network(Record):
     """The cluster's network."""
 
+    existing: ExistingNetwork | None = Field(
+        default=None, description="A network of yours; only `services` (aws) can be set beside it."
+    )
     cidr: Cidr = Field(default="10.0.0.0/16", description="Addresses of the nodes (and of the pods, on AWS).")
     pods: Cidr | None = Field(default=None, description="Addresses of the pods (GKE). Default: 10.128.0.0/14.")
     services: Cidr | None = Field(
@@ -63,6 +115,14 @@ class Network(Record):
     interface_endpoints: Switch = Field(
         default=False, description="Private endpoints of the AWS services that nodes call; needed with nat none."
     )
+
+
+class Roles(Record):
+    """The names and limits of the IAM roles that are created (AWS)."""
+
+    path: RolePath | None = Field(default=None, description="Path of the roles, such as /platform/.")
+    prefix: RolePrefix | None = Field(default=None, description="Beginning of the roles' names.")
+    permissions_boundary: IamPolicy | None = Field(default=None, description="ARN of the permissions boundary.")
 
 
 class Api(Record):
@@ -123,6 +183,12 @@ class Cluster(Record):
         default_factory=dict,
         description="Versions of EKS add-ons, by name (AWS). Default: the recorded version for the Kubernetes version.",
     )
+    roles: Roles = Field(default_factory=Roles, description="Names and limits of the IAM roles (AWS).")
+    kms_key: KmsKey | None = Field(
+        default=None,
+        description="Your key for the cluster's secrets, and on AWS for its logs. Default: a key of its own (aws), the "
+        "keys of Google (gcp).",
+    )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
     budget_alarm: BudgetAlarm | None = Field(default=None, description="Budget alert by e-mail (AWS).")
     artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
@@ -150,6 +216,7 @@ class Cluster(Record):
                 found.append(Finding((Cluster.model_fields[name].alias or name,), message, at_key=True))
         if self.cloud is Cloud.AWS and self.autoscaler is Autoscaler.COMPUTE_CLASS:
             found.append(Finding(("autoscaler",), "compute-class exists on gcp only: use karpenter"))
+        found += [Finding(path, message) for path, message in _network_findings(self)]
         for index, pool in enumerate(self.pools):
             found += [Finding(("pools", index, *path), message) for path, message in _pool_findings(self, pool)]
         if found:
@@ -170,9 +237,49 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
     "autoscaler": CREATED,
     "addons": (Cloud.AWS,),
     "budget_alarm": (Cloud.AWS,),
+    "roles": (Cloud.AWS,),
+    "kms_key": CREATED,
     "artifact_registry": (Cloud.GCP,),
     "deletion_protection": CREATED,
 }
+
+
+_OF_EXISTING: dict[Cloud, tuple[str, ...]] = {
+    Cloud.AWS: ("vpc", "subnets", "subnet_tags", "security_groups"),
+    Cloud.GCP: ("network", "subnetwork", "pods_range", "services_range"),
+}
+
+
+def _network_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What is wrong with an existing network, and with the cluster's key."""
+    if cluster.kms_key is not None and cluster.cloud in CREATED:
+        if is_aws_key(cluster.kms_key) is not (cluster.cloud is Cloud.AWS):
+            yield ("kmsKey",), f"is a key of another cloud: name a key of {cluster.cloud}"
+        elif cluster.region and key_region(cluster.kms_key) != cluster.region:
+            yield ("kmsKey",), f"is in {key_region(cluster.kms_key)}: name a key in {cluster.region}"
+    network, existing = cluster.network, cluster.network.existing
+    if existing is None or cluster.cloud not in CREATED:
+        return
+    aws = cluster.cloud is Cloud.AWS
+    kept = {"existing", "services"} if aws else {"existing"}
+    for name in sorted(network.model_fields_set - kept):
+        field = Network.model_fields[name].alias or name
+        yield ("network", field), "belongs to a network that spotladder creates: remove it, or remove existing"
+    for name in sorted(existing.model_fields_set - set(_OF_EXISTING[cluster.cloud])):
+        field = ExistingNetwork.model_fields[name].alias or name
+        yield ("network", "existing", field), f"does not belong to cloud {cluster.cloud}: remove it"
+    place = ("network", "existing")
+    for name in ("vpc",) if aws else ("network", "subnetwork"):
+        if getattr(existing, name) is None:
+            yield place, f"names no {name}: specify {name}"
+    if aws and bool(existing.subnets) == bool(existing.subnet_tags):
+        yield place, "needs either subnets or subnetTags: specify one of them"
+    if len(existing.subnets) == 1:
+        yield (*place, "subnets"), "has one subnet: EKS needs subnets in at least two zones; add one"
+    if existing.subnetwork is not None and f"/regions/{cluster.region}/" not in existing.subnetwork:
+        yield (*place, "subnetwork"), f"is not in {cluster.region}: name a subnetwork of the cluster's region"
+    if not cluster.zones:
+        yield ("network", "existing"), "needs zones of the cluster: name the zones of the subnets in zones"
 
 
 def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:

@@ -16,7 +16,7 @@ from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
-from spotladder_infra.topology.value_types import BucketName, IamPrincipal, KmsKey, StateUri
+from spotladder_infra.topology.value_types import BucketName, IamPrincipal, KmsKey, StateUri, is_aws_key, key_region
 
 
 class Bucket(Record):
@@ -32,8 +32,9 @@ class Bucket(Record):
     replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
     kms_key: KmsKey | None = Field(
         default=None,
-        description="Encrypt with this Cloud KMS key (gcp): projects/PROJECT/locations/LOCATION/keyRings/RING/"
-        "cryptoKeys/KEY. Bootstrap lets Cloud Storage use it.",
+        description="Your key: projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY (gcp; bootstrap lets "
+        "Cloud Storage use it) or arn:aws:kms:REGION:ACCOUNT:key/ID (aws). Default: a key of its own (aws), the keys "
+        "of Google (gcp).",
     )
     monthly_gi_b: Count = Field(
         default=1000, alias="monthlyGiB", description="GiB read and written per month, to estimate the cost of egress."
@@ -45,10 +46,10 @@ class Bucket(Record):
             raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
         if self.replicate_to and self.cloud is not Cloud.AWS:
             raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
-        if self.kms_key and self.cloud is not Cloud.GCP:
-            raise several([Finding(("kmsKey",), "exists on gcp only: an aws bucket gets a key of its own; remove it")])
-        if self.kms_key and (location := self.kms_key.split("/")[3]) != self.region.lower():
-            message = f"is in {location}: Cloud Storage needs a key in {self.region}, where the bucket is; choose one"
+        if self.kms_key and is_aws_key(self.kms_key) is not (self.cloud is Cloud.AWS):
+            raise several([Finding(("kmsKey",), f"is a key of another cloud: name a key of {self.cloud}")])
+        if self.kms_key and (location := key_region(self.kms_key)) != self.region.lower():
+            message = f"is in {location}: the bucket needs a key in {self.region}; choose one"
             raise several([Finding(("kmsKey",), message)])
         if self.replicate_to == self.region:
             raise several(

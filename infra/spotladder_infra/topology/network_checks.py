@@ -36,7 +36,7 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
     for index, cluster in created(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
-        if cluster.cloud is Cloud.AWS and not 16 <= length <= 22:
+        if cluster.cloud is Cloud.AWS and cluster.network.existing is None and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
             yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
 
@@ -94,6 +94,8 @@ NETWORK_CHECKS: tuple[Check, ...] = (network_ranges, unreachable_endpoints, reac
 
 
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
+    if cluster.network.existing is not None:
+        return  # its ranges are not in the file
     yield "cidr", "nodes", cluster.network.cidr
     if cluster.cloud is Cloud.GCP:
         yield "pods", "pods", pod_range_of(cluster)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import re
+from re import fullmatch
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -12,17 +12,26 @@ from spotladder.api.fields import refused
 from spotladder.api.problems import quoted
 from spotladder.versions import KUBERNETES
 
-_MINOR = re.compile(r"1\.[0-9]{2}")
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_INSTANCE_FAMILY = re.compile(r"[a-z][a-z0-9-]{0,20}")
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
-_STATE_URI = re.compile(r"(s3|gs)://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9/_.-]*))?")
-_KMS_KEY = re.compile(r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/cryptoKeys/[\w-]+")
-_DISK_IMAGE = re.compile(r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}")
-
-
-_REGISTRY = re.compile(r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*")
-_IAM_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+_MINOR = r"1\.[0-9]{2}"
+_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+_INSTANCE_FAMILY = r"[a-z][a-z0-9-]{0,20}"
+_EMAIL = r"[^@\s]+@[^@\s]+\.[^@\s]+"
+_STATE_URI = r"(s3|gs)://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9/_.-]*))?"
+_KMS_KEY = (
+    r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/cryptoKeys/[\w-]+"
+    r"|arn:aws[a-z-]*:kms:([a-z0-9-]+):[0-9]{12}:key/[\w-]+"
+)
+_DISK_IMAGE = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}"
+_REGISTRY = r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*"
+_IAM_PRINCIPAL = r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+"
+_IAM_POLICY = r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+"
+_ROLE_PATH = r"/([\w+=,.@-]+/)+"
+_ROLE_PREFIX = r"[\w+=,.@-]{1,20}"
+_VPC = r"vpc-[0-9a-f]{8,17}"
+_SUBNET = r"subnet-[0-9a-f]{8,17}"
+_SECURITY_GROUP = r"sg-[0-9a-f]{8,17}"
+_GCP_NETWORK = r"projects/([a-z][a-z0-9-]{4,28}[a-z0-9])/global/networks/[a-z][a-z0-9-]{0,62}"
+_GCP_SUBNETWORK = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/regions/([a-z0-9-]+)/subnetworks/[a-z][a-z0-9-]{0,62}"
 
 
 def _text(value: Any) -> str:
@@ -31,11 +40,20 @@ def _text(value: Any) -> str:
     return value
 
 
-def _minor(value: Any) -> str:
-    text = _text(value)
-    if not _MINOR.fullmatch(text):
-        raise refused(f'{quoted(text)} is not a minor version of Kubernetes (expected one like "{KUBERNETES}")')
-    return text
+def _matches(pattern: str, problem: str) -> BeforeValidator:
+    """Accepts texts of this pattern. `problem` follows the text in the message."""
+
+    def check(value: Any) -> str:
+        text = _text(value)
+        if not fullmatch(pattern, text):
+            raise refused(f"{quoted(text)} {problem}")
+        return text
+
+    return BeforeValidator(check)
+
+
+def _schema(pattern: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$" if "|" in pattern else f"^{pattern}$"})
 
 
 def _cidr(value: Any) -> str:
@@ -49,7 +67,7 @@ def _cidr(value: Any) -> str:
 
 def _bucket(value: Any) -> str:
     text = _text(value)
-    if not _BUCKET.fullmatch(text) or ".." in text:
+    if not fullmatch(_BUCKET, text) or ".." in text:
         raise refused(
             f"{quoted(text)} is not a bucket name: 3 to 63 lower-case letters, digits, '-' and '.', without s3:// or gs://"
         )
@@ -60,66 +78,96 @@ def _family(value: Any) -> str:
     text = _text(value)
     if "." in text:
         raise refused(f"{quoted(text)} is an instance type: write it under instanceTypes")
-    if not _INSTANCE_FAMILY.fullmatch(text):
+    if not fullmatch(_INSTANCE_FAMILY, text):
         raise refused(f"{quoted(text)} is not an instance family (expected one like g5, p5 or a2)")
-    return text
-
-
-def _email(value: Any) -> str:
-    text = _text(value)
-    if not _EMAIL.fullmatch(text):
-        raise refused(f"{quoted(text)} is not an e-mail address")
     return text
 
 
 def _state_uri(value: Any) -> str:
     text = _text(value).rstrip("/")
-    if not _STATE_URI.fullmatch(text):
+    if not fullmatch(_STATE_URI, text):
         raise refused(f"{quoted(text)} is not a bucket for state (expected s3://bucket/prefix or gs://bucket/prefix)")
     return text
 
 
-def _disk_image(value: Any) -> str:
-    text = _text(value)
-    if not _DISK_IMAGE.fullmatch(text):
-        raise refused(f"{quoted(text)} is not a disk image (expected projects/PROJECT/global/images/NAME)")
-    return text
+def key_region(key: str) -> str:
+    """The region of a key of Cloud KMS or AWS KMS."""
+    found = fullmatch(_KMS_KEY, key)
+    return (found[1] or found[2]) if found else ""
 
 
-def _kms_key(value: Any) -> str:
-    text = _text(value)
-    if not _KMS_KEY.fullmatch(text):
-        expected = "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
-        raise refused(f"{quoted(text)} is not a key of Cloud KMS (expected {expected})")
-    return text
+def is_aws_key(key: str) -> bool:
+    """Whether the key is one of AWS KMS."""
+    return key.startswith("arn:")
 
 
-def _iam_principal(value: Any) -> str:
-    text = _text(value)
-    if not _IAM_PRINCIPAL.fullmatch(text):
-        raise refused(f"{quoted(text)} is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)")
-    return text
-
-
-def _registry(value: Any) -> str:
-    text = _text(value)
-    if not _REGISTRY.fullmatch(text):
-        expected = "a host and a path without a scheme, such as registry.example.com/mirror"
-        raise refused(f"{quoted(text)} is not a registry: write {expected}")
-    return text
-
-
-def _schema(pattern: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
-
-
-Minor = Annotated[str, BeforeValidator(_minor), _schema(_MINOR.pattern)]
+Minor = Annotated[
+    str,
+    _matches(_MINOR, f'is not a minor version of Kubernetes (expected one like "{KUBERNETES}")'),
+    _schema(_MINOR),
+]
 Cidr = Annotated[str, BeforeValidator(_cidr), _schema(r"[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}")]
-BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET.pattern)]
-Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY.pattern)]
-Email = Annotated[str, BeforeValidator(_email), _schema(_EMAIL.pattern)]
-StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI.pattern + "/?")]
-IamPrincipal = Annotated[str, BeforeValidator(_iam_principal), _schema(_IAM_PRINCIPAL.pattern)]
-KmsKey = Annotated[str, BeforeValidator(_kms_key), _schema(_KMS_KEY.pattern)]
-SecondaryBootDisk = Annotated[str, BeforeValidator(_disk_image), _schema(_DISK_IMAGE.pattern)]
-Registry = Annotated[str, BeforeValidator(_registry), _schema(_REGISTRY.pattern)]
+BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET)]
+Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY)]
+Email = Annotated[str, _matches(_EMAIL, "is not an e-mail address"), _schema(_EMAIL)]
+StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI + "/?")]
+IamPrincipal = Annotated[
+    str,
+    _matches(_IAM_PRINCIPAL, "is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)"),
+    _schema(_IAM_PRINCIPAL),
+]
+IamPolicy = Annotated[
+    str,
+    _matches(_IAM_POLICY, "is not a policy of IAM (expected arn:aws:iam::123456789012:policy/NAME)"),
+    _schema(_IAM_POLICY),
+]
+RolePath = Annotated[
+    str, _matches(_ROLE_PATH, "is not a path of IAM (expected one like /platform/)"), _schema(_ROLE_PATH)
+]
+RolePrefix = Annotated[
+    str,
+    _matches(_ROLE_PREFIX, "cannot begin the name of a role (expected 1 to 20 of A-Z a-z 0-9 + = , . @ _ -)"),
+    _schema(_ROLE_PREFIX),
+]
+KmsKey = Annotated[
+    str,
+    _matches(
+        _KMS_KEY,
+        "is not a key (expected projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY on gcp, "
+        "arn:aws:kms:REGION:ACCOUNT:key/ID on aws)",
+    ),
+    _schema(_KMS_KEY),
+]
+SecondaryBootDisk = Annotated[
+    str,
+    _matches(_DISK_IMAGE, "is not a disk image (expected projects/PROJECT/global/images/NAME)"),
+    _schema(_DISK_IMAGE),
+]
+Registry = Annotated[
+    str,
+    _matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)"),
+    _schema(_REGISTRY),
+]
+VpcId = Annotated[
+    str, _matches(_VPC, "is not the id of a VPC (expected one like vpc-0123456789abcdef0)"), _schema(_VPC)
+]
+SubnetId = Annotated[
+    str,
+    _matches(_SUBNET, "is not the id of a subnet (expected one like subnet-0123456789abcdef0)"),
+    _schema(_SUBNET),
+]
+SecurityGroupId = Annotated[
+    str,
+    _matches(_SECURITY_GROUP, "is not the id of a security group (expected one like sg-0123456789abcdef0)"),
+    _schema(_SECURITY_GROUP),
+]
+GcpNetwork = Annotated[
+    str,
+    _matches(_GCP_NETWORK, "is not a network (expected projects/PROJECT/global/networks/NAME)"),
+    _schema(_GCP_NETWORK),
+]
+GcpSubnetwork = Annotated[
+    str,
+    _matches(_GCP_SUBNETWORK, "is not a subnetwork (expected projects/PROJECT/regions/REGION/subnetworks/NAME)"),
+    _schema(_GCP_SUBNETWORK),
+]

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from spotladder.api.problems import InvalidDocument
-from spotladder.cli.infra.options import FLEET, STATE, CloudOption, ClusterOption, FleetOption, StateOption, chosen, read
+from spotladder.cli.infra.options import (
+    FLEET,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    chosen,
+    read,
+)
 from spotladder.cli.infra.rollout_site import ChartsOption, charts_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder_infra.rendering.values import values
@@ -76,7 +85,9 @@ def render(
     all_to: Annotated[
         Path | None,
         typer.Option(
-            "--all", file_okay=False, help="Write all releases and CRDs to this folder, for Argo CD and Flux; needs helm."
+            "--all",
+            file_okay=False,
+            help="Write all releases and CRDs to this folder, for Argo CD and Flux; needs helm.",
         ),
     ] = None,
     charts: ChartsOption = None,

@@ -44,23 +44,17 @@ def control_plane(
     """The cluster itself."""
     name = cluster.name
     log_group = f"/aws/eks/{name}/cluster"
-    key = kms.AwsKey(
-        scope,
-        "cluster-key",
-        description=f"Secrets and logs of EKS cluster {name}",
-        enable_key_rotation=True,
-        deletion_window_in_days=7,
-        policy=json.dumps(cluster_key(place, log_group)),
-    )
-    kms.AwsAlias(scope, "cluster-key-alias", name=f"alias/spotladder/{name}-cluster", target_key_id=key.key_id)
+    key = cluster.kms_key or _own_key(scope, name, json.dumps(cluster_key(place, log_group)))
     logs = cloudwatch_logs.AwsGroup(
-        scope, "cluster-logs", name=log_group, retention_in_days=LOG_RETENTION_DAYS, kms_key_id=key.arn
+        scope, "cluster-logs", name=log_group, retention_in_days=LOG_RETENTION_DAYS, kms_key_id=key
     )
     owner = role(
         scope, "cluster", f"{name}-cluster", "eks.amazonaws.com", managed=("AmazonEKSClusterPolicy",), place=place
     )
     protected = {"deletion_protection": True} if cluster.deletion_protection else {}
     access: dict[str, Any] = {"endpoint_private_access": True, "endpoint_public_access": bool(cluster.api.allowed)}
+    if network.security_groups:
+        access["security_group_ids"] = list(network.security_groups)
     if cluster.api.allowed:
         access["public_access_cidrs"] = list(cluster.api.allowed)
     made = eks.AwsCluster(
@@ -75,7 +69,7 @@ def control_plane(
             "authentication_mode": "API",
             "bootstrap_cluster_creator_admin_permissions": not cluster.api.admins,
         },
-        encryption_config={"resources": ["secrets"], "provider": {"key_arn": key.arn}},
+        encryption_config={"resources": ["secrets"], "provider": {"key_arn": key}},
         enabled_cluster_log_types=LOGS,
         kubernetes_network_config={"service_ipv4_cidr": service_range_of(cluster), "ip_family": "ipv4"},
         upgrade_policy={"support_type": "STANDARD"},
@@ -99,6 +93,20 @@ def control_plane(
     _node_group(scope, cluster, network)
     _access(scope, fleet, cluster, made.name, place)
     return ControlPlane(made.name, made.endpoint, group, made)
+
+
+def _own_key(scope: Any, name: str, policy: str) -> str:
+    """The ARN of a key for the secrets and logs of the cluster."""
+    made = kms.AwsKey(
+        scope,
+        "cluster-key",
+        description=f"Secrets and logs of EKS cluster {name}",
+        enable_key_rotation=True,
+        deletion_window_in_days=7,
+        policy=policy,
+    )
+    kms.AwsAlias(scope, "cluster-key-alias", name=f"alias/spotladder/{name}-cluster", target_key_id=made.key_id)
+    return str(made.arn)
 
 
 def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:

@@ -67,7 +67,7 @@ def identities(
             f"train-{team.name}",
             training_role(cluster, team),
             plane,
-            iam.training(place, bucket.name, bucket.region, team.name) if bucket else {},
+            iam.training(place, bucket, team.name) if bucket else {},
             namespace=team.name,
             service_account=team.service_account,
         )

@@ -9,7 +9,7 @@ from typing import Any
 from cdktn_aws import ec2, vpc
 
 from spotladder_infra.names import discovery_tag
-from spotladder_infra.topology.cluster import Cluster, Nat
+from spotladder_infra.topology.cluster import Cluster, ExistingNetwork, Nat
 from spotladder_infra.topology.defaults import zones_of
 
 ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
@@ -20,11 +20,13 @@ _FEW_ZONES = 3
 
 @dataclass(frozen=True, slots=True)
 class CreatedNetwork:
-    """`subnets` are the ids of the private subnets, in the order of the zones; `egress` the public addresses of NAT."""
+    """`subnets` are the ids of the private subnets; `egress` the public addresses of NAT; `security_groups` those that
+    the user adds."""
 
     vpc_id: str
     subnets: tuple[str, ...]
     egress: tuple[str, ...]
+    security_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ def ranges(cidr: str, zones: int) -> Ranges:
 
 
 def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
-    """The VPC of a cluster."""
+    """The VPC of a cluster, or the existing one that the file names."""
+    if cluster.network.existing is not None:
+        return _existing(scope, cluster.network.existing)
     zones, name = zones_of(cluster), cluster.name
     plan = ranges(cluster.network.cidr, len(zones))
     made = vpc.AwsVpc(
@@ -86,6 +90,15 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
         tables.append(table)
     _endpoints(scope, cluster, made.id, [subnet.id for subnet in private], [table.id for table in tables])
     return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), tuple(egress))
+
+
+def _existing(scope: Any, given: ExistingNetwork) -> CreatedNetwork:
+    vpc_id, groups = given.vpc or "", tuple(given.security_groups)
+    if given.subnets:
+        return CreatedNetwork(vpc_id, tuple(given.subnets), (), groups)
+    of_vpc = vpc.DataAwsSubnets.FilterProperty(name="vpc-id", values=[vpc_id])
+    found = vpc.DataAwsSubnets(scope, "subnets", filter=[of_vpc], tags=dict(given.subnet_tags))
+    return CreatedNetwork(vpc_id, tuple(found.ids), (), groups)
 
 
 def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> tuple[list[Any], list[str]]:

@@ -10,6 +10,8 @@ from typing import Any
 from cdktn_aws import eks, iam
 
 from spotladder_infra.iam import Policy, PolicyScope, trust
+from spotladder_infra.names import role_name
+from spotladder_infra.topology.cluster import Roles
 
 PODS = "pods.eks.amazonaws.com"
 
@@ -60,3 +62,15 @@ def pod_identity(scope: Any, key: str, made: CreatedRole, cluster: str, *, names
         service_account=service_account,
         role_arn=made.arn,
     )
+
+
+def restrict(stack: Any, roles: Roles) -> None:
+    """Gives all roles of the stack the path, prefix and permissions boundary of the fleet file."""
+    for found in stack.node.find_all():
+        if isinstance(found, iam.AwsRole):
+            if roles.path is not None:
+                found.path = roles.path
+            if roles.prefix is not None:
+                found.name = role_name(f"{roles.prefix}{found.name_input}")
+            if roles.permissions_boundary is not None:
+                found.permissions_boundary = roles.permissions_boundary

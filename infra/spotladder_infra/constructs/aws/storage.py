@@ -28,7 +28,9 @@ def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provid
         provider: The provider of the bucket's region; None for that of the cluster.
         replica_provider: The provider of the replica's region.
     """
-    source = _bucket(scope, "checkpoints", bucket.name, provider, protect=bucket.deletion_protection)
+    source = _bucket(
+        scope, "checkpoints", bucket.name, provider, protect=bucket.deletion_protection, kms_key=bucket.kms_key
+    )
     if bucket.replicate_to is not None:
         name = f"{bucket.name}-replica"
         target = _bucket(scope, "replica", name, replica_provider, protect=bucket.deletion_protection)
@@ -38,26 +40,31 @@ def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provid
 @dataclass(frozen=True, slots=True)
 class _EncryptedBucket:
     bucket: Any
-    key: Any
+    key: str
     versioning: Any
 
 
-def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> _EncryptedBucket:
-    """The bucket and its key. Without the key no checkpoint can be read, so both have the same protection."""
+def _bucket(
+    scope: Any, key: str, name: str, provider: Any | None, *, protect: bool, kms_key: str | None = None
+) -> _EncryptedBucket:
+    """The bucket and its key, unless the user has one. Without the key no checkpoint can be read, so both have the same
+    protection."""
     from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     lifecycle: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if protect else {}
-    encryption = kms.AwsKey(
-        scope,
-        f"{key}-key",
-        description=f"Checkpoints in {name}",
-        enable_key_rotation=True,
-        deletion_window_in_days=KEY_DELETION_DAYS,
-        **lifecycle,
-        **from_provider,
-    )
-    kms.AwsAlias(
-        scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **from_provider
-    )
+    if kms_key is None:
+        encryption = kms.AwsKey(
+            scope,
+            f"{key}-key",
+            description=f"Checkpoints in {name}",
+            enable_key_rotation=True,
+            deletion_window_in_days=KEY_DELETION_DAYS,
+            **lifecycle,
+            **from_provider,
+        )
+        kms.AwsAlias(
+            scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **from_provider
+        )
+        kms_key = encryption.arn
     made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **lifecycle, **from_provider)
     s3.AwsBucketOwnershipControls(
         scope, f"{key}-ownership", bucket=made.id, rule={"object_ownership": "BucketOwnerEnforced"}, **from_provider
@@ -84,7 +91,7 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
                 bucket_key_enabled=True,
                 apply_server_side_encryption_by_default={
                     "sse_algorithm": "aws:kms",
-                    "kms_master_key_id": encryption.arn,
+                    "kms_master_key_id": kms_key,
                 },
             )
         ],
@@ -114,7 +121,7 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
     )
     policy = document(deny_http([made.arn, f"{made.arn}/*"], "s3:*"))
     s3.AwsBucketPolicy(scope, f"{key}-policy", bucket=made.id, policy=json.dumps(policy), **from_provider)
-    return _EncryptedBucket(made, encryption, versioning)
+    return _EncryptedBucket(made, kms_key, versioning)
 
 
 def _replication(
@@ -133,8 +140,8 @@ def _replication(
             [f"{made.arn}/*"],
         ),
         allow("WriteReplica", ["s3:ReplicateObject", "s3:ReplicateTags"], [f"{replica.arn}/*"]),
-        allow("ReadKey", ["kms:Decrypt"], [source.key.arn]),
-        allow("WriteKey", ["kms:Encrypt"], [target.key.arn]),
+        allow("ReadKey", ["kms:Decrypt"], [source.key]),
+        allow("WriteKey", ["kms:Encrypt"], [target.key]),
     )
     iam.AwsRolePolicy(scope, "replication-policy", name="replication", role=own.name, policy=json.dumps(policy))
     s3.AwsBucketReplicationConfiguration(
@@ -153,7 +160,7 @@ def _replication(
                 destination={
                     "bucket": replica.arn,
                     "storage_class": "STANDARD_IA",
-                    "encryption_configuration": {"replica_kms_key_id": target.key.arn},
+                    "encryption_configuration": {"replica_kms_key_id": target.key},
                 },
             )
         ],

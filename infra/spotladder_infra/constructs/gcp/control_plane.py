@@ -10,8 +10,10 @@ from cdktn_provider_google.container_cluster import (
     ContainerClusterClusterAutoscalingResourceLimits,
     ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks,
 )
+from cdktn_provider_google.data_google_project import DataGoogleProject
+from cdktn_provider_google.kms_crypto_key_iam_member import KmsCryptoKeyIamMember
 
-from spotladder_infra.constructs.gcp.network import PODS, SERVICES, CreatedNetwork
+from spotladder_infra.constructs.gcp.network import CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
 from spotladder_infra.topology.defaults import accelerators_of, zones_of
 
@@ -45,7 +47,10 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         network=network.network,
         subnetwork=network.subnetwork,
         networking_mode="VPC_NATIVE",
-        ip_allocation_policy={"cluster_secondary_range_name": PODS, "services_secondary_range_name": SERVICES},
+        ip_allocation_policy={
+            "cluster_secondary_range_name": network.pods,
+            "services_secondary_range_name": network.services,
+        },
         datapath_provider="ADVANCED_DATAPATH",
         # Without IP endpoints GKE itself sets enable_private_endpoint, and the provider does not send it.
         private_cluster_config={"enable_private_nodes": True, "enable_private_endpoint": not cluster.api.allowed},
@@ -70,11 +75,27 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         master_auth={"client_certificate_config": {"issue_client_certificate": False}},
         security_posture_config={"mode": "BASIC"},  # Google has removed the scan for vulnerabilities
         deletion_protection=cluster.deletion_protection,
+        **_encryption(scope, cluster),
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
     return ControlPlane(
         made, made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
     )
+
+
+def _encryption(scope: Any, cluster: Cluster) -> dict[str, Any]:
+    """Encrypts the cluster's secrets with the user's key, which the agent of GKE may use."""
+    if cluster.kms_key is None:
+        return {}
+    number = DataGoogleProject(scope, "key-project", project_id=cluster.project).number
+    granted = KmsCryptoKeyIamMember(
+        scope,
+        "cluster-key-access",
+        crypto_key_id=cluster.kms_key,
+        role="roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        member=f"serviceAccount:service-{number}@container-engine-robot.iam.gserviceaccount.com",
+    )
+    return {"database_encryption": {"state": "ENCRYPTED", "key_name": cluster.kms_key}, "depends_on": [granted]}
 
 
 def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:

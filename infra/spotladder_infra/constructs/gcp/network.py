@@ -20,20 +20,27 @@ SERVICES = "services"
 
 @dataclass(frozen=True, slots=True)
 class CreatedNetwork:
-    """Self links; `egress` has the public address of Cloud NAT, if it is a fixed one."""
+    """Self links, and the names of the secondary ranges; `egress` has the public address of Cloud NAT, if it is a fixed
+    one."""
 
     network: str
     subnetwork: str
-    egress: tuple[str, ...]
+    egress: tuple[str, ...] = ()
+    pods: str = PODS
+    services: str = SERVICES
 
 
 def network(scope: Any, cluster: Cluster, owner: str, *, fixed_address: bool) -> CreatedNetwork:
-    """The network of a cluster, described by `owner`. `single` and `per-zone` are the same: Cloud NAT is regional.
+    """The network of a cluster, described by `owner`, or the existing one that the file names. `single` and `per-zone` are the same: Cloud NAT is regional.
 
     Args:
         fixed_address: Reserve the address of Cloud NAT, so that other clusters can allow it. One address is enough for
             1,008 nodes, with 64 ports each.
     """
+    if (given := cluster.network.existing) is not None:
+        return CreatedNetwork(
+            given.network or "", given.subnetwork or "", pods=given.pods_range, services=given.services_range
+        )
     name = cluster.name
     egress: tuple[str, ...] = ()
     made = ComputeNetwork(
