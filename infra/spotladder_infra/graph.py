@@ -6,13 +6,9 @@ resources on both sides.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
-
-from spotladder.errors import InvalidSpec
 
 DRAWN: Mapping[str, tuple[str, str]] = {
     "aws_vpc": ("Network", "VPC"),
@@ -44,16 +40,6 @@ DRAWN: Mapping[str, tuple[str, str]] = {
 GROUPS = ("Network", "Cluster", "Identity", "Storage", "Interruption")
 
 _REFERENCE = re.compile(r"\$\{([a-z0-9_]+\.[A-Za-z0-9_-]+)")
-
-
-def of_stack(folder: Path, title: str) -> str:
-    """The diagram of the stack in a folder. Raises InvalidSpec when the folder has none."""
-    path = folder / "cdk.tf.json"
-    try:
-        stack = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
-    return mermaid(stack, title)
 
 
 def mermaid(stack: Mapping[str, Any], title: str) -> str:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from spotladder.errors import InvalidSpec
 from spotladder_infra import outputs
 from spotladder_infra.packages import require_packages
 from spotladder_infra.stacks import node
@@ -58,6 +60,16 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
         _backend(cdktn, stack, fleet, cluster, state)
     app.synth()
     return [out / "stacks" / cluster.name for cluster in wanted]
+
+
+def read_stack(out: Path, cluster: str) -> dict[str, Any]:
+    """The stack of a cluster, as `synth` wrote it below `out`. Raises InvalidSpec when there is none."""
+    path = out / "stacks" / cluster / "cdk.tf.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
+    return found
 
 
 def _cdktn() -> Any:

@@ -33,6 +33,7 @@ for _command, _listed in (
     (stacks.state, "Create the bucket for Terraform's state."),
     (stacks.synth, "Write the Terraform stacks of the clusters."),
     (stacks.graph, "Print a diagram of what a cluster's stack creates."),
+    (stacks.permissions, "Print the permissions that a cluster's stack needs."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
     (access.kubeconfig, "Write a kubeconfig for the created clusters."),
     (destroy.destroy, "Delete the clusters and what belongs to them."),

@@ -1,4 +1,4 @@
-"""`spotladder infra state|synth|graph`: the Terraform stacks of the clusters."""
+"""`spotladder infra state|synth|graph|permissions|explain`: the Terraform stacks of the clusters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
-from spotladder_infra.graph import of_stack
+from spotladder.cli.output import Format, print_data
+from spotladder_infra.graph import mermaid
+from spotladder_infra.permissions import of_stack
+from spotladder_infra.stacks.synth import read_stack
 from spotladder_infra.stacks.synth import synth as write
 from spotladder_infra.state import ensure
+
+StackArgument = Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")]
+FromOption = Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")]
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -57,10 +63,7 @@ def synth(
         typer.echo(folder)
 
 
-def graph(
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")],
-    source: Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")] = OUT,
-) -> None:
+def graph(cluster: StackArgument, source: FromOption = OUT) -> None:
     """Print a diagram (Mermaid) of what a cluster's stack creates.
 
     \b
@@ -68,4 +71,16 @@ def graph(
       spotladder infra graph east > east.mmd
       spotladder infra graph east --from build
     """
-    typer.echo(of_stack(source / "stacks" / cluster, cluster), nl=False)
+    typer.echo(mermaid(read_stack(source, cluster), cluster), nl=False)
+
+
+def permissions(cluster: StackArgument, fleet: FleetOption = FLEET, source: FromOption = OUT) -> None:
+    """Print the least permissions of the identity that applies a cluster's stack, as JSON: a policy of AWS, or roles of
+    Google Cloud.
+
+    \b
+    Example:
+      spotladder infra permissions east
+    """
+    found = read(fleet, warn=False).fleet
+    print_data(of_stack(found, found.cluster(cluster), read_stack(source, cluster)), Format.JSON)

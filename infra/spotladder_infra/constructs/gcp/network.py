@@ -31,7 +31,9 @@ class CreatedNetwork:
 
 
 def network(scope: Any, cluster: Cluster, owner: str, *, fixed_address: bool) -> CreatedNetwork:
-    """The network of a cluster, described by `owner`, or the existing one that the file names. `single` and `per-zone` are the same: Cloud NAT is regional.
+    """The network of a cluster, described by `owner`, or the existing one that the file names.
+
+    `single` and `per-zone` are the same: Cloud NAT is regional.
 
     Args:
         fixed_address: Reserve the address of Cloud NAT, so that other clusters can allow it. One address is enough for

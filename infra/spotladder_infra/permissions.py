@@ -1,0 +1,69 @@
+"""The least permissions for the identity that applies a stack: a policy of AWS, or roles of Google Cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spotladder_infra import iam
+from spotladder_infra.facts.apply_permissions import AWS, GCP
+from spotladder_infra.names import interruption_queue
+from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
+
+_REGIONAL = ("ec2", "kms")
+"""Services whose statement names the region: the ids of their resources are not known before they exist."""
+
+_UNNAMED = {"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGroups", "budgets:ListTagsForResource"}
+"""Actions on resources of other names than those of the cluster."""
+
+
+def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[str, Any]:
+    """The permissions that Terraform needs to apply and to destroy a stack, given as its `cdk.tf.json`."""
+    if cluster.cloud is Cloud.GCP:
+        roles = {role for kind in stack["resource"] for role in GCP[kind].split()} | {"roles/browser"}
+        found: dict[str, Any] = {"project": cluster.project, "roles": sorted(roles)}
+        existing = cluster.network.existing
+        host = existing.network.split("/")[1] if existing and existing.network else cluster.project
+        return found if host == cluster.project else {**found, "hostProject": {host: ["roles/compute.networkUser"]}}
+    place = iam.PolicyScope("aws", cluster.account or "*", cluster.region or "")
+    by_service: dict[str, set[str]] = {}
+    for action in sorted({action for kind in stack["resource"] for action in AWS[kind].split()}):
+        by_service.setdefault("any" if action in _UNNAMED else action.partition(":")[0], set()).add(action)
+    linked = by_service["iam"] & {"iam:CreateServiceLinkedRole"}
+    by_service["iam"] -= linked
+    statements = [iam.allow("Linked", sorted(linked), [place.arn("iam", "role/aws-service-role/*", region="")])]
+    for service, actions in sorted(by_service.items()):
+        condition = (
+            {"StringEquals": {"aws:RequestedRegion": regions_of(fleet, cluster)}} if service in _REGIONAL else {}
+        )
+        statements.append(
+            iam.allow(service.capitalize(), sorted(actions), _resources(fleet, cluster, place, service), **condition)
+        )
+    return iam.document(*statements)
+
+
+def regions_of(fleet: Fleet, cluster: Cluster) -> list[str]:
+    """The regions of a cluster's stack: its own, and those of its bucket and the replica."""
+    bucket = fleet.bucket_of(cluster)
+    found = [cluster.region] if bucket is None else [cluster.region, bucket.region, bucket.replicate_to]
+    return sorted({region for region in found if region})
+
+
+def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: str) -> list[str]:
+    name, bucket = cluster.name, fleet.bucket_of(cluster)
+    roles = f"role{cluster.roles.path or '/'}{cluster.roles.prefix or ''}"
+    own = [f"{roles}{name}-*", *([f"{roles}{bucket.name}-*"] if bucket else [])]
+    if service == "iam":
+        return [place.arn("iam", entry, region="") for entry in (*own, f"instance-profile/{name}-*")]
+    if service == "s3":
+        return [f"arn:{place.partition}:s3:::{bucket.name}{end}" for end in ("", "-replica")] if bucket else ["*"]
+    if service == "eks":
+        kinds = ("access-entry", "addon", "nodegroup", "podidentityassociation")
+        return [place.arn("eks", f"{kind}/{name}{'' if kind == 'cluster' else '/*'}") for kind in ("cluster", *kinds)]
+    return {
+        "events": [place.arn("events", f"rule/{name}-*")],
+        "logs": [place.arn("logs", f"log-group:/aws/eks/{name}/*")],
+        "sqs": [place.arn("sqs", interruption_queue(cluster))],
+        "budgets": [place.arn("budgets", f"budget/{name}*", region="")],
+    }.get(service, ["*"])

@@ -1,0 +1,72 @@
+"""The printed permissions: complete for every resource of the stacks, and valid for AWS."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder_infra import iam
+from spotladder_infra.facts.apply_permissions import AWS, GCP
+from spotladder_infra.permissions import of_stack
+from spotladder_infra.stacks.synth import read_stack, synth
+from spotladder_infra.topology.fleet import Fleet
+from tests.infra.test_iam_lint import problems
+from tests.infra.test_stacks import OF_THE_COMPANY
+from tests.topology.builders import EVERY_OPTION, fleet_file
+
+LARGEST_POLICY = 6_144
+"""Characters of a policy that can be attached to a role or user."""
+
+
+def test_every_type_of_resource_has_its_permissions(
+    configuration: dict[str, Any], optional_stacks: dict[str, Path]
+) -> None:
+    known = {**AWS, **GCP}
+    stacks = [
+        *configuration.values(),
+        *(read_stack(folder.parents[1], name) for name, folder in optional_stacks.items()),
+    ]
+    created = {kind for stack in stacks for kind in stack["resource"]}
+    assert created - set(known) == set()
+    of_options = {"google_kms_crypto_key_iam_member", "google_compute_address"}
+    assert set(known) - created <= of_options, "without resources of such a type the entry has no use"
+
+
+def test_the_policy_fits_the_definitions_of_aws(tmp_path: Path, optional_stacks: dict[str, Path]) -> None:
+    fleet = fleet_file(tmp_path, *EVERY_OPTION).fleet
+    stack = read_stack(optional_stacks["east"].parents[1], "east")
+    policy = of_stack(fleet, fleet.cluster("east"), stack)
+    statements = [
+        {**statement, "Resource": [name.replace("/east/*", "/east/a/b/c/d") for name in statement["Resource"]]}
+        for statement in policy["Statement"]
+    ]
+    found = [problem for statement in statements for problem in problems(statement)]
+    assert [problem for problem in found if not problem.endswith("could name its resources")] == []
+    unnamed = {text.partition(":")[0] for text in found}
+    assert unnamed <= {"ec2", "kms", "budgets"}, "only these have resources without names of their own"
+    assert iam.size(policy) <= LARGEST_POLICY
+
+
+def test_an_existing_network_needs_no_permission_to_create_one(tmp_path: Path, stacks: dict[str, Path]) -> None:
+    assert stacks
+    fleet = fleet_file(tmp_path, *OF_THE_COMPANY).fleet
+    clusters = [fleet.cluster(name) for name in ("east", "west")]
+    synth(fleet, clusters, tmp_path / "out", tmp_path / "state")
+    text = json.dumps(of_stack(fleet, clusters[0], read_stack(tmp_path / "out", "east")))
+    assert "CreateVpc" not in text
+    assert "kms:CreateKey" not in text
+    assert "arn:aws:iam::123456789012:role/platform/ml-east-*" in text
+    west = of_stack(fleet, clusters[1], read_stack(tmp_path / "out", "west"))
+    assert west["hostProject"] == {"acme-net": ["roles/compute.networkUser"]}
+    assert "roles/compute.networkAdmin" not in west["roles"]
+
+
+@pytest.mark.parametrize("cluster", ["west", "alpha"])
+def test_google_cloud_has_no_broad_role(cluster: str, fleet: Fleet, stacks: dict[str, Path]) -> None:
+    found = of_stack(fleet, fleet.cluster(cluster), read_stack(stacks[cluster].parents[1], cluster))
+    assert found["project"] == "acme-ml"
+    assert not set(found["roles"]) & {"roles/owner", "roles/editor"}
+    assert "roles/container.admin" in found["roles"]
