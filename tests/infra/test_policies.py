@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
@@ -224,29 +224,3 @@ def policy_of(stack: dict[str, Any], identity: str) -> dict[str, Any]:
     assert "${" not in text
     found: dict[str, Any] = json.loads(text)
     return found
-
-
-def allowed(policy: dict[str, Any], action: str, resource: str, context: dict[str, str]) -> bool:
-    """Whether a statement allows the request. The policies of roles have no Deny."""
-    return any(
-        statement["Effect"] == "Allow"
-        and any(fnmatchcase(action, pattern) for pattern in statement["Action"])
-        and any(fnmatchcase(resource, pattern) for pattern in statement["Resource"])
-        and all(_holds(operator, wanted, context) for operator, wanted in statement.get("Condition", {}).items())
-        for statement in policy["Statement"]
-    )
-
-
-def _holds(operator: str, wanted: dict[str, Any], context: dict[str, str]) -> bool:
-    plain = operator.removeprefix("ForAnyValue:").removeprefix("ForAllValues:")
-    for key, values in wanted.items():
-        accepted = values if isinstance(values, list) else [values]
-        given = context.get(key)
-        if given is None:
-            if plain.endswith("IfExists") or operator.startswith("ForAllValues:"):
-                continue
-            return False
-        matches = fnmatchcase if plain.startswith("StringLike") else str.__eq__
-        if not any(matches(given, value) for value in accepted):
-            return False
-    return True

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from spotladder import versions
+from spotladder.cli.main import group
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import components, crds, ready, rendered
 from spotladder_infra.rollout.charts import LocalChart
@@ -180,3 +182,14 @@ def test_every_component_of_another_project_has_an_image(tmp_path: Path) -> None
     steps = [step for cluster in fleet.spec.clusters for step in plan(fleet, cluster).steps]
     own = {step.component.name for step in steps if not step.component.image}
     assert own == {"pools", "controller"}
+
+
+def test_the_command_writes_the_chosen_clusters(programs: Path) -> None:
+    fleet_file(programs)
+    folders = ["--charts", str(SOURCES["kuberay-operator"]().parent), "--state", str(programs / "state")]
+    command = ["infra", "render", "--fleet", str(programs / "fleet.yaml"), "--all", str(programs / "to"), *folders]
+    done = CliRunner().invoke(group(), [*command, "--cluster", "lab"])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (programs / "to").iterdir()) == ["lab"]
+    found = {entry["kind"] for entry in objects(kustomized(programs / "to" / "lab"))}
+    assert {"Namespace", "Deployment", "ServiceAccount", "Secret"} <= found, "a member has the token of the controller"

@@ -48,7 +48,7 @@ def write(fleet: Fleet, cluster: Cluster, find: Callable[[Chart], LocalChart], f
     first = {"namespaces.yaml": _documents(_namespace(name) for name in namespaces)}
     for chart in asked.crds:
         first[f"{chart.name}.yaml"] = "\n---\n".join(crds.of_chart(_OFFLINE, find(chart).path)) + "\n"
-    waves = [("00-crds", first, [])]
+    waves: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [("00-crds", first, [])]
     for step in asked.steps:
         number = COMPONENTS.index(step.component.name) + 1  # so that a folder keeps its name
         manifest = objects(step, find(step.component.chart).path, cluster.kubernetes)

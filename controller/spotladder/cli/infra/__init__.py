@@ -34,6 +34,7 @@ for _command, _listed in (
     (stacks.synth, "Write the Terraform stacks of the clusters."),
     (stacks.graph, "Print a diagram of what a cluster's stack creates."),
     (stacks.permissions, "Print the permissions that a cluster's stack needs."),
+    (stacks.explain, "Show the bring-up of a cluster hop by hop."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
     (access.kubeconfig, "Write a kubeconfig for the created clusters."),
     (destroy.destroy, "Delete the clusters and what belongs to them."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,8 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
-from spotladder.cli.output import Format, print_data
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder_infra.bringup import walk
 from spotladder_infra.graph import mermaid
 from spotladder_infra.permissions import of_stack
 from spotladder_infra.stacks.synth import read_stack
@@ -84,3 +86,31 @@ def permissions(cluster: StackArgument, fleet: FleetOption = FLEET, source: From
     """
     found = read(fleet, warn=False).fleet
     print_data(of_stack(found, found.cluster(cluster), read_stack(source, cluster)), Format.JSON)
+
+
+def explain(
+    cluster: StackArgument,
+    fleet: FleetOption = FLEET,
+    source: FromOption = OUT,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show the bring-up of a cluster hop by hop, from the APIs to the notice of a reclaim.
+
+    Each hop names the resource of the stack, or the release, that allows it. Exit code 5 if a hop is not possible.
+
+    \b
+    Example:
+      spotladder infra explain east
+    """
+    found = read(fleet, warn=False).fleet
+    walked = walk.hops(found, found.cluster(cluster), read_stack(source, cluster))
+    if output is Format.TABLE:
+        rows = [
+            (str(number), each.step, ", ".join(each.allowed_by), ", ".join(each.missing) or "–")
+            for number, each in enumerate(walked, start=1)
+        ]
+        print_table(("", "Step", "Allowed by", "Missing"), rows)
+    else:
+        print_data([asdict(each) for each in walked], output)
+    if any(each.missing for each in walked):
+        raise typer.Exit(5)
