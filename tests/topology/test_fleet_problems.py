@@ -22,6 +22,17 @@ def east_in(existing: str, beside: str = "") -> tuple[str, str]:
 
 
 REFUSED = [
+    ("context: lab-admin", "context: lab-admin\n    provider: azur", "spec.clusters[3].provider: "),
+    (
+        "project: acme-ml\n",
+        "project: acme-ml\n    provider: gcp\n",
+        "spec.clusters[1].provider: does not belong to cloud gcp",
+    ),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
+        'spec.clusters[3].serviceAccountAnnotations.team-x: there is no team "team-x"; the file has team-a, team-b',
+    ),
     (
         *east_in("vpc: vpc-1"),
         'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one like',

@@ -117,3 +117,42 @@ if __name__ == "__main__":
         everything = fleet_file(Path(folder)).fleet
     for cluster_name in IN_CLOUDS:
         (GOLDEN / f"{cluster_name}.json").write_text(rendered(everything, cluster_name))
+
+
+AKS = """\
+    context: aks
+    provider: azure
+    region: westeurope
+    serviceAccountAnnotations: {team-a: {azure.workload.identity/client-id: 0a1b}}
+"""
+NAP = (
+    "nodeClass: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}, "
+    "instanceTypes: [Standard_NC24ads_A100_v4]"
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "labels"),
+    [
+        ("selectors: {agentpool: spotgpu}", {"kubernetes.azure.com/scalesetpriority": "spot", "agentpool": "spotgpu"}),
+        (NAP, {"karpenter.sh/capacity-type": "spot", "karpenter.sh/nodepool": "lab-gpu"}),
+    ],
+    ids=["node pool", "node auto-provisioning"],
+)
+def test_an_existing_aks_cluster_is_a_tier(nodes: str, labels: dict[str, str], tmp_path: Path) -> None:
+    changes = (("    context: lab-admin\n", AKS), ("selectors: {gpu: a10g}", f"capacityType: spot, {nodes}"))
+    fleet = fleet_file(tmp_path, *changes).fleet
+    document = next(tier for tier in capacity_tiers(fleet) if tier["metadata"]["name"] == "lab-gpu")
+    tier = CapacityTier.model_validate(document).spec
+    assert (tier.provider, tier.region, tier.notice) == ("azure", "westeurope", 30.0)
+    found = placement(tier)
+    assert dict(found.labels) == labels
+    tolerated = {
+        "key": "kubernetes.azure.com/scalesetpriority",
+        "operator": "Equal",
+        "value": "spot",
+        "effect": "NoSchedule",
+    }
+    assert tolerated in found.tolerations
+    (team, *_) = values(fleet, fleet.cluster("lab"))["teams"]
+    assert team["serviceAccount"]["annotations"] == {"azure.workload.identity/client-id": "0a1b"}

@@ -34,7 +34,7 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         "extraSelectors": selectors(cluster, pool),
         "applyTo": str(ApplyTo.WORKERS),
     }
-    if cluster.cloud in CREATED:
+    if cluster.region:
         spec["region"] = cluster.region
     if pool.zones:
         spec["zones"] = list(pool.zones)
@@ -52,8 +52,8 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         if heads is not None and (per_hour := _head_price(cluster, heads)) is not None:
             spec["price"]["headPerHour"] = _usd(per_hour)
     bucket = fleet.bucket_of(cluster)
-    if bucket is not None and bucket.region != cluster.region:
-        spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[cluster.cloud])
+    if bucket is not None and cluster.region and bucket.region != cluster.region:
+        spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[bucket.cloud])
     return {
         "apiVersion": "spotladder.io/v1alpha1",
         "kind": "CapacityTier",

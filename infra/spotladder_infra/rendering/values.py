@@ -55,10 +55,10 @@ def _teams(fleet: Fleet, cluster: Cluster) -> list[Object]:
     """Every team submits its jobs in the home cluster. A team without capacity in the home cluster may not run pods
     there."""
     present = fleet.teams_of(cluster)
-    return [_team(team, runs_pods=team in present) for team in fleet.teams_with_namespace(cluster)]
+    return [_team(cluster, team, runs_pods=team in present) for team in fleet.teams_with_namespace(cluster)]
 
 
-def _team(team: Team, *, runs_pods: bool) -> Object:
+def _team(cluster: Cluster, team: Team, *, runs_pods: bool) -> Object:
     quota: dict[str, Any] = {} if runs_pods else {"pods": "0"}
     if team.quota.cpu is not None:
         quota["requests.cpu"] = team.quota.cpu
@@ -66,12 +66,13 @@ def _team(team: Team, *, runs_pods: bool) -> Object:
         quota["requests.memory"] = team.quota.memory
     if team.quota.accelerators is not None:
         quota["requests.nvidia.com/gpu"] = str(team.quota.accelerators)
+    identity = cluster.service_account_annotations.get(team.name)
     annotations = {} if team.budget is None else {MONTHLY_BUDGET: f"{team.budget:g}"}
     return {
         "namespace": team.name,
         "podSecurity": str(team.pod_security),
         "annotations": annotations,
-        "serviceAccount": {"name": team.service_account},
+        "serviceAccount": {"name": team.service_account, **({"annotations": identity} if identity else {})},
         "groups": list(team.kubernetes_groups),
         "users": list(team.users),
         "quota": quota,

@@ -56,11 +56,16 @@ def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     spec = fleet.spec
     clusters = [entry.name for entry in spec.clusters]
     buckets = [entry.name for entry in spec.buckets]
+    teams = [entry.name for entry in spec.teams]
     if spec.home not in clusters:
         yield FleetFinding(("spec", "home"), _unknown(spec.home, "cluster", clusters))
     for index, cluster in enumerate(spec.clusters):
         if cluster.bucket is not None and cluster.bucket not in buckets:
             yield FleetFinding(("spec", "clusters", index, "bucket"), _unknown(cluster.bucket, "bucket", buckets))
+        for name in cluster.service_account_annotations:
+            if name not in teams:
+                path = ("spec", "clusters", index, "serviceAccountAnnotations", name)
+                yield FleetFinding(path, _unknown(name, "team", teams))
     for index, name in enumerate(spec.rollout.canary):
         if name not in clusters:
             yield FleetFinding(("spec", "rollout", "canary", index), _unknown(name, "cluster", clusters))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from spotladder.api.capacitytier import Provider
 from spotladder.api.fields import FilledText, Finding, Name, Switch, Usd, choice, several
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
@@ -158,13 +159,25 @@ class Cluster(Record):
 
     name: Name = Field(description="The cluster's name, also in the controller's registry.")
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws, gcp, existing or kind.")
-    region: FilledText | None = Field(default=None, description="The region (aws, gcp).")
+    region: FilledText | None = Field(
+        default=None, description="The region; of an existing cluster, for the CapacityTiers (aws, gcp, existing)."
+    )
     zones: list[FilledText] = Field(default_factory=list, description="Zones. Default: the first three.")
     project: FilledText | None = Field(default=None, description="The Google Cloud project (gcp).")
     account: FilledText | None = Field(
         default=None, description="The AWS account id; any other account is refused (aws)."
     )
     context: FilledText | None = Field(default=None, description="The kubeconfig context (existing).")
+    provider: Annotated[Provider, choice(Provider)] | None = Field(
+        default=None,
+        description="The cloud of the nodes: aws, gcp, azure or generic. It determines the labels and taints of spot "
+        "nodes, and the time between a notice and the reclaim. Default: generic (existing).",
+    )
+    service_account_annotations: dict[Name, dict[str, FilledText]] = Field(
+        default_factory=dict,
+        description="Annotations of the service accounts of teams, by team, that give their pods an identity of the "
+        "cloud (existing).",
+    )
     provides: list[Annotated[Provided, choice(Provided)]] = Field(
         default_factory=list,
         description="Components that you run there yourself: kuberay. No command installs, upgrades or removes them "
@@ -225,12 +238,14 @@ class Cluster(Record):
 
 
 _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
-    "region": CREATED,
+    "region": (*CREATED, Cloud.EXISTING),
     "zones": CREATED,
     "project": (Cloud.GCP,),
     "account": (Cloud.AWS,),
     "context": (Cloud.EXISTING,),
     "provides": (Cloud.EXISTING,),
+    "provider": (Cloud.EXISTING,),
+    "service_account_annotations": (Cloud.EXISTING,),
     "network": CREATED,
     "api": CREATED,
     "system": CREATED,

@@ -20,7 +20,7 @@ PODS_GCP = "10.128.0.0/14"
 
 def provider_of(cluster: Cluster) -> Provider:
     """The provider that the cluster's CapacityTiers name."""
-    return {Cloud.AWS: Provider.AWS, Cloud.GCP: Provider.GCP}.get(cluster.cloud, Provider.GENERIC)
+    return {Cloud.AWS: Provider.AWS, Cloud.GCP: Provider.GCP}.get(cluster.cloud, cluster.provider or Provider.GENERIC)
 
 
 def notice_of(cluster: Cluster, pool: Pool) -> Seconds:
