@@ -7,16 +7,22 @@ that mark when the run ends or this process dies.
 from __future__ import annotations
 
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spotladder.local.reaper import Reaper
+from spotladder.local.reaper import Reaper, marked
 
 VARIABLE = "SPOTLADDER_INFRA_RUN"
 """The environment variable that holds the mark."""
+
+INTERRUPT_TIMEOUT = 120.0
+"""Seconds that the processes of an interrupted run may take to exit by themselves. A second interrupt ends the wait."""
+
+POLL_INTERVAL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +39,24 @@ class WatchedRun:
 
 
 @contextmanager
-def watched(hold: int | None = None) -> Iterator[WatchedRun]:
-    """Ensures that no process of the run is left after the block.
-
-    Args:
-        hold: A file descriptor that the watchdog keeps open until all processes have exited.
-    """
+def watched() -> Iterator[WatchedRun]:
+    """Ensures that no process of the run is left after the block."""
     run = WatchedRun(Path(tempfile.mkdtemp(prefix="spotladder-infra-")), {VARIABLE: uuid.uuid4().hex})
-    watchdog = Reaper(run.mark, run.folder, hold)
+    watchdog = Reaper(run.mark, run.folder)
     try:
         yield run
     finally:
         watchdog.close()
+
+
+@contextmanager
+def watched_until_finished() -> Iterator[WatchedRun]:
+    """The same; after Ctrl-C, which a terminal also sends to the programs, they may finish first."""
+    with watched() as run:
+        try:
+            yield run
+        except KeyboardInterrupt:
+            deadline = time.monotonic() + INTERRUPT_TIMEOUT
+            while marked(run.mark) and time.monotonic() < deadline:
+                time.sleep(POLL_INTERVAL)
+            raise

@@ -12,17 +12,15 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
-from spotladder_infra.rollout.hold import hold
 from spotladder_infra.rollout.provider import Context
 from spotladder_infra.topology.fleet import Fleet
-from spotladder_infra.watchdog import WatchedRun
+from spotladder_infra.watchdog import WatchedRun, watched_until_finished
 
 PROJECT = "spotladder"
 PASSPHRASE = "spotladder"  # noqa: S105 – protects nothing, see above
@@ -59,7 +57,7 @@ class Watcher:
 
 
 class PulumiStack:
-    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
+    """The stack of a cluster. A change waits for Pulumi's lock. Raises EnvironmentFailure if another run keeps it."""
 
     def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
         self.name = f"{fleet.metadata.name}-{cluster}"
@@ -78,7 +76,7 @@ class PulumiStack:
 
     def open(self) -> None:
         """Creates the stack if it does not exist. Raises EnvironmentFailure if the state cannot be opened."""
-        with self._held() as run:
+        with watched_until_finished() as run:
             self._select(lambda: None, run)
 
     def up(self, program: Program, watcher: Watcher) -> None:
@@ -93,7 +91,7 @@ class PulumiStack:
         """Deletes the stack and its history. Its releases stay installed."""
         from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
 
-        with self._held() as run:
+        with watched_until_finished() as run:
             stack = self._select(lambda: None, run)
             try:
                 stack.workspace.remove_stack(self.name, force=True)
@@ -110,7 +108,7 @@ class PulumiStack:
         def watch(event: Any) -> None:
             _forward(event, watcher, failures)
 
-        with self._held() as run:
+        with watched_until_finished() as run:
             stack = self._select(program, run)
             deadline = time.monotonic() + ENGINE_TIMEOUT
             while True:
@@ -126,9 +124,6 @@ class PulumiStack:
                     raise EnvironmentFailure(message) from None
                 else:
                     return
-
-    def _held(self) -> AbstractContextManager[WatchedRun]:
-        return hold(self._cluster, self._folder / f"{self.name}.lock")
 
     def _select(self, program: Program, run: WatchedRun) -> Any:
         from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
