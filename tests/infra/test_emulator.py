@@ -126,6 +126,22 @@ def shell(emulator: str, stacks: dict[str, Path], tmp_path: Path, monkeypatch: p
     return made
 
 
+def test_the_page_has_the_settings_of_the_tests(tmp_path: Path) -> None:
+    """What docs/eks.md shows for an emulator is what the tests of this file run with."""
+    page = (ROOT / "docs/eks.md").read_text()
+    shown = dict(
+        re.findall(r"\b([A-Z][A-Z0-9_]+)=(\S+)", page[page.index("## Try it without") : page.index("## Members")])
+    )
+    used = {**tool.settings(int(shown["GATEWAY_PORT"])), **tool.KEYS, "AWS_EC2_METADATA_DISABLED": "true"}
+    assert {name: shown[name] for name in used} == used
+    assert shown["AWS_ENDPOINT_URL"] == f"http://{shown['BIND_HOST']}:{shown['GATEWAY_PORT']}"
+    tool.for_emulator(tmp_path)
+    override = json.loads((tmp_path / "emulator_override.tf.json").read_text())
+    assert json.dumps(override, sort_keys=True) in page
+    assert "tests/infra/ministack_server.py" in page
+    assert "SKIP_PLATFORM" in (ROOT / "Makefile").read_text()
+
+
 def client(service: str) -> Any:
     return boto3.client(service, region_name=REGION)
 

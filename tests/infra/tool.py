@@ -120,22 +120,26 @@ def ministack() -> list[str] | None:
     return [str(beside), str(Path(__file__).with_name("ministack_server.py"))] if beside.exists() else None
 
 
-@contextmanager
-def emulator(command: list[str], scratch: Path) -> Iterator[str]:
-    """The emulator's URL. The emulator ends after the block, and when this process ends in any way."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    settings = {
+def settings(port: int) -> dict[str, str]:
+    """The environment of the emulator."""
+    return {
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_HOST": "127.0.0.1",
         "MINISTACK_AUTOCREATE_AWS_MANAGED": "1",
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
     }
+
+
+@contextmanager
+def emulator(command: list[str], scratch: Path) -> Iterator[str]:
+    """The emulator's URL. The emulator ends after the block, and when this process ends in any way."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
     with watched() as run, (scratch / "emulator.log").open("w") as log:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **settings, **run.environment},
+            env={**os.environ, **settings(port), **run.environment},
             cwd=scratch,
             stdout=log,
             stderr=subprocess.STDOUT,
