@@ -1,24 +1,29 @@
 """What other projects expect of the policies, values and tables here, compared with their own files.
 
 The facts come from the Go modules of Karpenter's provider for AWS, NVIDIA's device plugin and JobSet at the pinned
-versions, so a new pin is compared again.
+versions, so a new pin is compared again, and from AWS's descriptions of its APIs in botocore.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3.session import Session
+from botocore.loaders import Loader
 from ruamel.yaml import YAML
 
 from spotladder import versions
 from spotladder_infra import iam
-from spotladder_infra.facts import regions, sizes
+from spotladder_infra.facts import prices, regions, sizes
 from spotladder_infra.rollout import components
 from spotladder_infra.rollout.plan import plan
+from spotladder_infra.topology.cluster import Cloud
+from spotladder_infra.topology.defaults import SYSTEM_INSTANCE
 from tests.infra.gomodule import module
 from tests.topology.builders import PLATFORM, fleet_file
 
@@ -108,3 +113,52 @@ def test_the_numbers_of_accelerators_are_those_of_ec2() -> None:
             assert sizes.accelerators_of("aws", family, name) == int(found[1]), name
             compared += 1
     assert compared >= 4
+
+
+def shape(service: str, name: str) -> set[str]:
+    """The values of an enumeration in AWS's own description of an API, which botocore has."""
+    model = Loader().load_service_model(service, "service-2")
+    return set(model["shapes"][name]["enum"])
+
+
+def test_instance_types_and_regions_are_those_of_aws() -> None:
+    named = {name for family in sizes.SIZES["aws"] for name in sizes.types_of("aws", family)}
+    named |= {name for name in prices.NODE_HOUR if "." in name} | {SYSTEM_INSTANCE[Cloud.AWS]}
+    assert named - shape("ec2", "InstanceType") == set()
+    assert set(regions.ZONES["aws"]) - set(Session().get_available_regions("eks")) == set()
+
+
+EKS_ENUMERATIONS = {
+    "AMITypes": ("aws_eks_node_group", "ami_type"),
+    "CapacityTypes": ("aws_eks_node_group", "capacity_type"),
+    "TaintEffect": ("aws_eks_node_group", "effect"),
+    "LogType": ("aws_eks_cluster", "enabled_cluster_log_types"),
+    "AuthenticationMode": ("aws_eks_cluster", "authentication_mode"),
+    "SupportType": ("aws_eks_cluster", "support_type"),
+    "IpFamily": ("aws_eks_cluster", "ip_family"),
+    "ResolveConflicts": ("aws_eks_addon", "resolve_conflicts_on_update"),
+    "AccessScopeType": ("aws_eks_access_policy_association", "type"),
+}
+"""Enumerations of the API of EKS, and the arguments of the stack that have their values."""
+
+
+@pytest.mark.parametrize("enumeration", EKS_ENUMERATIONS)
+def test_values_of_the_stack_are_those_of_the_api(enumeration: str, optional_stacks: dict[str, Path]) -> None:
+    kind, argument = EKS_ENUMERATIONS[enumeration]
+    stack = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())
+    found = set(values_of(list(stack["resource"][kind].values()), argument))
+    assert found
+    assert found - shape("eks", enumeration) == set()
+
+
+def values_of(node: Any, argument: str) -> Iterator[str]:
+    """All values of an argument in a part of a stack."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == argument:
+                yield from [value] if isinstance(value, str) else value
+            else:
+                yield from values_of(value, argument)
+    elif isinstance(node, list):
+        for entry in node:
+            yield from values_of(entry, argument)
