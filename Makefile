@@ -11,7 +11,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -62,6 +62,20 @@ test-torch test-jax: setup-frameworks
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
+
+# MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
+# their own.
+TRACKERS      := mlflow==3.17.2 wandb==0.31.0 tensorboard==2.21.0 tensorboardX
+TRACKING_VENV := $(VENV)-tracking
+
+$(TRACKING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
+	@test -x $(TRACKING_VENV)/bin/python || $(PYTHON) -m venv $(TRACKING_VENV)
+	@grep -vE '^(pyarrow|graphql-core)==' constraints.txt > $(TRACKING_VENV)/constraints.txt
+	@$(BIN)/uv pip install --quiet --python $(TRACKING_VENV)/bin/python --constraint $(TRACKING_VENV)/constraints.txt --editable '.[operator,dev]' $(TRACKERS)
+	@touch $@
+
+test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B and TensorBoard for all attempts of a job
+	SPOTLADDER_REQUIRE=frameworks $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
 
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
 # tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names
@@ -125,7 +139,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-infra test-frameworks test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-infra test-frameworks test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
