@@ -11,7 +11,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -111,9 +111,9 @@ test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and 
 	$(BIN)/python -m pytest tests/infra
 
 setup-web: setup ## The same, with a driver of Chromium
-	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser,docs]'
 
-test-web: setup-web ## The page of `spotladder web` in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
+test-web: setup-web ## The page of `spotladder web` and the documentation in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
 	$(BIN)/python -m pytest tests/browser
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
@@ -203,8 +203,23 @@ bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/re
 mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
 	$(BIN)/python -m tests.mutation
 
+# A virtual environment of its own: the documentation builds in seconds, without Ray.
+DOCS_VENV := $(VENV)-docs
+MKDOCS    := NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs
+
+$(DOCS_VENV)/.setup: pyproject.toml constraints.txt
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt mkdocs-material
+	@touch $@
+
+docs: $(DOCS_VENV)/.setup ## Serve the documentation on this machine, and build it again when a page changes (ADDRESS=127.0.0.1:8008)
+	@$(MKDOCS) serve --dev-addr $(or $(ADDRESS),127.0.0.1:8008)
+
+docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it needs no server. A broken link fails
+	@$(MKDOCS) build --strict --quiet && echo "open build/docs/index.html"
+
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 pictures: setup ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
