@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.network import Nat
 from spotladder_infra.topology.pool import Pool, PoolRole
 
 INTERFACE_ENDPOINTS = 8

@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder_infra.topology.cluster import Api, Cluster, Network
+from spotladder_infra.topology.cluster import Api, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet, FleetSpec, Team
+from spotladder_infra.topology.network import Network
 from spotladder_infra.topology.pool import Disruption, Pool, PoolLimits, Reservation
 from spotladder_infra.topology.schema import schema
 from tests.topology.builders import FLEET

@@ -15,8 +15,8 @@ from spotladder_infra.names import (
     bucket_key_alias,
 )
 from spotladder_infra.rendering.device_plugins import gpu
-from spotladder_infra.topology.cluster import Nat
 from spotladder_infra.topology.fleet import Bucket, Team
+from spotladder_infra.topology.network import Nat
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 SPOT_EVENT = "EC2 Spot Instance Interruption Warning"

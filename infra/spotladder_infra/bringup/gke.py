@@ -13,8 +13,9 @@ from spotladder_infra.names import (
     SYSTEM_NAMESPACE,
     node_role,
 )
-from spotladder_infra.topology.cluster import Autoscaler, Nat
+from spotladder_infra.topology.cluster import Autoscaler
 from spotladder_infra.topology.defaults import accelerators_of
+from spotladder_infra.topology.network import Nat
 
 _NODE = "${google_service_account.node."
 _GRANTED = "google_project_iam_member"

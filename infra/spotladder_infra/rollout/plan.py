@@ -16,9 +16,10 @@ from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Nat, Provided
+from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Provided
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.network import Nat
 
 Values = dict[str, Any]
 

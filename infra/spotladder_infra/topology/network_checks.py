@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import combinations
 
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster, Nat
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.network import Nat
 
 _PRIVATE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 _INTERNET = "0.0.0.0/0"

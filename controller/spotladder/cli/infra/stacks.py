@@ -21,7 +21,6 @@ from spotladder.cli.infra.options import (
     read,
 )
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder_infra.bringup import walk
 from spotladder_infra.graph import mermaid
 from spotladder_infra.permissions import of_stack
 from spotladder_infra.stacks.synth import read_stack
@@ -102,6 +101,8 @@ def explain(
     Example:
       spotladder infra explain east
     """
+    from spotladder_infra.bringup import walk
+
     found = read(fleet, warn=False).fleet
     walked = walk.hops(found, found.cluster(cluster), read_stack(source, cluster))
     if output is Format.TABLE:

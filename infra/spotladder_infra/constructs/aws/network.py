@@ -9,8 +9,9 @@ from typing import Any
 from cdktn_aws import ec2, vpc
 
 from spotladder_infra.names import discovery_tag
-from spotladder_infra.topology.cluster import Cluster, ExistingNetwork, Nat
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
+from spotladder_infra.topology.network import ExistingNetwork, Nat
 
 ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
 """The services that nodes, Karpenter and pods call; S3 has a gateway endpoint."""

@@ -11,8 +11,9 @@ from cdktn_provider_google.compute_router import ComputeRouter
 from cdktn_provider_google.compute_router_nat import ComputeRouterNat
 from cdktn_provider_google.compute_subnetwork import ComputeSubnetwork, ComputeSubnetworkSecondaryIpRange
 
-from spotladder_infra.topology.cluster import Cluster, Nat
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of
+from spotladder_infra.topology.network import Nat
 
 PODS = "pods"
 SERVICES = "services"
