@@ -51,7 +51,7 @@ class Component:
 
     def of_mirror(self, mirror: str | None) -> Component:
         """The release with its chart from a mirror."""
-        return replace(self, chart=self.chart.of_mirror(mirror))
+        return self if mirror is None else replace(self, chart=self.chart.of_mirror(mirror))
 
     def image_values(self, mirror: str | None) -> dict[str, Any]:
         """The values with which the chart takes its image from a mirror."""
