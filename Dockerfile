@@ -13,6 +13,7 @@ RUN pip install --no-cache-dir --disable-pip-version-check --constraint constrai
 COPY pyproject.toml README.md LICENSE ./
 COPY controller ./controller
 COPY charts ./charts
+COPY examples ./examples
 COPY infra/spotladder_infra ./infra/spotladder_infra
 RUN uv pip install --python /opt/spotladder/bin/python --constraint constraints.txt ".[${EXTRAS}]"
 

@@ -6,12 +6,9 @@ BIN    := $(VENV)/bin
 UV     := UV_COMPILE_BYTECODE_TIMEOUT=900 $(BIN)/uv pip install --quiet --compile-bytecode --constraint constraints.txt
 PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
-DEMO_tensorflow := digits-tensorflow
-DEMO_torch      := digits-pytorch
-DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -35,7 +32,7 @@ setup: $(VENV)/.setup ## Make .venv with everything the demo and the tests need
 setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
 
 demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
-	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --web --report demo-report
+	@$(BIN)/spotladder demo --framework $(FRAMEWORK)
 
 ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser
 
@@ -218,8 +215,11 @@ docs: $(DOCS_VENV)/.setup ## Serve the documentation on this machine, and build 
 docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it needs no server. A broken link fails
 	@$(MKDOCS) build --strict --quiet && echo "open build/docs/index.html"
 
+release: setup docs-build ## Build wheel, source distribution, charts, documentation and checksums into dist, and check them without a network (needs helm)
+	.ci/release
+
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spotladder-demo
 
 pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py

@@ -89,7 +89,7 @@ CASES = [
     ("maxFailures: 3", "maxFailures: -2", "10:18: spec.tiers[0].maxFailures: must be at least -1, not -2"),
     ("handover: Fenced", "handover: WhenGone\n  overlap: {maxDuration: 30m}", "18:3: spec.overlap: needs handover"),
     ("handover: Fenced", "overlap: {maxDuration: 0s}", "17:26: spec.overlap.maxDuration: must be more than 0s"),
-    ("handover: Fenced", 'overlap: {budget: "0"}', "17:21: spec.overlap.budget: must be more than 0, or no second"),
+    ("handover: Fenced", 'overlap: {budget: "0"}', "17:21: spec.overlap.budget: must be more than 0: increase it"),
     ("handover: Fenced", "overlap: {hedgeAfter: 5m}", "17:13: spec.overlap.hedgeAfter: needs overlap.budget, which"),
     (
         JOB[JOB.index("  - name: on-demand") : JOB.index("  handover")].rstrip(),

@@ -54,7 +54,7 @@ class Demo:
     @property
     def project(self) -> Path:
         """The folder that the copy of the project is in."""
-        return self.folder.parents[1]
+        return self.folder.parents[1] if self.folder.parent.name == "examples" else self.folder.parent
 
     @property
     def ray(self) -> dict[str, Any]:
@@ -76,6 +76,7 @@ class Demo:
             shutil.copy2(EXAMPLES.parent / name, self.project)
         (self.project / ".venv").symlink_to(Path(sys.executable).parents[1])
         self._succeeds(["make", "--old-file=.venv/.setup", "demo"], self.project)
+        self.folder = self.project / "spotladder-demo"
 
     def _succeeds(self, command: list[str], folder: Path) -> None:
         variables = {

@@ -31,7 +31,7 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     demo = Demo.copied(name, tmp_path / "demo")
     if framework == "tensorflow":
         demo.make()
-        assert (demo.project / "demo-report" / "report.html").stat().st_size > 0
+        assert (demo.folder / "report" / "report.html").stat().st_size > 0
     else:
         demo.run()
     state = demo.state()

@@ -10,7 +10,7 @@ from tests.packaging.build import build, copy
 LEFT_BEHIND = (
     "examples/digits-tensorflow/checkpoints/default/digits/log/00000001.json",
     "examples/any-script/checkpoints/a",
-    "demo-report/report.html",
+    "spotladder-demo/report/report.html",
     "controller/spotladder/__pycache__/errors.cpython-311.pyc",
 )
 WANTED = (

@@ -53,6 +53,19 @@ def test_a_rollout_finds_its_own_charts(installed: Path) -> None:
     assert json.loads(done.stdout) == {name: str(installed / "spotladder_infra" / "charts" / name) for name in CHARTS}
 
 
+def test_the_demo_finds_its_files(installed: Path) -> None:
+    """`spotladder demo` needs no checkout. The tests of the examples run it."""
+    program = "import sys; sys.path.insert(0, sys.argv[1]); from spotladder.cli.demo import Framework, files_of; "
+    program += "print(*[files_of(framework) for framework in Framework], sep=chr(10))"
+    command = [sys.executable, "-c", program, str(installed)]
+    done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line, name in zip(done.stdout.splitlines(), ("digits-tensorflow", "digits-pytorch", "digits-jax"), strict=True):
+        assert Path(line) == installed / "spotladder" / "demo" / name
+        for file in ("job.yaml", "world.yaml", "train.py"):
+            assert (Path(line) / file).read_bytes() == (ROOT / "examples" / name / file).read_bytes()
+
+
 def tracked(folder: str) -> list[str]:
     """The files of a folder of the repository, relative to it."""
     root = ROOT / folder

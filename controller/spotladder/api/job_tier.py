@@ -88,15 +88,14 @@ class JobTier(Record):
     )
     surge: Switch = Field(
         default=True,
-        description="Reaction to an eviction notice with time left. True: the controller starts a replacement for each "
-        "noticed worker at once, and the program continues with it inside the attempt. Both nodes are paid until then. "
-        "False, or where this is not possible, as for a JobSet: the job commits, and a new attempt starts.",
+        description="At an eviction notice, start a replacement for each noticed worker, with which the program "
+        "continues inside the attempt. Both nodes are paid until then. False, or where this is not possible, as for a "
+        "JobSet: the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
     groups: dict[FilledText, GroupTier] = Field(
         default_factory=dict,
-        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for the "
-        "pods that read data. Default: the groups that ask for accelerators, or all groups if none does, are on the "
-        "tier; the others keep the node selectors of the template. Lost pods of groups beside the tier are not "
-        "failures of the tier.",
+        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for pods "
+        "that read data. Default: the groups without accelerators, if others have them, with the node "
+        "selectors of the template. Their lost pods are not failures of the tier.",
     )

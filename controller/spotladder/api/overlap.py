@@ -15,7 +15,7 @@ from spotladder.core.model import Handover, Seconds
 
 def _above_zero(value: float) -> float:
     if value == 0:
-        raise refused("must be more than 0, or no second attempt could run: remove overlap")
+        raise refused("must be more than 0: increase it, or remove overlap")
     return value
 
 

@@ -60,7 +60,7 @@ def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[Ti
 def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
     """The error with the line and column of its field, if it has no location yet.
 
-    For errors that are detected after the file was read. Standard input cannot be read again. Options have no location.
+    The file is read again; standard input cannot be. An error of a command-line option has no location.
     """
     if error.where or not error.path or error.path.startswith("--"):
         return error

@@ -1,7 +1,7 @@
 """What namespaces may use: the administrator's rules, the value `tenancy` of the chart.
 
 A rule names namespaces, not labels of namespaces: an admission policy and the controller decide by the same text, and
-who may label a namespace gets no rights by that.
+the permission to label a namespace gives no other permission.
 
 Rules add up. A namespace may use the union of what the rules that name it list for a field; if none of them has the
 field, the default of the field applies.

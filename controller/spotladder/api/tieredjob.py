@@ -118,9 +118,9 @@ class Checkpoints(Record):
     program_folder: ProgramFolder | None = Field(
         default=None,
         description="Folder in which a program without spotladder.train saves its checkpoints, absolute or relative to "
-        "its working directory. Each complete checkpoint of a known framework is committed, at the interval of the "
-        "program, and the newest is put back before an attempt starts. In an argument of the program, {checkpoint} is "
-        "its path; without a commit the argument is left out. The image needs the Python package spotladder.",
+        "its working directory. Each complete checkpoint of a known framework is committed, and the newest is "
+        "put back before an attempt starts. In an argument of the program, {checkpoint} is its path; without "
+        "a commit the argument is left out. The image needs the Python package spotladder.",
     )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
@@ -165,10 +165,9 @@ class TieredJobSpec(Record):
     )
     hang_timeout: PositiveDuration = Field(
         default=60.0,
-        description="How long a program may make no step, at least, while all of its ranks are connected; 10 median "
-        "steps if that is longer. Then its ranks write their stacks, the controller counts a failure and starts a new "
-        "attempt. The time doubles at each further hang of the job. Set it if the program evaluates or compiles longer "
-        "between two steps.",
+        description="How long a program with all ranks connected may make no step; 10 median steps if that is longer. "
+        "Then its ranks write their stacks, one failure counts, and a new attempt starts. The time doubles at "
+        "each further hang. Set it if the program evaluates or compiles longer between two steps.",
     )
     start_timeout: PositiveDuration = Field(
         default=1800.0,
@@ -177,9 +176,9 @@ class TieredJobSpec(Record):
     )
     contact_timeout: Duration = Field(
         default=100.0,
-        description="How long pods do not count as lost when all nodes of the job, or most nodes of a cluster, "
-        "fall silent together, or after the controller's own watch was interrupted. Set about twice the cluster's "
-        "node-monitor-grace-period. 0s: such pods count at once.",
+        description="How long pods do not count as lost when all nodes of the job, or most nodes of a cluster, fall "
+        "silent together, or the controller's watch was interrupted. Set about twice the cluster's "
+        "node-monitor-grace-period.",
     )
     handover: Annotated[Handover, choice(Handover)] = Field(
         default=Handover.FENCED,
@@ -221,22 +220,21 @@ class TieredJobSpec(Record):
     )
     overlap: OverlapBounds | None = Field(
         default=None,
-        description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: "
-        "Now), and eviction notices that end the attempt, start the next attempt as a standby beside the running one, "
-        "which trains until the standby is ready. With hedgeAfter, so does a wait for capacity. Both are paid until "
-        "then. Needs handover: Fenced. Default: the running attempt stops first.",
+        description="At planned moves (to a cheaper tier, to a changed workload) and notices that end the attempt, the "
+        "next attempt boots beside the running one, which trains until the next is ready. With hedgeAfter, "
+        "also at a wait for capacity. Both are paid until then. Needs handover: Fenced. Default: the running "
+        "attempt stops first.",
     )
     elastic: Elastic | None = Field(
         default=None,
-        description="Numbers of workers with which the job may train. After a loss the program restarts with the "
-        "remaining workers, inside the attempt, and with more when nodes are available again. Needs Ray Train with "
-        "train.ray_scaling_config. Default: the job trains with all workers or waits.",
+        description="Numbers of workers with which the job may train. After a loss the program restarts inside the "
+        "attempt with the remaining workers, and with more when nodes are available again. Needs Ray Train "
+        "with train.ray_scaling_config. Default: all workers.",
     )
     pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
         default=PodSecurity.BASELINE,
-        description="Security settings of containers that have none in the template: baseline (programs that start as "
-        "root work, as with apt-get, chown or sudo) or restricted (no capabilities, no root, no sudo, for namespaces "
-        "that enforce this Pod Security Standard).",
+        description="Security settings of containers that have none in the template: baseline (root works) or "
+        "restricted (no capabilities, no root, for namespaces that enforce this Pod Security Standard).",
     )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."

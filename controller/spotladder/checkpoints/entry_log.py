@@ -267,7 +267,7 @@ class EntryLog:
         if history.end and history.end.outcome == outcome:
             return history.end
         _, entry = self.append(history, build)
-        assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
+        assert isinstance(entry, End)  # noqa: S101 – `build` returns no other kind
         return entry
 
     def append(self, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:

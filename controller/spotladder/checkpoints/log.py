@@ -76,7 +76,7 @@ class CommitLog(EntryLog):
             return Writer(self, history, history.start)
         tried.add(mine)
         history, entry = self.append(history, build)
-        assert isinstance(entry, Start)  # noqa: S101 – build makes nothing else
+        assert isinstance(entry, Start)  # noqa: S101 – `build` returns no other kind
         return Writer(self, history, entry)
 
     def fetch(self, commit: Commit, folder: Path, ranks: Collection[int] | None = None) -> None:

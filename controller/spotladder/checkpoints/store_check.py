@@ -1,6 +1,6 @@
 """Checks that a store keeps the promises on which the fence of the commit log depends.
 
-1. Of several creates of one object exactly one succeeds, also if they are simultaneous. Without this promise an
+1. Of several creates of one object exactly one succeeds, even if they are simultaneous. Without this promise an
    attempt that was cut off is not fenced: it overwrites the log entries of its successor.
 2. A created object can be read and listed at once, with its content. Without this promise an attempt resumes from an
    old checkpoint although a newer one is committed.

@@ -96,7 +96,7 @@ class Writer:
             self._check_uploaded(path, files)
             took = max(0.0, seconds())
             entry = self._append(build)
-        assert isinstance(entry, Commit)  # noqa: S101 – build makes nothing else
+        assert isinstance(entry, Commit)  # noqa: S101 – `build` returns no other kind
         return entry
 
     def end(self, outcome: str, message: str = "", *, now: float | None = None) -> End:
@@ -113,7 +113,7 @@ class Writer:
             if end and end.writer == self.start.nonce and end.outcome == outcome:
                 return end
             entry = self._append(build)
-        assert isinstance(entry, End)  # noqa: S101 – build makes nothing else
+        assert isinstance(entry, End)  # noqa: S101 – `build` returns no other kind
         return entry
 
     def collect(self, keep: int, *, final: bool = False) -> Collected:

@@ -61,6 +61,7 @@ GROUPS = {
         ),
     },
     "Local": {
+        "demo": _Entry("spotladder.cli.demo", "demo", "Train a small model while its simulated spot nodes go away."),
         "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
     },
     "Plan": {

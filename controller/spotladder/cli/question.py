@@ -102,7 +102,7 @@ def _with_traces(known: KnownFacts, given: Sequence[str]) -> KnownFacts:
 
 
 def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:
-    """The size of a commit of so many GiB, in one file of each worker; else that of the job's run, None if unknown."""
+    """The size of a commit: the GiB in one file of each worker, otherwise that of the job's run. None if unknown."""
     if gib is not None:
         return CommitSize(known.spec.workers, round(gib * GIB))
     return None if known.run is None or not known.run.progress.size.files else known.run.progress.size

@@ -75,7 +75,7 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
     if not jobs:
         first = next((one for one in every if one.kind == "TieredJob"), every[0])
         if first.kind == "TieredJob":
-            raise first.refused("is a TieredJob already: validate it with spotladder validate", "kind")
+            raise first.refused("already is a TieredJob: check it with spotladder validate", "kind")
         kind = f"{first.kind} ({first.data.get('apiVersion')})" if first.kind else "an object without kind"
         raise first.refused(f"{kind} cannot be converted (expected {SUPPORTED}): name a file with one of these", "kind")
     drafts = []

@@ -72,8 +72,8 @@ def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
 
 
 def gang_refused(seen: AttemptSeen | None, workers: int) -> bool:
-    """Whether the provisioner makes no node for the head, or for so many workers that fewer than this number have a
-    node or may get one."""
+    """Whether the provisioner creates no node for the head, or fewer than this number of workers have a node or may get
+    one."""
     return _cut_off(seen, workers, lambda pod: pod.refused)
 
 

@@ -13,7 +13,7 @@ from spotladder.notify.notices import Notice
 from spotladder.notify.targets import Target, Undelivered
 
 WINDOW = 10.0
-"""Seconds in which notices are collected for one message after the first of them."""
+"""Seconds after a notice in which further notices join its message."""
 
 TRIES = 8
 """Number of times that a message is sent to a receiver before it is given up."""

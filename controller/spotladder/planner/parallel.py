@@ -30,7 +30,7 @@ def spread(
     least: int = LEAST_ITEMS,
 ) -> list[T]:
     """The results of `run` for these items, in their order. `done` is called with the number of items of each step.
-    Each process has at least so many items, and the processes have ended when it returns or raises."""
+    Each process gets at least `least` items. The processes have ended when it returns or raises."""
     parts = max(1, min(processors(), MOST_PROCESSES, len(items) // least))
     if parts == 1:
         return _counted(map(run, items), done)

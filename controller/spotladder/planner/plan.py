@@ -219,8 +219,10 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
 
 
 def check_budget(spec: JobSpec, hours: float, prices: Iterable[float]) -> None:
-    """Raises InvalidSpec for a budget that is below the price of so many hours of work at the lowest of these prices,
-    in USD per node-hour."""
+    """Raises InvalidSpec for a budget below the price of `hours` hours of work at the lowest of these prices.
+
+    `prices` are in USD per node-hour.
+    """
     least = min(prices) * spec.workers * hours
     if spec.budget is not None and spec.budget < least:
         raise InvalidSpec(

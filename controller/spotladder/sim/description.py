@@ -61,7 +61,7 @@ class Description:
 
 
 def describe(zone: str, readings: Sequence[Reading], workers: int) -> Description:
-    """The traces of one zone, for a gang of so many workers."""
+    """The traces of one zone, for a gang of `workers` workers."""
     traces = [reading.trace for reading in readings]
     gaps = {trace.gap for trace in traces}
     return Description(

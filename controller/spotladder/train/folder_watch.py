@@ -17,10 +17,10 @@ from spotladder.train.saved import Saved, SavedFile, saved_in
 _log = logging.getLogger("spotladder.train")
 
 LOOK_INTERVAL = 0.5
-"""Minimum seconds between two looks at the folder; longer if a look takes long."""
+"""Minimum seconds between two scans of the folder; longer if a scan takes long."""
 
 SHARE = 20
-"""A look takes at most one part in so many of the time."""
+"""Scans take at most one part in this number of the time."""
 
 SETTLED_AFTER = 1.0
 """Seconds for which the files of a complete checkpoint have not changed when it is committed."""

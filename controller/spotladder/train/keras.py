@@ -1,4 +1,4 @@
-"""Keras: `model.fit(…, callbacks=[train.keras.callback()])`, and nothing else in the script.
+"""Keras: the only line that a script needs is `model.fit(…, callbacks=[train.keras.callback()])`.
 
 The callback restores the newest commit when `fit` starts, and commits after a training step: at the job's interval, at
 an eviction notice on any rank, and after the last step. A commit has the variables of the model and of its optimizer,

@@ -1,4 +1,4 @@
-"""PyTorch Lightning: `Trainer(callbacks=[train.lightning.callback()])`, and nothing else in the script.
+"""PyTorch Lightning: the only line that a script needs is `Trainer(callbacks=[train.lightning.callback()])`.
 
 The callback restores the newest commit when `fit` starts, whatever `ckpt_path` is, and commits after a training step:
 at the job's interval, at an eviction notice on any rank, and after the last step. A commit is Lightning's own

@@ -52,7 +52,10 @@ class State:
 
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
-                raise InvalidSpec(f"{type(part).__name__} has no state_dict and load_state_dict", path=name)
+                raise InvalidSpec(
+                    f"{type(part).__name__} has no state_dict and load_state_dict: pass objects that have both",
+                    path=name,
+                )
         bare = {
             name: part.module if isinstance(part, DistributedDataParallel) else part for name, part in parts.items()
         }

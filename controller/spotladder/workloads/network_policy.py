@@ -1,4 +1,4 @@
-"""The NetworkPolicy of attempts: who may connect to their pods. Connections from the pods are not limited.
+"""The NetworkPolicy of attempts: which pods may connect to theirs. Connections from the pods are not limited.
 
 | to | from |
 |---|---|

@@ -46,7 +46,7 @@ def print_results(results: list[ClusterResult], output: Format) -> None:
 
 
 def _remedies(failed: list[ClusterResult]) -> list[str]:
-    """The remedy of the failures whose message has none of its own."""
+    """Remedy of a failure whose message has none."""
     open_failures = [found for found in failed if not found.final]
     if not open_failures:
         return []

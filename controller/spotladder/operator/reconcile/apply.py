@@ -253,7 +253,7 @@ class Applier:
 async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
     """Create the object, or apply it if it exists.
 
-    A main object exists already only after a call whose response was lost: to create it takes less CPU time of the API
+    A main object already exists only after a call whose response was lost: to create it takes less CPU time of the API
     server than to apply it.
     """
     if kind in main_kinds():

@@ -80,4 +80,6 @@ def _document(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise InvalidSpec(f"is not valid JSON ({error}): use a trace", where=str(path)) from None
+        raise InvalidSpec(
+            f"is not valid JSON ({error}): write a trace in a format of docs/simulator.md", where=str(path)
+        ) from None
