@@ -44,6 +44,15 @@ CASES = [
         look(**condition("Degraded", "StoreUnavailable", "for 10s")),
         look(**condition("Degraded", "StoreUnavailable", "for 20s")), [], id="degraded as before",
     ),
+    pytest.param(
+        look(), look(**condition("DeadlineAtRisk", "NoSlack", "about 50m of training are left until the deadline")),
+        [(Kind.DEADLINE, "team-a/digits has no time to lose before its deadline: "
+                         "about 50m of training are left until the deadline")], id="deadline at risk",
+    ),
+    pytest.param(
+        look(**condition("DeadlineAtRisk", "NoSlack", "about 50m")),
+        look(**condition("DeadlineAtRisk", "NoSlack", "about 49m")), [], id="deadline at risk as before",
+    ),
     pytest.param(look(), look(**condition("Degraded", "Fine", status="False")), [], id="not degraded any more"),
     pytest.param(
         look(cost={"spent": "39.00"}), look(cost={"spent": "40.00"}),

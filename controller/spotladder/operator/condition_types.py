@@ -24,6 +24,7 @@ class ConditionType(StrEnum):
     UPDATED = "Updated"  # whether the live attempt was launched with the pod template of the current spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
+    DEADLINE_AT_RISK = "DeadlineAtRisk"
     AVAILABLE = "Available"  # this and the next are conditions of a CapacityTier
     PRICED = "Priced"
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from spotladder.api.status import Condition
+from spotladder.core import limits
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import crash_message
+from spotladder.core.deadline_risk import deadline_risk
 from spotladder.core.evidence import program_ended
 from spotladder.core.explanation import explain
 from spotladder.core.impediment import classify
@@ -140,6 +142,12 @@ def of_decision(
         )
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(situation)
+    if (risk := deadline_risk(spec, state)) is not None:
+        updates[ConditionType.DEADLINE_AT_RISK] = (
+            ConditionUpdate("True", "NoSlack", risk.message) if risk.at_risk else ConditionUpdate("False", "InTime")
+        )
+    elif state.stage in TERMINAL and limits.deadline(spec) is not None:
+        updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "Ended")
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(situation, reading)
     elif decision.moves:  # `Finish` reads the log after the end.
