@@ -11,7 +11,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -179,6 +179,9 @@ format: setup ## Format the code
 
 crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the models
 	$(BIN)/spotladder crds --to charts/spotladder-crds/templates
+
+dashboards: setup ## The Grafana dashboards of charts/spotladder
+	$(BIN)/python -m tests.charts.dashboards
 
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
