@@ -59,47 +59,72 @@ FLEET = Dashboard(
     "spotladder / fleet",
     (
         Panel(
-            "Jobs by phase", "short", {"{{phase}}": f"count by (phase) (spotladder_job_phase == 1 {LEADER})"},
+            "Jobs by phase",
+            "short",
+            {"{{phase}}": f"count by (phase) (spotladder_job_phase == 1 {LEADER})"},
             about="Jobs that have ended count until they are deleted.",
         ),
         Panel(
-            "Deadlines at risk", "short",
-            {"jobs": f"count(spotladder_job_deadline_slack_seconds < 0 {LEADER}) or vector(0)"}, "stat",
+            "Deadlines at risk",
+            "short",
+            {"jobs": f"count(spotladder_job_deadline_slack_seconds < 0 {LEADER}) or vector(0)"},
+            "stat",
         ),
         Panel(
-            "Degraded jobs by reason", "short",
+            "Degraded jobs by reason",
+            "short",
             {"{{reason}}": f"count by (reason) (spotladder_job_degraded == 1 {LEADER})"},
         ),
-        Panel("Spending in an hour", "currencyUSD", {"{{capacity_type}}": rate("spotladder_cost_usd_total", "capacity_type")}),
-        Panel("Spending in an hour by namespace", "currencyUSD", {"{{namespace}}": rate("spotladder_namespace_cost_usd_total", "namespace")}),
         Panel(
-            "Saved in 24 hours", "currencyUSD", {"USD": "sum(increase(spotladder_saved_usd_total[24h]))"}, "stat",
+            "Spending in an hour",
+            "currencyUSD",
+            {"{{capacity_type}}": rate("spotladder_cost_usd_total", "capacity_type")},
+        ),
+        Panel(
+            "Spending in an hour by namespace",
+            "currencyUSD",
+            {"{{namespace}}": rate("spotladder_namespace_cost_usd_total", "namespace")},
+        ),
+        Panel(
+            "Saved in 24 hours",
+            "currencyUSD",
+            {"USD": "sum(increase(spotladder_saved_usd_total[24h]))"},
+            "stat",
             "What the same nodes would have cost in addition on demand.",
         ),
         Panel("Lost pods in an hour by cause", "short", {"{{cause}}": rate("spotladder_failures_total", "cause")}),
         Panel("Lost pods in an hour by tier", "short", {"{{tier}}": rate("spotladder_failures_total", "tier")}),
         Panel("Fallbacks in an hour", "short", {"{{from}} → {{to}}": rate("spotladder_fallbacks_total", "from", "to")}),
         Panel(
-            "Time until all workers are ready again", "s",
-            {"median": quantile(0.5, "spotladder_fallback_seconds", "1h"), "p90": quantile(0.9, "spotladder_fallback_seconds", "1h")},
+            "Time until all workers are ready again",
+            "s",
+            {
+                "median": quantile(0.5, "spotladder_fallback_seconds", "1h"),
+                "p90": quantile(0.9, "spotladder_fallback_seconds", "1h"),
+            },
         ),
-        Panel("Tiers with capacity", "bool_yes_no", {"{{tier}}": f"max by (tier) (spotladder_tier_available {LEADER})"}),
+        Panel(
+            "Tiers with capacity", "bool_yes_no", {"{{tier}}": f"max by (tier) (spotladder_tier_available {LEADER})"}
+        ),
         Panel("Ended attempts in an hour", "short", {"{{reason}}": rate("spotladder_attempts_total", "reason")}),
     ),
-)  # fmt: skip
+)
 
 OF_A_JOB = Dashboard(
     "job",
     "spotladder / job",
     (
         Panel(
-            "Phase", "short",
+            "Phase",
+            "short",
             {"{{phase}}": f"max by (phase) (spotladder_job_phase{{{JOB}}} {LEADER})"},
         ),
         Panel("Committed share of the steps", "percentunit", {"progress": mine("spotladder_job_progress_ratio")}),
         Panel("Age of the newest commit", "s", {"age": mine("spotladder_commit_age_seconds")}),
         Panel(
-            "Time to lose before the deadline is at risk", "s", {"slack": mine("spotladder_job_deadline_slack_seconds")},
+            "Time to lose before the deadline is at risk",
+            "s",
+            {"slack": mine("spotladder_job_deadline_slack_seconds")},
             about="Below 0, the next loss of nodes makes the job late. Empty without a deadline, or while the work is unknown.",
         ),
         Panel("Spent share of the budget", "percentunit", {"spent": mine("spotladder_job_budget_ratio")}),
@@ -107,7 +132,7 @@ OF_A_JOB = Dashboard(
         Panel("Problems", "short", {"{{reason}}": f"max by (reason) (spotladder_job_degraded{{{JOB}}} {LEADER})"}),
     ),
     ("namespace", "job"),
-)  # fmt: skip
+)
 
 CONTROLLER = Dashboard(
     "controller",
@@ -116,26 +141,46 @@ CONTROLLER = Dashboard(
         Panel("Leading", "short", {"{{instance}}": "spotladder_leading"}),
         Panel("Jobs in the workqueue", "short", {"jobs": f"max(spotladder_queue_depth {LEADER})"}),
         Panel(
-            "Duration of a reconcile", "s",
-            {"median": quantile(0.5, "spotladder_reconcile_seconds"), "p99": quantile(0.99, "spotladder_reconcile_seconds")},
+            "Duration of a reconcile",
+            "s",
+            {
+                "median": quantile(0.5, "spotladder_reconcile_seconds"),
+                "p99": quantile(0.99, "spotladder_reconcile_seconds"),
+            },
         ),
-        Panel("Reconciles per second", "short", {"reconciles": "sum(rate(spotladder_reconcile_seconds_count[$__rate_interval]))"}),
-        Panel("Failed reconciles in an hour", "short", {"{{error}}": rate("spotladder_reconcile_errors_total", "error")}),
         Panel(
-            "API requests per second", "short",
+            "Reconciles per second",
+            "short",
+            {"reconciles": "sum(rate(spotladder_reconcile_seconds_count[$__rate_interval]))"},
+        ),
+        Panel(
+            "Failed reconciles in an hour", "short", {"{{error}}": rate("spotladder_reconcile_errors_total", "error")}
+        ),
+        Panel(
+            "API requests per second",
+            "short",
             {"{{cluster}} {{code}}": "sum by (cluster, code) (rate(spotladder_api_requests_total[$__rate_interval]))"},
             about="Code 0: no response.",
         ),
         Panel(
-            "API requests per second by kind", "short",
-            {"{{verb}} {{resource}}": "sum by (verb, resource) (rate(spotladder_api_requests_total[$__rate_interval]))"},
+            "API requests per second by kind",
+            "short",
+            {
+                "{{verb}} {{resource}}": "sum by (verb, resource) (rate(spotladder_api_requests_total[$__rate_interval]))"
+            },
         ),
         Panel("Full lists in an hour", "short", {"{{resource}}": rate("spotladder_cache_lists_total", "resource")}),
-        Panel("Member clusters in use", "bool_yes_no", {"{{cluster}}": f"max by (cluster) (spotladder_cluster_up {LEADER})"}),
-        Panel("Suspected nodes in an hour", "short", {"{{cluster}}": rate("spotladder_suspected_nodes_total", "cluster")}),
+        Panel(
+            "Member clusters in use",
+            "bool_yes_no",
+            {"{{cluster}}": f"max by (cluster) (spotladder_cluster_up {LEADER})"},
+        ),
+        Panel(
+            "Suspected nodes in an hour", "short", {"{{cluster}}": rate("spotladder_suspected_nodes_total", "cluster")}
+        ),
         Panel("Jobs that avoid a bad node", "short", {"{{node}}": f"max by (node) (spotladder_bad_nodes {LEADER})"}),
     ),
-)  # fmt: skip
+)
 
 DASHBOARDS = (FLEET, OF_A_JOB, CONTROLLER)
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
