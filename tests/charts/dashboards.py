@@ -125,7 +125,7 @@ OF_A_JOB = Dashboard(
             "Time to lose before the deadline is at risk",
             "s",
             {"slack": mine("spotladder_job_deadline_slack_seconds")},
-            about="Below 0, the next loss of nodes makes the job late. Empty without a deadline, or while the work is unknown.",
+            about="Below 0, the next loss of nodes makes the job late. Empty without a deadline or known work.",
         ),
         Panel("Spent share of the budget", "percentunit", {"spent": mine("spotladder_job_budget_ratio")}),
         Panel("Attempts", "short", {"attempts": mine("spotladder_job_attempts")}),
@@ -163,11 +163,9 @@ CONTROLLER = Dashboard(
             about="Code 0: no response.",
         ),
         Panel(
-            "API requests per second by kind",
+            "API requests in an hour by kind",
             "short",
-            {
-                "{{verb}} {{resource}}": "sum by (verb, resource) (rate(spotladder_api_requests_total[$__rate_interval]))"
-            },
+            {"{{verb}} {{resource}}": rate("spotladder_api_requests_total", "verb", "resource")},
         ),
         Panel("Full lists in an hour", "short", {"{{resource}}": rate("spotladder_cache_lists_total", "resource")}),
         Panel(
@@ -189,7 +187,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 def rendered(dashboard: Dashboard) -> str:
     """The dashboard in Grafana's JSON."""
     panels = [_panel(index, panel) for index, panel in enumerate(dashboard.panels)]
-    source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
+    source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
     content = {
         "uid": f"spotladder-{dashboard.name}",
         "title": dashboard.title,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import Template
 
 from tests.charts.dashboards import DASHBOARDS
 from tests.kube.apiserver import ApiServer
@@ -20,10 +21,8 @@ def queries(namespace: str, job: str) -> dict[str, str]:
     for board in DASHBOARDS:
         for panel in board.panels:
             for legend, query in panel.queries.items():
-                for name, value in (("$namespace", namespace), ("$job", job), ("$__rate_interval", "1m")):
-                    query = query.replace(name, value)
-                assert "$" not in query
-                found[f"{board.name}: {panel.title}: {legend}"] = query
+                values = {"namespace": namespace, "job": job, "__rate_interval": "1m"}
+                found[f"{board.name}: {panel.title}: {legend}"] = Template(query).substitute(values)
     return found
 
 
