@@ -210,7 +210,8 @@ clean: ## Remove what was built here
 pictures: setup ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
 
-schema: setup ## Write the JSON schema of fleet files beside the example
+schema: setup ## Write the JSON schemas of job files and fleet files beside the examples
+	$(BIN)/spotladder schema > examples/spotladder.schema.json
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
 reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands

@@ -22,6 +22,7 @@ def condition(kind: str, reason: str, message: str = "", status: str = "True") -
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
 
+LEFT = "about 50m of training are left until the deadline"
 SPENT = "team-a/digits has spent "
 
 CASES = [
@@ -45,9 +46,8 @@ CASES = [
         look(**condition("Degraded", "StoreUnavailable", "for 20s")), [], id="degraded as before",
     ),
     pytest.param(
-        look(), look(**condition("DeadlineAtRisk", "NoSlack", "about 50m of training are left until the deadline")),
-        [(Kind.DEADLINE, "team-a/digits has no time to lose before its deadline: "
-                         "about 50m of training are left until the deadline")], id="deadline at risk",
+        look(), look(**condition("DeadlineAtRisk", "NoSlack", LEFT)),
+        [(Kind.DEADLINE, f"team-a/digits has no time to lose before its deadline: {LEFT}")], id="deadline at risk",
     ),
     pytest.param(
         look(**condition("DeadlineAtRisk", "NoSlack", "about 50m")),

@@ -14,6 +14,8 @@ from spotladder.core.reasons import Reason
 
 
 class ConditionType(StrEnum):
+    READY = "Ready"  # this and the next are those of kstatus, which Flux, Helm and kubectl's own tools wait for
+    STALLED = "Stalled"
     VALID = "Valid"
     PREFLIGHT = "Preflight"
     PROVISIONED = "Provisioned"

@@ -61,10 +61,13 @@ def of_error(error: Exception) -> Diagnosis:
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
-    """The update of the Valid condition."""
+    """The updates of the condition Valid and, without which the job cannot go on, Stalled."""
     if problem is None:
         return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
-    return {ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message)}
+    return {
+        ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message),
+        ConditionType.STALLED: ConditionUpdate("True", problem.reason, problem.message),
+    }
 
 
 def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
@@ -112,7 +115,14 @@ def of_decision(
     waits_for = steady_reason(situation)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING)
+    failed = state.stage is Stage.FAILED
     updates = {
+        ConditionType.READY: ConditionUpdate(
+            "True" if running or state.stage is Stage.SUCCEEDED else "False", state.phase
+        ),
+        ConditionType.STALLED: ConditionUpdate("True", state.reason, state.message)
+        if failed
+        else ConditionUpdate("False", "AsExpected"),
         ConditionType.PROVISIONED: ConditionUpdate(
             "True" if running else "False", _asked(why, deleting), _provisioned(spec, state, seen)
         ),

@@ -23,7 +23,7 @@ _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 
 
 
 MAX_TIERS = 500
-"""Number of tier names that metrics tell apart. Jobs choose these names, so the number of series would have no limit."""
+"""Number of tier names that metrics tell apart: jobs choose the names, so there is no other limit on the series."""
 
 OTHER_TIERS = "other"
 """The label of tiers beyond MAX_TIERS."""
