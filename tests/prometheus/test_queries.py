@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from string import Template
 
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
 from tests.charts.dashboards import DASHBOARDS
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_processes import checkpoints_in, controllers
@@ -39,10 +41,11 @@ async def without_result(server: Prometheus, namespace: str) -> list[str]:
 
 
 async def fallen_back(kube: KubeWorld, folder: Path) -> None:
-    """A job with a budget and without access to its last tier, which has lost its nodes and runs on the second tier."""
+    """A job with a budget, which has lost its nodes and runs on the second tier."""
     await kube.submit(checkpoints=checkpoints_in(folder), budget="100")
     await kube.run(1)
     await eventually(lambda: kube.has_phase("Running"))
+    CommitLog(open_store(checkpoints_in(folder)["uri"]), "digits", namespace=kube.namespace).start(1, "")
     await kube.fall_back()
 
 

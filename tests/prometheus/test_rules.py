@@ -98,7 +98,7 @@ CASES = [
         "SpotladderStoreUnavailable",
         {
             **LEADS,
-            "spotladder_job_degraded{instance='a',namespace='ml',job='digits',reason='StoreUnavailable'}": "_x5 1x60",
+            "spotladder_job_degraded{instance='a',namespace='ml',job='digits',reason='StoreUnavailable'}": "_x6 1x60",
         },
         5,
         12,
@@ -131,7 +131,7 @@ CASES = [
     ),
     Case(
         "SpotladderJobFailed",
-        {**LEADS, "spotladder_job_phase{instance='a',namespace='ml',job='digits',phase='Failed'}": "_x5 1x10"},
+        {**LEADS, "spotladder_job_phase{instance='a',namespace='ml',job='digits',phase='Failed'}": "_x6 1x10"},
         5,
         7,
         JOB,
@@ -148,7 +148,7 @@ CASES = [
     ),
     Case(
         "SpotladderBadNode",
-        {**LEADS, "spotladder_bad_nodes{instance='a',node='n1'}": "_x5 2x30"},
+        {**LEADS, "spotladder_bad_nodes{instance='a',node='n1'}": "_x6 2x30"},
         5,
         12,
         {"node": "n1"},

@@ -23,7 +23,7 @@ _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 
 
 
 MAX_TIERS = 500
-"""Number of tier names that metrics tell apart: jobs choose the names, so there is no other limit on the series."""
+"""Number of tier names that metrics tell apart. Jobs choose them, so nothing else limits the number of series."""
 
 OTHER_TIERS = "other"
 """The label of tiers beyond MAX_TIERS."""
@@ -32,8 +32,8 @@ OTHER_TIERS = "other"
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended. `slack` is that
-    of `deadline_risk`. `problems` are the reasons why the job is degraded."""
+    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended. `slack` is
+    that of `deadline_risk`. `problems` are the reasons why the job is degraded."""
 
     phase: Phase
     ratio: float
