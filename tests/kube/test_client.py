@@ -55,8 +55,8 @@ async def test_a_job_is_submitted_followed_and_waited_for(api_server: ApiServer,
         logs.logs = {(head, SUBMITTER): ["step 1", "", "step 2"]}
         async with AsyncJobs(kube.namespace, kubeconfig=str(api_server.kubeconfig)) as jobs:
             assert [line async for line in jobs.logs("digits")] == ["step 1", "", "step 2"]
-            completed = {"type": "Completed", "status": "True", "reason": "TiersExhausted", "message": "no tier is left",
-                         "lastTransitionTime": "2026-11-21T12:00:00Z"}  # fmt: skip
+            completed = {"type": "Completed", "status": "True", "reason": "TiersExhausted", "message": "none is left"}
+            completed["lastTransitionTime"] = "2026-11-21T12:00:00Z"
             await set_status(
                 kube, phase="Failed", message="no tier is left", conditions=[completed],
                 progress={"step": 40, "total": 100}, cost={"spent": "1.20"},
