@@ -236,8 +236,9 @@ docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it nee
 clean: ## Remove what was built here
 	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
-pictures: setup ## Draw the pictures of the README
+pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
+	$(BIN)/python -m tests.browser.screenshot
 
 schema: setup ## Write the JSON schemas of job files and fleet files beside the examples
 	$(BIN)/spotladder schema > examples/spotladder.schema.json
