@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
 demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
 	@$(BIN)/spotladder demo --framework $(FRAMEWORK)
 
-ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser
+ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus
 
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
@@ -119,6 +119,18 @@ test-stores: setup ## The commit log on the stores of several vendors (needs npm
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
 	$(BIN)/python -m pytest tests/kube -n 2
 
+# Prometheus without its service discovery, which is most of what it compiles.
+TOOLS := $(or $(SPOTLADDER_TOOLS),$(HOME)/.cache/spotladder-tools)
+PROMETHEUS ?= v0.316.0
+
+$(TOOLS)/bin/prometheus:
+	GOBIN=$(@D) go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool@$(PROMETHEUS) github.com/prometheus/prometheus/cmd/prometheus@$(PROMETHEUS)
+
+prometheus: $(TOOLS)/bin/prometheus ## Build prometheus and promtool into the folder of tools (needs go)
+
+test-prometheus: setup prometheus ## Dashboards, alerts and recording rules in a real Prometheus that scrapes a controller (needs what test-kube needs, and helm)
+	SPOTLADDER_REQUIRE=prometheus $(BIN)/python -m pytest tests/prometheus -n 0
+
 # Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
 # Karpenter, and the removal undoes an installation: they run afterwards, alone.
 E2E := $(BIN)/python -m pytest -v --durations=0
@@ -136,7 +148,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-infra test-frameworks test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
@@ -191,6 +203,9 @@ format: setup ## Format the code
 crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the models
 	$(BIN)/spotladder crds --to charts/spotladder-crds/templates
 
+dashboards: setup ## The Grafana dashboards of charts/spotladder
+	$(BIN)/python -m tests.charts.dashboards
+
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
 
@@ -225,7 +240,8 @@ pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
 	$(BIN)/python -m tests.browser.screenshot
 
-schema: setup ## Write the JSON schema of fleet files beside the example
+schema: setup ## Write the JSON schemas of job files and fleet files beside the examples
+	$(BIN)/spotladder schema > examples/spotladder.schema.json
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json
 
 reference: setup ## Write docs/reference.md from the models, and docs/cli.md from the commands

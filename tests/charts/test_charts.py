@@ -12,6 +12,8 @@ import pytest
 
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
+from tests.charts import dashboards
+from tests.charts.dashboards import DASHBOARDS
 from tests.charts.helm import CHARTS, helm, objects, rendered
 from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT
@@ -50,6 +52,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
     ),
+    "dashboards": ("--set", "dashboards.enabled=true,dashboards.instanceSelector.matchLabels.app=grafana"),
     "notify": ("--set", "notify.secretName=receivers,notify.kinds={FellBack,Failed}"),
     "member": ("--set", "member.enabled=true,rbac.secrets=true"),
     "member-by-group": (
@@ -421,7 +424,7 @@ def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp
 
 @pytest.mark.parametrize("case", [name for name in CASES if not name.startswith("member")])
 def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
-    (config,) = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")
+    config = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")[0]
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     settings = read_settings(file, {})
@@ -441,28 +444,47 @@ def test_unset_values_are_the_controllers_defaults(tmp_path: Path) -> None:
     assert said == Settings().model_dump(exclude={"lease_namespace", "listen"})
 
 
-def alerts(folder: Path) -> list[dict[str, Any]]:
+def prometheus_rules(folder: Path) -> list[dict[str, Any]]:
     (rule,) = of_kind(rendered(folder, *MONITORED), "PrometheusRule")
-    return [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
+    return [entry for group in rule["spec"]["groups"] for entry in group["rules"]]
 
 
-def test_alerts_query_existing_metrics(tmp_path: Path) -> None:
-    metrics = Metrics(SteppedClock())
-    known = {
-        name
-        for family in metrics.registry.collect()
-        for name in (family.name, f"{family.name}_total" if family.type == "counter" else family.name)
-    }
-    for alert in alerts(tmp_path):
-        asked = set(re.findall(r"spotladder_[a-z_]+", alert["expr"]))
+def test_rules_and_dashboards_query_existing_metrics(tmp_path: Path) -> None:
+    known = {"spotladder_namespace_cost_usd"}  # in the name of a recording rule
+    for family in Metrics(SteppedClock()).registry.collect():
+        suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count")}.get(family.type, ("",))
+        known |= {f"{family.name}{suffix}" for suffix in suffixes}
+    queries = [rule["expr"] for rule in prometheus_rules(tmp_path)]
+    queries += [query for board in DASHBOARDS for panel in board.panels for query in panel.queries.values()]
+    for query in queries:
+        asked = set(re.findall(r"spotladder_[a-z_]+", query))
         assert asked
-        assert asked <= known, alert["alert"]
+        assert asked <= known, query
+
+
+def test_the_dashboards_of_the_chart_are_those_of_their_table_and_both_loaders_find_them(tmp_path: Path) -> None:
+    names = sorted(dashboards.files())
+    assert names == sorted((CHARTS / "spotladder" / "dashboards").iterdir())
+    for path, text in dashboards.files().items():
+        assert path.read_text(encoding="utf-8") == text, "`make dashboards` writes it anew"
+    new, gone, changed = changes(tmp_path, *CASES["dashboards"])
+    held = ("ConfigMap", "spotladder-system", "spotladder-dashboards")
+    custom = {("GrafanaDashboard", "spotladder-system", f"spotladder-{path.stem}") for path in names}
+    assert (new, gone, changed) == ({held, *custom}, set(), set())
+    found = named(tmp_path, *CASES["dashboards"])
+    assert found[held]["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found[held]["data"] == {f"spotladder-{path.name}": text for path, text in dashboards.files().items()}
+    for name in custom:
+        assert found[name]["spec"]["instanceSelector"] == {"matchLabels": {"app": "grafana"}}
+        reference = found[name]["spec"]["configMapRef"]
+        assert reference["name"] == held[2]
+        assert f"{found[name]['metadata']['name']}.json" == reference["key"]
 
 
 def test_every_alert_has_a_section_in_the_runbook(tmp_path: Path) -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
     headings = {line.removeprefix("## ") for line in runbook.splitlines() if line.startswith("## Spotladder")}
-    found = alerts(tmp_path)
+    found = [rule for rule in prometheus_rules(tmp_path) if "alert" in rule]
     assert {alert["alert"] for alert in found} == headings
     for alert in found:
         assert alert["annotations"]["runbook_url"] == f"https://docs.example/runbook#{alert['alert'].lower()}"

@@ -81,11 +81,10 @@ def test_a_budget_of_a_team_becomes_an_alert(tmp_path: Path) -> None:
     path = tmp_path / "values.json"
     path.write_text(json.dumps(step.values), encoding="utf-8")
     (rule,) = [entry for entry in objects(rendered(tmp_path, "--values", path)) if entry["kind"] == "PrometheusRule"]
-    budgets = [alert for alert in rule["spec"]["groups"][0]["rules"] if alert["alert"] == "SpotladderBudgetExceeded"]
-    assert [alert["expr"] for alert in budgets] == [
-        'sum(increase(spotladder_namespace_cost_usd_total{namespace="team-a"}[30d])) > 5000'
-    ]
-    assert "more than the budget of 5000 USD" in budgets[0]["annotations"]["summary"]
+    budgets = [alert for alert in rule["spec"]["groups"][1]["rules"] if alert["alert"] == "SpotladderBudgetExceeded"]
+    spent = 'namespace:spotladder_namespace_cost_usd:increase30d{namespace="team-a"}'
+    assert [alert["expr"] for alert in budgets] == [f"{spent} > 0.8 * 5000", f"{spent} > 1 * 5000"]
+    assert "the budget is 5000 USD" in budgets[0]["annotations"]["summary"]
 
 
 def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(fleet: Fleet, tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ class ApiServer:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="spotladder-kube-"))
         self.kubeconfig = self.folder / "kubeconfig"
-        self.port = _free_port()
-        self._etcd_port, self._peer_port = _free_port(), _free_port()
+        self.port = free_port()
+        self._etcd_port, self._peer_port = free_port(), free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ApiServer:
@@ -200,7 +200,7 @@ def processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

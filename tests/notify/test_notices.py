@@ -22,6 +22,7 @@ def condition(kind: str, reason: str, message: str = "", status: str = "True") -
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
 
+LEFT = "about 50m of training are left until the deadline"
 SPENT = "team-a/digits has spent "
 
 CASES = [
@@ -43,6 +44,14 @@ CASES = [
     pytest.param(
         look(**condition("Degraded", "StoreUnavailable", "for 10s")),
         look(**condition("Degraded", "StoreUnavailable", "for 20s")), [], id="degraded as before",
+    ),
+    pytest.param(
+        look(), look(**condition("DeadlineAtRisk", "NoSlack", LEFT)),
+        [(Kind.DEADLINE, f"team-a/digits has no time to lose before its deadline: {LEFT}")], id="deadline at risk",
+    ),
+    pytest.param(
+        look(**condition("DeadlineAtRisk", "NoSlack", "about 50m")),
+        look(**condition("DeadlineAtRisk", "NoSlack", "about 49m")), [], id="deadline at risk as before",
     ),
     pytest.param(look(), look(**condition("Degraded", "Fine", status="False")), [], id="not degraded any more"),
     pytest.param(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +71,27 @@ def test_every_object_has_the_labels(template: dict[str, Any]) -> None:
     assert all(labels.items() >= expected.items() for labels in found)
     shared = {names.MANAGED_BY: "spotladder", names.JOB: "digits", names.JOB_UID: "u-1"}
     assert [guard["metadata"]["labels"] for guard in guards] == [shared] * len(guards)
+
+
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
+def test_pods_have_the_labels_by_which_costs_are_grouped(template: dict[str, Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "pods.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(spotladder\.io/\w+)` \| `label:(\w+)` \|", page, re.MULTILINE)
+    assert len(documented) == 4
+    pods = _pod_templates(rendered(job(template)))
+    assert pods
+    for label, group in documented:
+        assert group == re.sub(r"[^A-Za-z0-9_]", "_", label), "OpenCost replaces what Prometheus does not allow"
+        assert all(pod["metadata"]["labels"][label] for pod in pods)
+
+
+def _pod_templates(thing: Any) -> list[dict[str, Any]]:
+    if isinstance(thing, list):
+        return [pod for inner in thing for pod in _pod_templates(inner)]
+    if not isinstance(thing, dict):
+        return []
+    found = [thing] if "containers" in thing.get("spec", {}) else []
+    return found + [pod for inner in thing.values() for pod in _pod_templates(inner)]
 
 
 def test_the_users_labels_and_annotations_are_kept() -> None:

@@ -170,7 +170,8 @@ class TieredJobStatus(StatusRecord):
     observed_generation: int = Field(default=0, description="Generation of the spec that this refers to.")
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Valid, Provisioned, Running, Evicted, FellBack, Checkpointing, Completed and Degraded.",
+        description="Ready, Stalled, Valid, Provisioned, Running, Evicted, FellBack, Checkpointing, Completed, "
+        "Degraded and DeadlineAtRisk.",
     )
     tiers: list[TierStatus] = Field(default_factory=list, max_length=MAX_TIERS, description="History of each tier.")
     attempts: list[AttemptStatus] = Field(default_factory=list, description="Newest ended attempts.")

@@ -71,6 +71,7 @@ GROUPS = {
     "Admin": {
         "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),
         "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions."),
+        "schema": _Entry("spotladder.cli.schema", "schema", "Print the JSON schema of job files, for editors."),
         "controller": _Entry(
             "spotladder.cli.controller", "controller", "Run the controller of a Kubernetes cluster.", hidden=True
         ),

@@ -40,7 +40,8 @@ def notify(
             "--on",
             metavar="KIND",
             case_sensitive=False,
-            help="FellBack, Returned, Degraded, BudgetSpent, Succeeded or Failed. Repeatable. Default: all.",
+            help="One of FellBack, Returned, Degraded, DeadlineAtRisk, BudgetSpent, Succeeded and Failed. Repeatable. "
+            "Default: all.",
         ),
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,

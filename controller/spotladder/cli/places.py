@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> AsyncIterator[list[Place]]:
-    """This machine, unless the command names a cluster, and the cluster, if one is configured. Raises Refused."""
+    """This machine, unless the command names a cluster or runs in a pod of one, and the cluster, if one is configured.
+    Raises Refused."""
     if everywhere and target.namespace:
         raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
     from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
-    from spotladder.clusters.connection import connect
+    from spotladder.clusters.connection import IN_CLUSTER, connect
     from spotladder.places.cluster import JobsOfCluster
     from spotladder.places.this_machine import ThisMachine
 
@@ -30,6 +31,9 @@ async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere
     if is_local(target, state_dir):
         yield here
         return
-    async with Client(connect(target.kubeconfig, target.context), manager=MANAGER) as client:
+    connection = connect(target.kubeconfig, target.context)
+    if connection.context == IN_CLUSTER:
+        here = []
+    async with Client(connection, manager=MANAGER) as client:
         cluster = ConnectedCluster(client, target)
         yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]

@@ -39,6 +39,10 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
     async def find(cluster: ConnectedCluster) -> Object:
         return await cluster.job(name)
 
-    job = on_cluster(target, find)
-    folder = folder_of(open_store(job["spec"]["checkpoints"]["uri"]), name)
+    return recorded_of_job(on_cluster(target, find))
+
+
+def recorded_of_job(job: Object) -> Recorded:
+    """The records of this TieredJob, from its bucket. Raises EnvironmentFailure, StoreUnavailable."""
+    folder = folder_of(open_store(job["spec"]["checkpoints"]["uri"]), job["metadata"]["name"])
     return recorded_in(folder, job["metadata"]["uid"], time.time())

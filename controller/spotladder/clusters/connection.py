@@ -20,6 +20,9 @@ from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
+IN_CLUSTER = "in-cluster"
+"""The name of the connection of a pod to its own cluster."""
+
 _GIVE = "set a cluster with --kubeconfig or KUBECONFIG"
 
 
@@ -94,7 +97,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
         credentials=TokenFile(folder / "token"),
         tls=_context(str(folder / "ca.crt")),
         namespace=namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default",
-        context="in-cluster",
+        context=IN_CLUSTER,
     )
 
 

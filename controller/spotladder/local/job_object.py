@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spotladder.core.deadline_risk import deadline_risk
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, JobSpec, JobState
 from spotladder.core.savings import savings
@@ -56,7 +57,7 @@ def _status(run: LocalRun, state: JobState, records: Sequence[Record]) -> dict[s
         "attempt": state.number,
         "tier": state.tier,
         "failures": state.failures,
-        "conditions": _conditions(state),
+        "conditions": _conditions(_began(records), state),
         "progress": {"step": progress.step, "total": progress.total, "text": text},
         "elastic": None if size is None else {"workers": size[0], "wanted": size[1]},
         "cost": _cost(records, state),
@@ -77,9 +78,12 @@ def _status(run: LocalRun, state: JobState, records: Sequence[Record]) -> dict[s
     return {name: value for name, value in status.items() if value not in (None, [], "")}
 
 
-def _conditions(state: JobState) -> list[dict[str, str]]:
+def _conditions(spec: JobSpec | None, state: JobState) -> list[dict[str, str]]:
     if state.stage not in TERMINAL:
-        return []
+        risk = None if spec is None else deadline_risk(spec, state)
+        if risk is None or not risk.at_risk:
+            return []
+        return [{"type": "DeadlineAtRisk", "status": "True", "reason": "NoSlack", "message": risk.message}]
     return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
 
 

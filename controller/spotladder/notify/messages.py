@@ -21,6 +21,7 @@ VERBS = {
     Kind.FELL_BACK: "fell back",
     Kind.RETURNED: "returned",
     Kind.DEGRADED: "degraded",
+    Kind.DEADLINE: "near the deadline",
     Kind.BUDGET: "near the budget",
     Kind.SUCCEEDED: "succeeded",
     Kind.FAILED: "failed",

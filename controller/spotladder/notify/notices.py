@@ -19,6 +19,7 @@ class Kind(StrEnum):
     FELL_BACK = "FellBack"
     RETURNED = "Returned"
     DEGRADED = "Degraded"
+    DEADLINE = "DeadlineAtRisk"
     BUDGET = "BudgetSpent"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -68,7 +69,8 @@ def notices(where: str, before: Mapping[str, Any], after: Mapping[str, Any], now
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
     """The kind, the detail and the text of each change."""
     yield from _moved(before, after)
-    yield from _degraded(before, after)
+    yield from _turned(before, after, Kind.DEGRADED, "is degraded ({})")
+    yield from _turned(before, after, Kind.DEADLINE, "has no time to lose before its deadline")
     yield from _spent(before, after)
     yield from _ended(before, after)
 
@@ -82,11 +84,14 @@ def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tupl
     yield kind, str(new), _said(f"{verb} from {old} to {new}", _status(after).get("message"))
 
 
-def _degraded(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
-    old, new = condition(before, "Degraded"), condition(after, "Degraded")
+def _turned(
+    before: Mapping[str, Any], after: Mapping[str, Any], kind: Kind, what: str
+) -> Iterator[tuple[Kind, str, str]]:
+    """The condition of this type has become true, or has another reason than before."""
+    old, new = condition(before, kind), condition(after, kind)
     if new.get("status") != "True" or (old.get("status"), old.get("reason")) == ("True", new.get("reason")):
         return
-    yield Kind.DEGRADED, str(new.get("reason")), _said(f"is degraded ({new.get('reason')})", new.get("message"))
+    yield kind, str(new.get("reason")), _said(what.format(new.get("reason")), new.get("message"))
 
 
 def _spent(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:

@@ -14,6 +14,8 @@ from spotladder.core.reasons import Reason
 
 
 class ConditionType(StrEnum):
+    READY = "Ready"  # this and the next are those of kstatus, which Flux, Helm and kubectl's own tools wait for
+    STALLED = "Stalled"
     VALID = "Valid"
     PREFLIGHT = "Preflight"
     PROVISIONED = "Provisioned"
@@ -24,6 +26,7 @@ class ConditionType(StrEnum):
     UPDATED = "Updated"  # whether the live attempt was launched with the pod template of the current spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
+    DEADLINE_AT_RISK = "DeadlineAtRisk"
     AVAILABLE = "Available"  # this and the next are conditions of a CapacityTier
     PRICED = "Priced"
 

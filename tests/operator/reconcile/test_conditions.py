@@ -238,3 +238,36 @@ def test_an_impediment_degrades_a_job_once_and_comes_first() -> None:
     assert "exceeded quota: gpu" in found[0].message
     again = conditions.with_impediment(found, job.spec, job.state, job.last_seen)
     assert again == found, "it is among them already"
+
+
+def test_a_deadline_is_at_risk_until_the_job_ends() -> None:
+    job = spec(tier("on-demand", -1), deadline=START + 3600, work=3000.0, overhead=120.0)
+    late = JobState(clock=START + 500)
+    said = "about 50m of training are left until the deadline"
+    assert updates(late, job=job)[ConditionType.DEADLINE_AT_RISK] == ConditionUpdate("True", "NoSlack", said)
+    in_time = updates(replace(late, clock=START), job=job)
+    assert in_time[ConditionType.DEADLINE_AT_RISK] == ConditionUpdate("False", "InTime")
+    ended = updates(replace(late, stage=Stage.SUCCEEDED, reason=Reason.COMPLETED), job=job)
+    assert ended[ConditionType.DEADLINE_AT_RISK] == ConditionUpdate("False", "Ended")
+    assert ConditionType.DEADLINE_AT_RISK not in updates(late), "the job has no deadline"
+
+
+@pytest.mark.parametrize(
+    ("stage", "ready", "stalled"),
+    [
+        (Stage.IDLE, "False", "False"),
+        (Stage.STARTING, "False", "False"),
+        (Stage.RUNNING, "True", "False"),
+        (Stage.RECOVERING, "True", "False"),
+        (Stage.SUSPENDED, "False", "False"),
+        (Stage.SUCCEEDED, "True", "False"),
+        (Stage.FAILED, "False", "True"),
+    ],
+)
+def test_tools_that_know_kstatus_see_what_a_job_does(stage: Stage, ready: str, stalled: str) -> None:
+    state = JobState(stage=stage, attempt=LIVE, tier="spot-a", reason=Reason.TIERS_EXHAUSTED, message="why")
+    found = updates(state)
+    assert (found[ConditionType.READY].status, found[ConditionType.STALLED].status) == (ready, stalled)
+    assert found[ConditionType.READY].reason == state.phase
+    invalid = conditions.of_validity(Diagnosis(ConditionReason.INVALID_SPEC, "spec.tiers: is empty"))
+    assert invalid[ConditionType.STALLED] == ConditionUpdate("True", "InvalidSpec", "spec.tiers: is empty")

@@ -23,9 +23,9 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.operator.reporting.metrics import Metrics
+from spotladder.operator.reporting.metrics import MAX_TIERS, Metrics
 from tests.clusters.stepped_clock import SteppedClock
-from tests.core.builders import spec, tier
+from tests.core.builders import START, spec, tier
 
 
 def samples(metrics: Metrics) -> list[str]:
@@ -55,7 +55,7 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics.leading.set(1)
     metrics.watch_queue(lambda: 7)
     metrics.tier_available.labels("spot").set(1)
-    metrics.observe(("ns", "a"), JobState())
+    metrics.observe(("ns", "a"), spec(), JobState())
     metrics.term_over()
     lines = samples(metrics)
     assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line]
@@ -106,7 +106,7 @@ def test_metrics_have_a_cluster_label_and_an_outage_counts_once() -> None:
 def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: JobState, age: float | None) -> None:
     """Otherwise the alert SpotladderCommitsOld could not fire for such a job."""
     metrics = Metrics(SteppedClock(1300.0))
-    metrics.observe(("ns", "a"), state)
+    metrics.observe(("ns", "a"), spec(), state)
     ages = [line for line in samples(metrics) if line.startswith("spotladder_commit_age_seconds")]
     assert ages == ([] if age is None else [f'spotladder_commit_age_seconds{{job="a",namespace="ns"}} {age}'])
 
@@ -123,7 +123,8 @@ def filled() -> Metrics:
     metrics = Metrics(SteppedClock())
     bad = NodeFailures("x", BAD_NODE_FAILURES)
     progress = Progress(30, 120, 0.0)
-    metrics.observe(("ns", "a"), JobState(progress=progress, node_failures=(bad,)))
+    job = spec(budget=50.0, deadline=START + 3600.0, work=1800.0)
+    metrics.observe(("ns", "a"), job, JobState(progress=progress, node_failures=(bad,)), ["StoreUnavailable"])
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
             metric.labels(*("x" for _ in metric._labelnames))
@@ -222,3 +223,26 @@ def test_standby_attempts_replacements_and_hangs_are_counted() -> None:
         assert value("spotladder_standby_attempts_total", {"tier": "spot-b", "reason": reason}) == 1.0
     assert value("spotladder_replacements_total", {"tier": "spot-a"}) == 2.0
     assert value("spotladder_hangs_total", {"tier": "spot-a"}) == 1.0
+
+
+def test_the_budget_the_slack_and_the_problems_of_a_job_are_gauges() -> None:
+    metrics = Metrics(SteppedClock())
+    job = spec(tier("on-demand", -1), budget=50.0, deadline=START + 7200.0, work=3600.0, overhead=60.0)
+    state = JobState(clock=START, last_number=3, tiers=(TierRecord("on-demand", cost=40.0),))
+    metrics.observe(("ns", "a"), job, state, ["StoreUnavailable", "PriceUnknown", "StoreUnavailable"])
+    lines = [line.replace('job="a",namespace="ns"', "") for line in samples(metrics)]
+    assert "spotladder_job_attempts{} 3.0" in lines
+    assert "spotladder_job_budget_ratio{} 0.8" in lines
+    assert "spotladder_job_deadline_slack_seconds{} 3540.0" in lines
+    degraded = [line for line in lines if line.startswith("spotladder_job_degraded")]
+    assert [re.findall(r'reason="(\w+)"', line) for line in degraded] == [["PriceUnknown"], ["StoreUnavailable"]]
+
+
+def test_jobs_that_name_their_tiers_as_they_like_do_not_add_series_without_end() -> None:
+    metrics = Metrics(SteppedClock())
+    for index in range(MAX_TIERS + 10):
+        loss = Loss("w-0", Cause.INTERRUPTION, 1, f"tier-{index}")
+        metrics.decided("ns", spec(), JobState(), Decision(JobState(), losses=(loss,)))
+    counted = [line for line in samples(metrics) if line.startswith("spotladder_failures_total")]
+    assert len(counted) == MAX_TIERS + 1
+    assert 'spotladder_failures_total{cause="Interruption",tier="other"} 10.0' in counted

@@ -75,7 +75,8 @@ def logs(
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: its newest attempt is {last}")
         async with AttemptClusters(cluster, target, contexts) as clusters:
-            await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
+            printing = Printing(cluster, clusters, name, tail, on_terminal(), follow=follow, every_pod=every_pod)
+            await printing.attempts(attempt)
 
     return on_cluster(target, run)
 
@@ -89,13 +90,31 @@ class _Source:
     started: bool
 
 
-class _Printing:
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Where output goes: `write` gets whole lines, `note` remarks about them, and `flush` is called when no line is
+    ready."""
+
+    write: Callable[[str], object]
+    note: Callable[[str], object]
+    flush: Callable[[], object] = lambda: None
+
+
+def on_terminal() -> Printer:
+    """Lines go to stdout, and remarks to stderr."""
+    return Printer(sys.stdout.write, lambda text: typer.echo(text, err=True), sys.stdout.flush)
+
+
+class Printing:
+    """Prints the output of a job, attempt by attempt."""
+
     def __init__(
         self,
         home: ConnectedCluster,
         clusters: AttemptClusters,
         name: str,
         tail: int | None,
+        to: Printer,
         *,
         follow: bool,
         every_pod: bool,
@@ -104,6 +123,7 @@ class _Printing:
         self._clusters = clusters
         self._name = name
         self._tail = tail
+        self._to = to
         self._follow = follow
         self._every_pod = every_pod
 
@@ -119,7 +139,7 @@ class _Printing:
                 number += 1
             elif _ended(job) or not self._follow:
                 if number == 1:
-                    typer.echo(f"tieredjob {self._name} has no attempts yet", err=True)
+                    self._to.note(f"tieredjob {self._name} has no attempts yet")
                 return
             else:
                 await asyncio.sleep(POLL_INTERVAL)
@@ -134,7 +154,7 @@ class _Printing:
             if not kept and (is_home(where) or only):
                 raise
             lines = [f"==> {title(job, number)} <==", str(error), *(reasons if kept else ())]
-            typer.echo("\n".join(lines), err=True)
+            self._to.note("\n".join(lines))
 
     async def _printed(self, cluster: ConnectedCluster, job: Object, number: int) -> None:
         sources = await self._sources(cluster, job, number)
@@ -142,9 +162,9 @@ class _Printing:
             await asyncio.sleep(POLL_INTERVAL)
             job = await self._home.job(self._name)
             sources = await self._sources(cluster, job, number)
-        typer.echo(f"==> {title(job, number)} <==", err=True)
+        self._to.note(f"==> {title(job, number)} <==")
         started = [source for source in sources if source.started]
-        write = _Lines(lambda line: sys.stdout.write(line.decode(errors="backslashreplace")))
+        write = _Lines(self._to)
         failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
         if started and len(failed) < len(started):
             reasons = failed
@@ -155,7 +175,7 @@ class _Printing:
             where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
             reasons = [*(failed or [f"the pods of the attempt are gone{where}"]), *reasons]
         for why in reasons:
-            typer.echo(why, err=True)
+            self._to.note(why)
 
     async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
@@ -196,7 +216,7 @@ class _Printing:
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
             for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
-                typer.echo(f"{prefix}{line}")
+                self._to.write(f"{prefix}{line}\n")
         others = [output.title for output in found if output not in selected]
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
         return True, [f"stored output from {store.uri}", *more]
@@ -228,19 +248,22 @@ class _Printing:
 class _Lines:
     """Writes complete lines only, so that lines of parallel logs do not mix."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
-        self._write = write
+    def __init__(self, to: Printer) -> None:
+        self._to = to
 
     async def all(self, pieces: AsyncIterator[bytes], prefix: bytes) -> None:
         rest = b""
         async for piece in pieces:
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
-                self._write(prefix + line + b"\n")
-            sys.stdout.flush()
+                self._write(prefix + line)
+            self._to.flush()
         if rest:
-            self._write(prefix + rest + b"\n")
-        sys.stdout.flush()
+            self._write(prefix + rest)
+        self._to.flush()
+
+    def _write(self, line: bytes) -> None:
+        self._to.write(line.decode(errors="backslashreplace") + "\n")
 
 
 async def _pods(cluster: ConnectedCluster, labels: str) -> list[Object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import typer
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.manifest import manifest
 from spotladder.api.problems import InvalidDocument
-from spotladder.api.review import review
+from spotladder.api.review import Review, review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.job_namespace import namespace_problems
@@ -56,10 +57,7 @@ def submit(
       spotladder submit capacity.yaml job.yaml --watch
       spotladder submit job.yaml --update --at-next-attempt
     """
-    found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
-    found = found.with_problems([*for_cluster(found), *namespace_problems(found, target.namespace)])
-    if found.problems:
-        raise InvalidDocument(found.problems)
+    found = checked(files, target.namespace, update=update)
     jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
     if follow and len(jobs) != 1:
         raise Refused(f"--watch follows one job, but the files contain {len(jobs)}")
@@ -68,12 +66,8 @@ def submit(
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
-        await check_in_cluster(cluster, found, update=update)
-        bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
-        for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
-            if at_next_attempt and body["kind"] == "TieredJob":
-                body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
-            made.append(await send(cluster, body, update=update))
+        async for sent in sent_to(cluster, found, update=update, at_next_attempt=at_next_attempt):
+            made.append(sent)  # noqa: PERF401 – what was sent before an error is reported
 
     try:
         on_cluster(target, send_all)
@@ -82,6 +76,28 @@ def submit(
     if follow:
         job = made[-1].thing["metadata"]
         raise typer.Exit(follow_to_the_end(replace(target, namespace=job["namespace"]), job["name"]))
+
+
+def checked(files: Sequence[Path], namespace: str | None, *, update: bool) -> Review:
+    """The files, validated without the cluster. Raises InvalidDocument."""
+    found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
+    found = found.with_problems([*for_cluster(found), *namespace_problems(found, namespace)])
+    if found.problems:
+        raise InvalidDocument(found.problems)
+    return found
+
+
+async def sent_to(
+    cluster: ConnectedCluster, found: Review, *, update: bool, at_next_attempt: bool = False
+) -> AsyncIterator[Sent]:
+    """Check the objects against the cluster, then send them, CapacityTiers first. Raises InvalidDocument and
+    Refused."""
+    await check_in_cluster(cluster, found, update=update)
+    bodies = (manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier))
+    for body in sorted(bodies, key=lambda body: str(body["kind"])):
+        if at_next_attempt and body["kind"] == "TieredJob":
+            body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
+        yield await send(cluster, body, update=update)
 
 
 def _report(made: list[Sent], output: Format) -> None:

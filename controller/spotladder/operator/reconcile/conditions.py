@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from spotladder.api.status import Condition
+from spotladder.core import limits
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import crash_message
+from spotladder.core.deadline_risk import deadline_risk
 from spotladder.core.evidence import program_ended
 from spotladder.core.explanation import explain
 from spotladder.core.impediment import classify
@@ -59,10 +61,13 @@ def of_error(error: Exception) -> Diagnosis:
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
-    """The update of the Valid condition."""
+    """The updates of the condition Valid and, without which the job cannot go on, Stalled."""
     if problem is None:
         return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
-    return {ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message)}
+    return {
+        ConditionType.VALID: ConditionUpdate("False", problem.reason, problem.message),
+        ConditionType.STALLED: ConditionUpdate("True", problem.reason, problem.message),
+    }
 
 
 def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
@@ -110,7 +115,14 @@ def of_decision(
     waits_for = steady_reason(situation)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING)
+    failed = state.stage is Stage.FAILED
     updates = {
+        ConditionType.READY: ConditionUpdate(
+            "True" if running or state.stage is Stage.SUCCEEDED else "False", state.phase
+        ),
+        ConditionType.STALLED: ConditionUpdate("True", state.reason, state.message)
+        if failed
+        else ConditionUpdate("False", "AsExpected"),
         ConditionType.PROVISIONED: ConditionUpdate(
             "True" if running else "False", _asked(why, deleting), _provisioned(spec, state, seen)
         ),
@@ -140,6 +152,12 @@ def of_decision(
         )
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(situation)
+    if (risk := deadline_risk(spec, state)) is not None:
+        updates[ConditionType.DEADLINE_AT_RISK] = (
+            ConditionUpdate("True", "NoSlack", risk.message) if risk.at_risk else ConditionUpdate("False", "InTime")
+        )
+    elif state.stage in TERMINAL and limits.deadline(spec) is not None:
+        updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "Ended")
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(situation, reading)
     elif decision.moves:  # `Finish` reads the log after the end.

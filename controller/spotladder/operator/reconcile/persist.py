@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from spotladder.api.status import TieredJobStatus
@@ -11,7 +11,7 @@ from spotladder.clusters.cache import Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.explanation import explain
-from spotladder.core.model import Decision, JobState
+from spotladder.core.model import Decision, JobSpec, JobState
 from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
@@ -25,7 +25,7 @@ from spotladder.resources import TIEREDJOBS
 class StatusObserver(Protocol):
     """Gets every persisted decision, for metrics and log lines."""
 
-    def observe(self, key: JobKey, state: JobState) -> None: ...
+    def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Sequence[Diagnosis]) -> None: ...
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
     def degraded(self, job: JobRecord, problem: Diagnosis) -> None: ...
     def forgotten(self, key: JobKey) -> None: ...

@@ -202,7 +202,7 @@ class Reconciler:
         self._streams.decided(loaded, decision, address, persisted=persisted is not loaded.status)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
-        self._observer.observe(record.key, decision.state)
+        self._observer.observe(record.key, loaded.spec, decision.state, problems)
         if result.failed is not None:
             raise result.failed
         if result.cleanup_error is not None and record.deleting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
 from spotladder.core.bad_nodes import bad_nodes
+from spotladder.core.deadline_risk import deadline_risk
 from spotladder.core.grants import answers
 from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
@@ -21,15 +22,27 @@ _PASS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0
 _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
 
+MAX_TIERS = 500
+"""Number of tier names that metrics tell apart. Jobs choose them, so nothing else limits the number of series."""
+
+OTHER_TIERS = "other"
+"""The label of tiers beyond MAX_TIERS."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended."""
+    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended. `slack` is
+    that of `deadline_risk`. `problems` are the reasons why the job is degraded."""
 
     phase: Phase
     ratio: float
     uncommitted_since: Instant | None
     bad_nodes: tuple[str, ...]
+    attempts: int
+    budget_ratio: float | None
+    slack: Seconds | None
+    problems: frozenset[str]
 
 
 class Metrics:
@@ -40,6 +53,7 @@ class Metrics:
         self._clock = clock
         self._jobs: dict[JobKey, JobGauges] = {}
         self._down: set[str] = set()
+        self._tiers: set[str] = set()
         self._queue_depth: Callable[[], int] = lambda: 0
         self.attempts = Counter(
             "spotladder_attempts", "Attempts that ended.", ["tier", "reason"], registry=self.registry
@@ -148,12 +162,20 @@ class Metrics:
         """A node of the cluster is suspected."""
         self.suspected_nodes.labels(cluster).inc()
 
-    def observe(self, key: JobKey, state: JobState) -> None:
-        """Record one reconcile of a job."""
-        progress = state.progress
+    def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Iterable[str] = ()) -> None:
+        """Record one reconcile of a job, which is degraded for these reasons."""
+        progress, risk = state.progress, deadline_risk(spec, state)
         ratio = progress.step / progress.total if progress.total else 0.0
-        bad = () if state.stage in TERMINAL else bad_nodes(state)
-        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state), bad)
+        self._jobs[key] = JobGauges(
+            state.phase,
+            min(1.0, ratio),
+            _uncommitted_since(state),
+            () if state.stage in TERMINAL else bad_nodes(state),
+            state.number,
+            state.spent_usd / spec.budget if spec.budget else None,
+            None if risk is None else risk.slack,
+            frozenset(problems),
+        )
 
     def forgot(self, key: JobKey) -> None:
         """The job is gone."""
@@ -171,30 +193,37 @@ class Metrics:
     def decided(self, namespace: str, spec: JobSpec, before: JobState, decision: Decision) -> None:
         """Record a persisted decision."""
         for loss in decision.losses:
-            self.failures.labels(loss.tier, loss.cause).inc()
+            self.failures.labels(self._tier(loss.tier), loss.cause).inc()
         for move in decision.moves:
             self._moved(before, move.reason, move.tier)
         for answer in answers(before, decision):
             if answer.move is not None:
-                self.tier_available.labels(answer.tier).set(int(answer.granted))
+                self.tier_available.labels(self._tier(answer.tier)).set(int(answer.granted))
         for change in decision.standby_changes:
-            self.standby_attempts.labels(change.tier, change.reason).inc()
+            self.standby_attempts.labels(self._tier(change.tier), change.reason).inc()
         if leaving := _leaving(before, decision.state):
-            self.replacements.labels(decision.state.tier).inc(leaving)
+            self.replacements.labels(self._tier(decision.state.tier)).inc(leaving)
         if hangs := max(0, decision.state.hangs - before.hangs):
-            self.hangs.labels(before.tier).inc(hangs)
+            self.hangs.labels(self._tier(before.tier)).inc(hangs)
         ended = {record.number for record in before.history}
         for record in decision.state.history:
             if record.number not in ended:
-                self.attempts.labels(record.tier, record.reason).inc()
+                self.attempts.labels(self._tier(record.tier), record.reason).inc()
         self._paid(namespace, spec, before, decision.state)
+
+    def _tier(self, name: str) -> str:
+        """The label of a tier."""
+        if name not in self._tiers and len(self._tiers) >= MAX_TIERS:
+            return OTHER_TIERS
+        self._tiers.add(name)
+        return name
 
     def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
         if reason is Reason.ALL_READY and before.waiting_since is not None:
             self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
         elif reason is Reason.FELL_BACK:
             why = before.record(before.tier).exhausted_by or before.reason
-            self.fallbacks.labels(before.tier, tier, why).inc()
+            self.fallbacks.labels(self._tier(before.tier), self._tier(tier), why).inc()
 
     def _paid(self, namespace: str, spec: JobSpec, before: JobState, after: JobState) -> None:
         for record in after.tiers:
@@ -224,9 +253,26 @@ class Metrics:
             "Seconds since the newest commit or, without one, since all workers were first ready.",
             labels=labels,
         )
+        attempts = GaugeMetricFamily("spotladder_job_attempts", "Number of attempts so far.", labels=labels)
+        budgets = GaugeMetricFamily("spotladder_job_budget_ratio", "Spent share of spec.budget.", labels=labels)
+        slacks = GaugeMetricFamily(
+            "spotladder_job_deadline_slack_seconds",
+            "Seconds until the deadline that neither the work that is left nor one more start needs.",
+            labels=labels,
+        )
+        degraded = GaugeMetricFamily(
+            "spotladder_job_degraded", "1 for each reason why a job is degraded.", labels=[*labels, "reason"]
+        )
         for (namespace, name), job in list(self._jobs.items()):
             phases.add_metric([namespace, name, job.phase], 1)
             ratios.add_metric([namespace, name], job.ratio)
+            attempts.add_metric([namespace, name], job.attempts)
+            if job.budget_ratio is not None:
+                budgets.add_metric([namespace, name], job.budget_ratio)
+            if job.slack is not None:
+                slacks.add_metric([namespace, name], job.slack)
+            for reason in sorted(job.problems):
+                degraded.add_metric([namespace, name, reason], 1)
             if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
                 ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
         bad = GaugeMetricFamily(
@@ -235,7 +281,7 @@ class Metrics:
         avoiding = Counts(node for job in list(self._jobs.values()) for node in job.bad_nodes)
         for node, count in sorted(avoiding.items()):
             bad.add_metric([node], count)
-        yield from (phases, ratios, ages, bad)
+        yield from (phases, ratios, ages, attempts, budgets, slacks, degraded, bad)
         yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a reconcile.", value=self._queue_depth())
 
 

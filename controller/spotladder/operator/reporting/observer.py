@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 
 from spotladder.api.stored import JobRecord
-from spotladder.core.model import Decision, JobState
+from spotladder.core.model import Decision, JobSpec, JobState
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
@@ -21,8 +23,8 @@ class DecisionObserver:
         self._tier_status = tier_status
         self._log = structlog.get_logger("spotladder")
 
-    def observe(self, key: JobKey, state: JobState) -> None:
-        self._metrics.observe(key, state)
+    def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Sequence[Diagnosis]) -> None:
+        self._metrics.observe(key, spec, state, [problem.reason for problem in problems])
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
         self._metrics.decided(loaded.record.namespace, loaded.spec, before, decision)
