@@ -277,7 +277,6 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._known_jobs.pop(key, None)
-        self._loader.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)
