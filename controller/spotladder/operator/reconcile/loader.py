@@ -81,7 +81,7 @@ class Loader:
         try:
             parsed = self._specs.of(record)
             job = parsed.job
-            self._policy(job.spec.policy.name)
+            self._policy(job.spec.policy)
         except InvalidSpec as error:
             return NotLoaded(record, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(job, known)
