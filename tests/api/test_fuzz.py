@@ -100,9 +100,9 @@ def replaced(value: Json, path: tuple[Any, ...], new: Json) -> Json:
 FULL_JOB = documents_of(JOB, "f")[0].data
 FULL_JOB["spec"] |= {
     "recoveryTimeout": "90s", "stallTimeout": "10m", "hangTimeout": "2m", "startTimeout": "30m",
-    "contactTimeout": "100s", "failureUnit": "Pod", "restartPolicy": {"backoffLimit": 5},
-    "applicationFailures": {"limit": 0}, "exhausted": "Fail", "deadline": "2026-12-01T00:00:00Z", "maxDuration": "6h",
-    "budget": "250", "policy": {"name": "ordered"},
+    "contactTimeout": "100s", "failureUnit": "Pod", "backoffLimit": 5,
+    "applicationFailures": 0, "exhausted": "Fail", "deadline": "2026-12-01T00:00:00Z", "maxDuration": "6h",
+    "budget": "250", "policy": "ordered",
 }  # fmt: skip
 FULL_JOB["spec"]["workload"]["ray"]["template"]["spec"]["runtimeEnvYAML"] = "env_vars: {A: '1'}"
 FULL_WORLD = documents_of(WORLD, "f")[0].data

@@ -59,8 +59,8 @@ def test_all_fields_are_converted(tmp_path: Path) -> None:
   startTimeout: 15m
   contactTimeout: 0s
   failureUnit: Interruption
-  restartPolicy: {backoffLimit: 5}
-  applicationFailures: {limit: 2}
+  backoffLimit: 5
+  applicationFailures: 2
   exhausted: Wait
   overlap: {maxDuration: 30m, budget: "2.5", hedgeAfter: 5m}
   deadline: 2026-12-01T01:00:00+01:00

@@ -1,4 +1,4 @@
-"""Policies compared on gangs of several nodes, in the simulator's world, beside on-demand and the oracle."""
+"""Policies compared on gangs of several nodes, in the simulator's world, beside on-demand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
-from tests.bench import oracle, published
-from tests.bench.oracle import ORACLE
+from tests.bench import published
 from tests.bench.rows import Row
 
 HOUR = 3600
@@ -53,9 +52,6 @@ MOST = 1.01
 
 GOAL = f"no deadline missed, ratio ≤ {MOST:g}"
 
-CENT = 0.01
-"""USD. Less is a difference of rounding."""
-
 GANGS = (Gang("1 node", 1), Gang("16 of 16", 16), Gang("8 to 16", 16, 8))
 
 
@@ -88,8 +84,7 @@ ON_DEMAND = "on-demand"
 
 
 def scenario(gang: Gang, place: Place, hours: int, deadline: int, seed: int = 0) -> Scenario:
-    """The job of this gang. All of its times are multiples of two minutes: so the oracle is exact if those of the
-    traces are, too."""
+    """The job of this gang."""
     first = region_of(next(iter(place.zones)))
     zones = [
         ZonePlan(name, traces[seed], _price(traces), DELAY, DELAY, region=region_of(name))
@@ -118,34 +113,20 @@ Outcomes = Sequence[SimulationOutcome]
 
 
 def outcomes(worlds: Sequence[Scenario], policy: str) -> Outcomes:
-    """The runs of one policy, or of the oracle, in the world of each seed."""
-    if policy == ORACLE:
-        return [oracle.run(world, seed) for seed, world in enumerate(worlds)]
+    """The runs of one policy in the world of each seed."""
     return [simulate(world, policy, seed) for seed, world in enumerate(worlds)]
 
 
 def compared(gang: Gang, places: Sequence[Place], hours: int, deadline: int, seeds: int) -> Iterator[Row]:
-    """A row for on-demand, and for each policy in each place. A gang that is not elastic has one for the oracle, for
-    which the known capacity makes no difference."""
+    """A row for on-demand, and for each policy in each place."""
     worlds = [[scenario(gang, place, hours, deadline, seed) for seed in range(seeds)] for place in places]
     direct = outcomes(worlds[0], ON_DEMAND)
     yield _row(f"{gang.name}: on-demand", direct, None, "", None)
     for place, world in zip(places, worlds, strict=True):
-        names = [*POLICIES, *([] if gang.sizes or place.known else [ORACLE])]
-        found = {name: outcomes(world, name) for name in names}
-        for name, runs in found.items():
-            if name == ORACLE:
-                goal, met = "no policy is cheaper", not any(dearer(runs, other) for other in found.values())
-            else:
-                on_time = all(one.succeeded for one in runs)
-                goal, met = GOAL, on_time and _cost(runs) <= MOST * _cost(direct)
-            yield _row(f"{gang.name}: {name}, {place}", runs, direct, goal, met)
-
-
-def dearer(runs: Outcomes, others: Outcomes) -> bool:
-    """Whether the first ones cost more with one of the seeds with which both succeed."""
-    both = zip(runs, others, strict=True)
-    return any(a.cost > b.cost + CENT for a, b in both if a.succeeded and b.succeeded)
+        for name in POLICIES:
+            runs = outcomes(world, name)
+            met = all(one.succeeded for one in runs) and _cost(runs) <= MOST * _cost(direct)
+            yield _row(f"{gang.name}: {name}, {place}", runs, direct, GOAL, met)
 
 
 def _cost(runs: Outcomes) -> float:

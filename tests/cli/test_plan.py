@@ -132,7 +132,7 @@ def test_a_better_max_failures_is_advised(capsys: Capture, tmp_path: Path) -> No
 
 
 def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> None:
-    job = changed(JOB, ("  suspend: false", "  suspend: false\n  policy: {name: greedy}\n  maxDuration: 12h"))
+    job = changed(JOB, ("  suspend: false", "  suspend: false\n  policy: greedy\n  maxDuration: 12h"))
     answer = planned(capsys, tmp_path, *RATE, job=job)
     assert (answer.code, answer.err) == (0, "")
     assert "assumed: the policy greedy chooses the tiers of the simulated runs; the closed formulas" in answer.out

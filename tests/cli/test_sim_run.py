@@ -65,7 +65,7 @@ def test_every_policy_has_the_same_seeds(capsys: Capture, tmp_path: Path) -> Non
 
 
 def test_the_policy_and_the_limits_are_those_of_the_job(capsys: Capture, tmp_path: Path) -> None:
-    job = changed(JOB, ("  suspend: false", "  suspend: false\n  policy: {name: greedy}\n  maxDuration: 6h10m"))
+    job = changed(JOB, ("  suspend: false", "  suspend: false\n  policy: greedy\n  maxDuration: 6h10m"))
     answer = simulated(capsys, tmp_path, job=job)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.splitlines()[2].split()[:4] == ["greedy", "1", "of", "1"]

@@ -112,14 +112,14 @@ class KubernetesBackend:
         loader = self._session.reconcile._loader
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
-        job, known = loader._specs.of(record), KnownJob()
+        parsed, known = loader._specs.of(record), KnownJob()
         return loader._observe(
             record,
-            job,
+            parsed,
             held=TieredJobStatus(),
             before=JobState(),
             state=JobState(),
-            tiers=loader._tiers(record, job, known),
+            tiers=loader._tiers(parsed.job, known),
             reading=Reading(known=True, progress=Progress()),
             known=known,
         )

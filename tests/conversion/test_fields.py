@@ -59,10 +59,10 @@ def test_a_removed_limit_of_retries_names_the_field_that_replaces_it() -> None:
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [
-        ("ray-submitter", "applicationFailures", {"limit": 3}),
-        ("batch-plain", "applicationFailures", {"limit": 4}),
-        ("batch-per-index", "applicationFailures", {"limit": 3}),
-        ("pytorch-alike", "applicationFailures", {"limit": 3}),
+        ("ray-submitter", "applicationFailures", 3),
+        ("batch-plain", "applicationFailures", 4),
+        ("batch-per-index", "applicationFailures", 3),
+        ("pytorch-alike", "applicationFailures", 3),
         ("ray-live", "applicationFailures", None),
         ("ray-autoscaling", "maxDuration", "4h"),
         ("pytorch-alike", "maxDuration", "24h"),

@@ -67,7 +67,5 @@ def test_policies_are_found_by_name() -> None:
 
 
 def test_the_error_for_an_unknown_policy_lists_the_installed_ones() -> None:
-    with pytest.raises(
-        InvalidSpec, match=r"spec\.policy\.name: no policy is called 'orderd'; installed are: .*ordered"
-    ):
+    with pytest.raises(InvalidSpec, match=r"spec\.policy: no policy is called 'orderd'; installed are: .*ordered"):
         registry.by_name("orderd")

@@ -20,7 +20,7 @@ def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(e2e: E2
     e2e.heads(2)
     e2e.pool(ON_DEMAND, 2)
     e2e.pool(SPOT, 0)
-    more: Object = {"policy": {"name": "uniform-progress"}, "overlap": BOUNDS}
+    more: Object = {"policy": "uniform-progress", "overlap": BOUNDS}
     e2e.submit({"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, **more)
     e2e.runs(ON_DEMAND, past=5)
     tiers = ({"name": SPOT, "maxFailures": -1, "provisionTimeout": "10m"}, {"name": ON_DEMAND, "maxFailures": -1})

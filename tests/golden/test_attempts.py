@@ -33,7 +33,7 @@ Object = dict[str, Any]
 
 def full_job(template: Object) -> TieredJob:
     checkpoints = {
-        "uri": "s3://bucket/prefix", "interval": "50steps", "keep": 5, "cache": {"sizeLimit": "20Gi"},
+        "uri": "s3://bucket/prefix", "interval": "50steps", "keep": 5, "cache": "20Gi",
         "credentials": {"secretName": "bucket"},
     }  # fmt: skip
     overrides = {

@@ -4,21 +4,17 @@ repeated or lost."""
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-from ruamel.yaml import YAML
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.core import codec
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.resources import TIEREDJOBS
-from tests.kube.apiserver import ROOT, ApiServer
+from tests.kube.apiserver import ApiServer
 from tests.kube.proxy import Proxy
-from tests.kube.world import KubeWorld, eventually, install_kinds, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
@@ -144,46 +140,6 @@ async def test_a_start_without_the_crds(api_server: ApiServer) -> None:
             await kube.submit()
             await eventually(lambda: kube.rayjob(1))
             assert runtime.health.cause == ""
-
-
-NEW_FIELDS = {"tieredjobs": ("removing", "waiting", "cluster"), "capacitytiers": ("jobsInUse", "waits", "prices")}
-"""Fields of the status that the older schema of the next test does not have."""
-
-
-def _older_kinds(folder: Path) -> list[Path]:
-    yaml = YAML(typ="safe", pure=True)
-    for kind, fields in NEW_FIELDS.items():
-        source = ROOT / "charts" / "spotladder-crds" / "templates" / f"{kind}.yaml"
-        definition = yaml.load(source.read_text(encoding="utf-8"))
-        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        for field in fields:
-            del schema["properties"]["status"]["properties"][field]
-        (folder / f"{kind}.yaml").write_text(json.dumps(definition))
-    return sorted(folder.glob("*.yaml"))
-
-
-async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer, tmp_path: Path) -> None:
-    """Helm does not upgrade CRDs with the controller, which therefore writes into an older schema for some time."""
-    async with world(api_server) as kube:
-        try:
-            await install_kinds(api_server, _older_kinds(tmp_path))
-            async with kube.operator() as runtime:
-                version = await _idle_version(kube)
-                await _reconciled(kube, runtime)
-                assert await _version(kube) == version, "the controller rewrites fields that the schema drops"
-                await kube.kill_worker(1)
-                await eventually(lambda: _failures(kube, 1))
-                await install_kinds(api_server)
-                await kube.kill_worker(1)
-                await eventually(lambda: _failures(kube, 2))
-                await kube.collect(1)
-                await eventually(lambda: kube.is_on("spot-b", 2))
-                await kube.run(2)
-                await eventually(lambda: kube.has_phase("Running"))
-                assert (await kube.status())["failures"] == 2
-                assert await kube.rayjobs() == ["digits-a002"]
-        finally:
-            await install_kinds(api_server)
 
 
 async def test_a_job_continues_after_a_restore_of_etcd(api_server: ApiServer) -> None:

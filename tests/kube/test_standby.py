@@ -132,24 +132,6 @@ async def asked_to_commit(kube: KubeWorld) -> int:
     return len(texts)
 
 
-async def test_a_new_controller_continues_the_standby_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await training(kube)
-            await kube.patch(workload=other_image())
-            await eventually(lambda: kube.rayjob(2))
-            await kube.run(2)
-        async with kube.operator():
-            await kube.pass_time(30)
-            assert (await standby_of(kube))["number"] == 2
-            await release_first(kube)
-        await stop_first(kube)
-        async with kube.operator():
-            await second_takes_over(kube)
-            assert (await kube.status())["failures"] == 0
-            await only_second_is_left(kube)
-
-
 async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_server: ApiServer) -> None:
     async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
         await kube.capacity("spot", notice="120s")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from spotladder.core.model import Drain, Launch, TakeOver
-from spotladder.core.reasons import Reason
-from tests.local.rig import BEGAN, BackendRig
+from spotladder.core.model import Launch
+from tests.local.rig import BackendRig
 
 
 def standing_by(rig: BackendRig) -> None:
@@ -30,16 +29,3 @@ def test_a_standby_attempt_starts_beside_the_live_one_and_reports_when_its_progr
     assert environments["0002"]["SPOTLADDER_STANDBY"] == "true"
     assert "SPOTLADDER_STANDBY" not in environments["0001"]
     assert set(rig.nodes) & {"h3", "h4"} == set(), "no head is started ahead beside a standby attempt"
-
-
-def test_a_takeover_is_no_request_to_stop_and_a_later_drain_is(rig: BackendRig) -> None:
-    standing_by(rig)
-    for _ in range(2):
-        rig.backend.take_over(TakeOver(2))
-    notice = rig.attempt(2) / "notice.json"
-    assert json.loads(notice.read_text())["kind"] == "takeover"
-    assert (rig.observe(2).exit, rig.observe(2).held) == (None, None)
-    rig.backend.drain(Drain(2, BEGAN + 30, Reason.POLICY))
-    rig.backend.take_over(TakeOver(2))
-    assert json.loads(notice.read_text())["kind"] == "drain"
-    rig.backend.take_over(TakeOver(9))  # it does not exist

@@ -85,7 +85,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
         ),
         pytest.param(("./checkpoints", "ftp://x/y"), 2, r"job\.yaml:7.*ftp", id="no such kind of bucket"),
         pytest.param(("interval: 20steps", "interval: 20stpes"), 2, r"job\.yaml:7", id="interval that cannot be read"),
-        pytest.param(("  tiers:", "  policy: {name: wishful}\n  tiers:"), 2, r"wishful.*ordered", id="no such policy"),
+        pytest.param(("  tiers:", "  policy: wishful\n  tiers:"), 2, r"wishful.*ordered", id="no such policy"),
         pytest.param(("./checkpoints", "train.py"), 5, r"train\.py", id="a file where the bucket should be"),
     ],
 )

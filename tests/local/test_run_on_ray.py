@@ -129,7 +129,7 @@ def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
     (job.folder / "returning.py").write_text(RETURNING)
     monkeypatch.setenv("PYTHONPATH", str(job.folder))
     text = (job.folder / "job.yaml").read_text()
-    bounds = "  grace: 20s\n  policy: {name: returning}\n  overlap: {maxDuration: 3m}\n"
+    bounds = "  grace: 20s\n  policy: returning\n  overlap: {maxDuration: 3m}\n"
     (job.folder / "job.yaml").write_text(text.replace("  grace: 20s\n", bounds))
     (job.folder / "world.yaml").write_text(WORLD.replace("b: {", 'b: {price: {perNodeHour: "0.42"}, '))
     code, said = job.end(job.start())

@@ -52,14 +52,3 @@ def test_an_interrupted_listing_restores_the_garbage_collector() -> None:
     assert gc.isenabled()
     gc.collect()
     assert listed[0]() is None
-
-
-def test_a_disabled_garbage_collector_stays_disabled() -> None:
-    gc.disable()
-    try:
-        with gc_frozen():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-        gc_unfrozen()

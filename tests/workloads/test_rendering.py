@@ -126,7 +126,7 @@ def test_every_container_has_the_variables_of_the_attempt() -> None:
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
 def test_the_pods_have_a_cache_only_if_the_job_asks_for_one(template: dict[str, Any]) -> None:
     without = workers(job(template))
-    cached = workers(job(template, checkpoints={**CHECKPOINTS, "cache": {"sizeLimit": "20Gi"}}))
+    cached = workers(job(template, checkpoints={**CHECKPOINTS, "cache": "20Gi"}))
     container = cached["containers"][0]
     assert cached["volumes"][-1] == {"name": "spotladder-cache", "emptyDir": {"sizeLimit": "20Gi"}}
     assert container["volumeMounts"][-1] == {"name": "spotladder-cache", "mountPath": "/var/cache/spotladder"}

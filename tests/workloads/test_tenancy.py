@@ -59,7 +59,7 @@ def refused(spec: dict[str, Any], rules: list[TenantRule], label: str | None = N
     """Why the controller launches no attempt of a job, in the order of its checks; "" if it does."""
     try:
         job = job_of(spec)
-        by_name(job.spec.policy.name)
+        by_name(job.spec.policy)
     except (InvalidSpec, ValueError) as error:
         return str(error)
     tiers = placed(job)

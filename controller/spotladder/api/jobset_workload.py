@@ -50,7 +50,7 @@ def job_groups(spec: Mapping[str, Any]) -> list[tuple[str, bool]]:
 _POD = ("template", "spec", "template")
 
 _OWNED = {
-    "failurePolicy": "is set by spotladder: maxFailures and restartPolicy.backoffLimit limit restarts; remove it",
+    "failurePolicy": "is set by spotladder: maxFailures and spec.backoffLimit limit restarts; remove it",
     "suspend": "is set by spotladder: use spec.suspend",
     "managedBy": "is set by spotladder: remove it",
     "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",

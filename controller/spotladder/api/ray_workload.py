@@ -40,8 +40,7 @@ _RUNTIME_ENV_FIELDS = (
 
 # Fields that spotladder sets and a template must therefore not set.
 _OWNED = {
-    "backoffLimit": "must not be set: KubeRay's retries would compete with spotladder's; use "
-    "spec.restartPolicy.backoffLimit",
+    "backoffLimit": "must not be set: KubeRay's retries would compete with spotladder's; use spec.backoffLimit",
     "suspend": "must not be set: use spec.suspend",
     "managedBy": "must not be set: remove it",
     "clusterSelector": "must not be set: every attempt has its own cluster; describe it in rayClusterSpec",

@@ -44,49 +44,11 @@ from spotladder.core.model import (
 MAX_TIERS = 32
 
 
-class RestartPolicy(Record):
-    """Limit on failures over all tiers."""
-
-    backoff_limit: Count | None = Field(
-        default=None, description="Maximum number of failures over all tiers; with more, the job fails."
-    )
-
-
-class ApplicationFailures(Record):
-    """Reaction to failures of the program itself."""
-
-    limit: Count = Field(
-        default=0,
-        description="Number of failures of the program itself after which a new attempt starts on the same tier.",
-    )
-
-
-class PolicyChoice(Record):
-    """The policy that chooses the tier."""
-
-    name: PolicyName = Field(
-        default="ordered",
-        description=(
-            "ordered (the tiers in their order), greedy, uniform-progress, adaptive or on-demand, or the name of an "
-            "installed policy."
-        ),
-    )
-
-
 class CheckpointCredentials(Record):
     """Credentials for the checkpoint store."""
 
     secret_name: SecretName = Field(
         description="Secret in the job's namespace; its keys become environment variables of the pods."
-    )
-
-
-class CheckpointCache(Record):
-    """A volume in every pod of the job for the newest checkpoint of its ranks."""
-
-    size_limit: DiskSize = Field(
-        description="Maximum size of the volume, an emptyDir on the node's disk. Allow for two checkpoints of all "
-        "ranks of a pod. With less space the cache holds fewer files.",
     )
 
 
@@ -125,10 +87,12 @@ class Checkpoints(Record):
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
     )
-    cache: CheckpointCache | None = Field(
+    cache: DiskSize | None = Field(
         default=None,
-        description="Keeps the newest checkpoint on the machines that wrote it. A restart inside the attempt copies "
-        "files with the right checksums from there and downloads only the others.",
+        description="Keeps the newest checkpoint on the machines that wrote it, in a volume of this size at most, an "
+        "emptyDir on the node's disk. A restart inside the attempt copies files with the right checksums from there "
+        "and downloads only the others. Allow for two checkpoints of all ranks of a pod: with less space the cache "
+        "holds fewer files.",
     )
     price: CheckpointPrice = Field(
         default_factory=CheckpointPrice,
@@ -190,12 +154,13 @@ class TieredJobSpec(Record):
         description="Unit of a failure: Pod (each lost worker pod; those of one node or TPU slice together) or "
         "Interruption (all losses until all workers are ready again).",
     )
-    restart_policy: RestartPolicy = Field(
-        default_factory=RestartPolicy, description="Limit on failures over all tiers."
+    backoff_limit: Count | None = Field(
+        default=None, description="Maximum number of failures over all tiers; with more, the job fails."
     )
-    application_failures: ApplicationFailures = Field(
-        default_factory=ApplicationFailures,
-        description="Reaction to failures of the program itself. They never exhaust a tier.",
+    application_failures: Count = Field(
+        default=0,
+        description="Number of failures of the program itself after which a new attempt starts on the same tier. They "
+        "never exhaust a tier.",
     )
     exhausted: Annotated[Exhausted, choice(Exhausted)] = Field(
         default=Exhausted.FAIL,
@@ -209,7 +174,11 @@ class TieredJobSpec(Record):
         default=None, description="Maximum duration of the job since its creation; then it fails."
     )
     budget: JobBudget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
-    policy: PolicyChoice = Field(default_factory=PolicyChoice, description="Policy that chooses the tier.")
+    policy: PolicyName = Field(
+        default="ordered",
+        description="Policy that chooses the tier: ordered (the tiers in their order), greedy, uniform-progress, "
+        "adaptive or on-demand, or the name of an installed policy.",
+    )
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit after a request to stop.")
     checkpoints: Checkpoints = Field(description="Location, interval and retention of commits.")
     update_strategy: Annotated[UpdateStrategy, choice(UpdateStrategy)] = Field(

@@ -60,7 +60,7 @@ def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
     longest = 0.0 if known.run is None else known.run.commit_seconds
     commit = math.ceil(longest) if given.commit_time is None else seconds("--commit-time", given.commit_time)
     measured = given.commit_time is None and commit > 0
-    policy = job.spec.policy.name
+    policy = job.spec.policy
     question = Question(known.spec, known.tiers, given.hours, overhead, interval, commit, measured, policy)
     if (elastic := job.spec.elastic) is not None:
         question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)

@@ -20,9 +20,9 @@ def limit_duration(draft: Draft, seconds: Any, field: str) -> None:
 
 
 def retry(draft: Draft, limit: Any, field: str) -> None:
-    """Convert a number of retries into `spec.applicationFailures.limit`."""
+    """Convert a number of retries into `spec.applicationFailures`."""
     if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-        setting(draft, "applicationFailures", {"limit": limit})
+        setting(draft, "applicationFailures", limit)
         draft.note(
             ("spec", "applicationFailures"),
             f"From {field}: {limit}: retries after an error of the program. Lost nodes do not count: maxFailures of "

@@ -3,7 +3,8 @@ heads and stored commits cost over time is added, too; `extra_costs` has the oth
 
 from __future__ import annotations
 
-from spotladder.core.copying import replace
+from dataclasses import replace
+
 from spotladder.core.gang import launched_workers
 from spotladder.core.losses import with_record
 from spotladder.core.model import (

@@ -7,8 +7,8 @@ controller.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
 from spotladder.core.model import Instant, JobState, Progress, Spell
 

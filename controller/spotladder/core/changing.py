@@ -6,10 +6,10 @@ Each function returns the changed situation. None of them changes the stage: `li
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from spotladder.core import limits
-from spotladder.core.copying import replace
 from spotladder.core.losses import count, exhaust
 from spotladder.core.model import PodSeen, StandbyChange
 from spotladder.core.reasons import Reason

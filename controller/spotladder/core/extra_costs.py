@@ -12,8 +12,9 @@ The sizes come from the commit log. A commit that no observation has seen as the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.accounting import GIB
-from spotladder.core.copying import replace
 from spotladder.core.gang import launched_workers
 from spotladder.core.model import CommitSize, JobSpec, JobState, Observation, PodPhase, PodRole, Progress, Tier
 

@@ -12,9 +12,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
-from spotladder.core.copying import replace
 from spotladder.core.losses import all_suspect
 from spotladder.core.model import Instant, JobState, LeftAttempt, Tier
 from spotladder.core.moving import moved

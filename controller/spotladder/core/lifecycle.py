@@ -31,9 +31,10 @@ and deadlines.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.accounting import account, rewound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
-from spotladder.core.copying import replace
 from spotladder.core.impediment import impeded
 from spotladder.core.model import Decision, Impediment, Instant, JobSpec, JobState, Move, Observation, Stage
 from spotladder.core.moving import moved

@@ -11,8 +11,9 @@ different nodes are one failure each.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.bad_nodes import bad_nodes, with_node_failures
-from spotladder.core.copying import replace
 from spotladder.core.crashes import crashed_pods
 from spotladder.core.model import (
     Attempt,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.bad_nodes import avoided_nodes, named
-from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, LeftAttempt, Move, Stage

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_first_commit, with_sightings
 from spotladder.core.changing import counted
-from spotladder.core.copying import replace
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress

@@ -6,8 +6,9 @@ controller restarts between two decisions.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.ages import AGES, age_class, ended_ticks, ticks_of
-from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobSpec, JobState, Outcomes, Spell
 

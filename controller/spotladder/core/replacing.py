@@ -19,9 +19,10 @@ room on the node until the cluster marks the node: the scheduler would give the 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core import limits
 from spotladder.core.changing import counted, replanned, with_attempt
-from spotladder.core.copying import replace
 from spotladder.core.elastic import continues_smaller
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (

@@ -18,14 +18,13 @@ and `rules.missing_capacity` plan standby attempts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoided_nodes
 from spotladder.core.changing import with_standby_change
-from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.durations import format_duration
 from spotladder.core.elastic import enough_since

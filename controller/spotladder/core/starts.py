@@ -14,8 +14,9 @@ Rules
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core import limits
-from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
 from spotladder.core.model import (
     Attempt,

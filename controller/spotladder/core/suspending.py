@@ -11,7 +11,8 @@ A timer is stored as the time of its start, which moves by the time that is left
 
 from __future__ import annotations
 
-from spotladder.core.copying import replace
+from dataclasses import replace
+
 from spotladder.core.impediment import BY_REASON, Timer
 from spotladder.core.model import Impeded, Instant, JobState, Seconds, Stage
 from spotladder.core.situation import LIVE, Situation

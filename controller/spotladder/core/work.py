@@ -14,7 +14,8 @@ All of it is kept in `JobState`, so that a restarted controller computes the sam
 
 from __future__ import annotations
 
-from spotladder.core.copying import replace
+from dataclasses import replace
+
 from spotladder.core.model import Instant, JobSpec, JobState, Progress, Seconds
 
 CLOCK_TOLERANCE: Seconds = 60.0

@@ -117,7 +117,7 @@ def run_locally(
                 for move in moves:
                     emit(move)
                 meta = request.job.metadata
-                policy = request.job.spec.policy.name
+                policy = request.job.spec.policy
                 emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, policy))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
                     emit(records.Noted(time.time(), text))
@@ -214,8 +214,8 @@ def _plan(request: Request) -> _Plan:
         spec,
         job,
         pools,
-        by_name(request.job.spec.policy.name),
-        request.job.spec.policy.name,
+        by_name(request.job.spec.policy),
+        request.job.spec.policy,
         RunIdentity(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )
@@ -251,7 +251,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         Variable.HANG_TIMEOUT: format_duration(job.spec.hang_timeout),
         **elastic_environment(job.spec.elastic, sizes(job)),
     }
-    size = disk_bytes(checkpoints.cache.size_limit) if checkpoints.cache else None
+    size = disk_bytes(checkpoints.cache) if checkpoints.cache else None
     meta = job.metadata
     return LocalJob(meta.name, meta.namespace, spec.workers, cwd, tiers, environment, size, spec.min_workers)
 

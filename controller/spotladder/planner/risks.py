@@ -102,4 +102,4 @@ def _outlook(question: Question, own: Choice) -> Iterator[str]:
     if own.scenario.max_failures > limit:
         yield f"{own.scenario.max_failures} failures are expected, but more than {limit:g} save nothing"
     if spec.backoff_limit is not None and own.expected.failures > spec.backoff_limit:
-        yield f"spec.restartPolicy.backoffLimit {spec.backoff_limit} is less than the expected number of failures"
+        yield f"spec.backoffLimit {spec.backoff_limit} is less than the expected number of failures"

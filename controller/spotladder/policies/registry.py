@@ -33,7 +33,7 @@ def by_name(name: str) -> Policy:
         if point.name == name:
             made = cast(Callable[..., Policy], point.load())
             return made(_model()) if point.value == ADAPTIVE else made()
-    raise InvalidSpec(f"no policy is called {name!r}; installed are: {', '.join(names())}", path="spec.policy.name")
+    raise InvalidSpec(f"no policy is called {name!r}; installed are: {', '.join(names())}", path="spec.policy")
 
 
 def _model() -> Model:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from spotladder.core.copying import replace
 from spotladder.core.model import Instant, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent

@@ -72,7 +72,7 @@ def environment(job: TieredJob, tier: PlacedTier, attempt: int) -> dict[str, str
     }
     if checkpoints.cache:
         variables[Variable.CACHE] = CACHE_FOLDER
-        variables[Variable.CACHE_SIZE] = str(disk_bytes(checkpoints.cache.size_limit))
+        variables[Variable.CACHE_SIZE] = str(disk_bytes(checkpoints.cache))
     return variables
 
 
@@ -172,7 +172,7 @@ def _notice_volume() -> dict[str, Any]:
 
 def _cache_volume(job: TieredJob) -> list[dict[str, Any]]:
     cache = job.spec.checkpoints.cache
-    return [{"name": _CACHE_VOLUME, "emptyDir": {"sizeLimit": cache.size_limit}}] if cache else []
+    return [{"name": _CACHE_VOLUME, "emptyDir": {"sizeLimit": cache}}] if cache else []
 
 
 def _by_name(own: Any, ours: Iterable[Mapping[str, Any]], key: str = "name") -> list[dict[str, Any]]:

@@ -54,7 +54,6 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_operators.test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt,
     test_operators.test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure,
     test_standby.test_a_changed_image_starts_the_next_attempt_beside_the_running_one,
-    test_standby.test_a_new_controller_continues_the_standby_attempt,
     test_standby.test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier,
     test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
 )

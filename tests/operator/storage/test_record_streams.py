@@ -73,7 +73,7 @@ class Bucket:
         """Record this decision in the current state, which it changes."""
         loaded = SimpleNamespace(
             record=SimpleNamespace(uid="u", name="digits", namespace="ns", created_at=START),
-            job=SimpleNamespace(spec=SimpleNamespace(policy=SimpleNamespace(name="ordered"))),
+            job=SimpleNamespace(spec=SimpleNamespace(policy="ordered")),
             spec=SPEC,
             before=self.persisted,
             state=self.state,

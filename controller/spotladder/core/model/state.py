@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spotladder.core.copying import replace
+from dataclasses import replace
+
 from spotladder.core.crashes import CRASH_LIMIT, crash_message, with_failed_start
 from spotladder.core.durations import format_duration
 from spotladder.core.impediment import Timer, timer_of

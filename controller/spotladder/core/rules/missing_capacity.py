@@ -3,10 +3,11 @@ beside it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import named, without_node_failures
 from spotladder.core.changing import asked, counted, exhausted
-from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import inadmissible, waits_for_quota
 from spotladder.core.hedging import hedge_due, hedge_tier

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.changing import asked
-from spotladder.core.copying import replace
 from spotladder.core.crashes import corrected, forgotten
 from spotladder.core.durations import format_duration
 from spotladder.core.leaving_behind import is_left

@@ -6,9 +6,10 @@ A program that ended, and a queue that ended its pods, explain what else is obse
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.bad_nodes import with_node_failures
 from spotladder.core.changing import counted
-from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods, with_denial
 from spotladder.core.evidence import program_ended
 from spotladder.core.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spotladder.core.changing import counted
-from spotladder.core.copying import replace
 from spotladder.core.elastic import fits, how_many, why_smaller
 from spotladder.core.losses import synthetic
 from spotladder.core.model import Stage

@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import structlog
 
+from spotladder.backoff import delay
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.durations import format_duration
-from spotladder.core.model import TERMINAL, JobState, Stage
+from spotladder.core.model import TERMINAL, JobState, Seconds, Stage
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Located, WorkloadCluster
@@ -18,7 +19,6 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.apply import owner
 from spotladder.operator.reconcile.attempt_removal import guard_kinds
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.operator.reconcile.recreation import LONGEST_PAUSE, Recreations
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import SECRETS, APIResource
 from spotladder.workloads import names
@@ -31,13 +31,23 @@ _WITHOUT_ATTEMPT = (Stage.IDLE, Stage.ENDING, Stage.SUSPENDED, *TERMINAL)
 _Object = tuple[str, APIResource, str, str]
 """The name of the cluster, the kind, the namespace and the name of an object."""
 
+FIRST_PAUSE: Seconds = 10.0
+LONGEST_PAUSE: Seconds = 300.0
+"""An object that is deleted again and again is created again after pauses that double from the first to the longest: a
+policy engine that removes it must not cost a write for each of its deletions."""
+
+FORGOTTEN_AFTER: Seconds = 600.0
+"""An object that has stayed for this long since its last creation counts as never deleted."""
+
 
 class GuardKeeper:
     """Acts only where the existence of guards is known."""
 
     def __init__(self, *, preflight: Preflight, clock: Clock) -> None:
         self._preflight = preflight
-        self._recreations = Recreations[_Object](clock)
+        self._clock = clock
+        self._created_again: dict[_Object, tuple[int, Seconds]] = {}
+        """How often objects were created again, and when last, in ticks."""
         self._log = structlog.get_logger("spotladder")
 
     async def keep(self, loaded: Loaded, state: JobState) -> Diagnosis | None:
@@ -53,7 +63,7 @@ class GuardKeeper:
             if kinds := _missing_guards(loaded, found.cluster, top):
                 deleted += await self._create(loaded, found.cluster, top, kinds)
             deleted += await self._keep_token(loaded, found)
-            deleted += filter(self._recreations.repeated, _kept(loaded, found.cluster))
+            deleted += [one for one in _kept(loaded, found.cluster) if self._times(one)[0] > 1]
         return _deleted_again(deleted) if deleted else None
 
     async def _create(
@@ -74,7 +84,7 @@ class GuardKeeper:
                 if (kind := kinds.get((body["apiVersion"], body["kind"]))) is None:
                     continue
                 guard = (cluster.name, kind, loaded.record.namespace, body["metadata"]["name"])
-                if not self._recreations.may_create(guard):
+                if not self._may_create(guard):
                     waiting.append(guard)
                     continue
                 if not cluster.monitor:
@@ -93,7 +103,7 @@ class GuardKeeper:
         if cluster.inventory.guards.exists(SECRETS, TOKEN, namespace) is not False:
             return []
         token = (cluster.name, SECRETS, namespace, TOKEN)
-        if not self._recreations.may_create(token):
+        if not self._may_create(token):
             return [token]
         with cluster.turn():
             refusal = await ensure_token(cluster, self._preflight, namespace)
@@ -101,8 +111,18 @@ class GuardKeeper:
             self._created(loaded, token)
         return []
 
+    def _times(self, one: _Object) -> tuple[int, Seconds]:
+        times, at = self._created_again.get(one, (0, 0.0))
+        return (0, 0.0) if self._clock.ticks() >= at + FORGOTTEN_AFTER else (times, at)
+
+    def _may_create(self, one: _Object) -> bool:
+        times, at = self._times(one)
+        return not times or self._clock.ticks() >= at + delay(FIRST_PAUSE, LONGEST_PAUSE, times, jitter=1.0)
+
     def _created(self, loaded: Loaded, created: _Object) -> None:
-        self._recreations.created(created)
+        times = self._times(created)[0] + 1
+        self._created_again = {one: known for one, known in self._created_again.items() if self._times(one)[0]}
+        self._created_again[created] = times, self._clock.ticks()
         record = loaded.record
         self._log.warning(
             "an object of the job was deleted, and is created again",

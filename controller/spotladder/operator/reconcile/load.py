@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.copying import replace
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -91,21 +91,19 @@ def resolve(
     return Tiers(resolved, missing)
 
 
-def spec_of(
-    spec: JobSpec,
-    *,
-    templates: Mapping[str, str],
-    reading: Reading,
-    attribution_window: Seconds,
-) -> JobSpec:
-    """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`.
+def spec_of(spec: JobSpec, tiers: Tiers, *, reading: Reading, attribution_window: Seconds, deleting: bool) -> JobSpec:
+    """The job's parsed spec with what changes without it. A job that is being deleted is suspended.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
     """
     return replace(
         spec,
-        tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
+        tiers=tuple(
+            replace(tiers.resolved[tier.name].core, template=tier.template) if tier.name in tiers.resolved else tier
+            for tier in spec.tiers
+        ),
+        suspend=spec.suspend or deleting,
         attribution_window=attribution_window,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )

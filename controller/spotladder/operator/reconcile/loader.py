@@ -24,8 +24,7 @@ from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reconcile.log_reads import time_until_log_read
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
-from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
-from spotladder.operator.reconcile.specs import Specs
+from spotladder.operator.reconcile.specs import ParsedSpec, Specs
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.readings import Readings
@@ -67,11 +66,7 @@ class Loader:
         self._clock = clock
         self._attribution_window = attribution_window
         self._specs = Specs()
-        self._resolved = ResolvedTiers(capacity, clusters=clusters.names, price=prices.of)
-
-    def forget(self, key: JobKey) -> None:
-        """Drop the data of a job that is gone."""
-        self._resolved.forget(key)
+        self._prices = prices
 
     async def load(self, record: JobRecord) -> Loaded | NotLoaded:
         """All data about the job, if a decision is possible now."""
@@ -84,11 +79,12 @@ class Loader:
         if not record.finalized:
             record = await self._persistence.finalize(record)
         try:
-            job = self._specs.of(record)
-            self._policy(job.spec.policy.name)
+            parsed = self._specs.of(record)
+            job = parsed.job
+            self._policy(job.spec.policy)
         except InvalidSpec as error:
             return NotLoaded(record, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines())))
-        tiers = self._tiers(record, job, known)
+        tiers = self._tiers(job, known)
         if load.awaits_sync(self._clusters, tiers, state):
             # Objects that are being listed there must not count as lost.
             return NotLoaded(record, requeue=SYNC_RETRY_INTERVAL)
@@ -102,21 +98,21 @@ class Loader:
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return NotLoaded(record)  # The first read of the log is in progress and requeues this job.
         loaded = self._observe(
-            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
+            record, parsed, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
         )
         waits = time_until_log_read(loaded, self._logs, self._clock.now())
         return NotLoaded(record, requeue=waits) if waits else loaded
 
-    def _tiers(self, record: JobRecord, job: TieredJob, known: KnownJob) -> Tiers:
+    def _tiers(self, job: TieredJob, known: KnownJob) -> Tiers:
         for name in job.spec.capacity_names:
             if named := self._capacity.get(name):
                 known.capacity[name] = named
-        return self._resolved.of(record, job, known.capacity)
+        return load.resolve(job, self._capacity.get, known.capacity.get, self._clusters.names, self._prices.of)
 
     def _observe(
         self,
         record: JobRecord,
-        job: TieredJob,
+        parsed: ParsedSpec,
         *,
         held: TieredJobStatus,
         before: JobState,
@@ -125,7 +121,7 @@ class Loader:
         reading: Reading,
         known: KnownJob,
     ) -> Loaded:
-        workload = workload_of(job)
+        workload = workload_of(parsed.job)
         seen, found = load.observe(
             record,
             state,
@@ -141,16 +137,17 @@ class Loader:
         )
         return Loaded(
             record=record,
-            job=job,
+            job=parsed.job,
             workload=workload,
             tiers=tiers,
             capacity=MappingProxyType(dict(known.capacity)),
             reading=reading,
             spec=load.spec_of(
-                self._resolved.spec(record, job, tiers),
-                templates=self._specs.templates(record),
+                parsed.spec,
+                tiers,
                 reading=reading,
                 attribution_window=self._attribution_window,
+                deleting=record.deleting,
             ),
             status=held,
             before=before,

@@ -165,7 +165,7 @@ class Reconciler:
 
     def _decide(self, loaded: Loaded) -> Decided:
         """The core's decision, and which of its launches must wait."""
-        policy = self._policy(loaded.job.spec.policy.name)
+        policy = self._policy(loaded.job.spec.policy)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         problem = self._preconditions.to_launch(decision.state, loaded.reading)
         if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
@@ -277,7 +277,6 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._known_jobs.pop(key, None)
-        self._loader.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from spotladder.api.stored import JobRecord
 from spotladder.api.tieredjob import TieredJob
+from spotladder.core.model import JobSpec
+from spotladder.workloads.core_spec import core_spec
 from spotladder.workloads.template import digests_of
 
 PARSED_SPECS_LIMIT = 128
 """Number of parsed specs that are cached, the most recently used; the others are kept as text."""
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedSpec:
+    """A TieredJob, and its spec for the core with the digests of what its pods are made from, but with tiers of unknown
+    capacity."""
+
+    job: TieredJob
+    spec: JobSpec
+
+
 class Specs:
     """Parses specs, once for each generation of those in use."""
 
     def __init__(self) -> None:
-        self._parsed: OrderedDict[tuple[str, int], tuple[TieredJob, Mapping[str, str]]] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, int], ParsedSpec] = OrderedDict()
 
-    def of(self, record: JobRecord) -> TieredJob:
-        """The TieredJob. Raises InvalidSpec with every problem."""
-        return self._of(record)[0]
-
-    def templates(self, record: JobRecord) -> Mapping[str, str]:
-        """For each tier a digest of what its pods are made from. Raises InvalidSpec as `of`."""
-        return self._of(record)[1]
-
-    def _of(self, record: JobRecord) -> tuple[TieredJob, Mapping[str, str]]:
+    def of(self, record: JobRecord) -> ParsedSpec:
+        """The parsed spec. Raises InvalidSpec with every problem."""
         key = record.uid, record.generation
         if key not in self._parsed:
             job = record.parsed()
-            self._parsed[key] = job, digests_of(job)
+            spec, templates = core_spec(record, job, {}), digests_of(job)
+            tiers = tuple(replace(tier, template=templates[tier.name]) for tier in spec.tiers)
+            self._parsed[key] = ParsedSpec(job, replace(spec, tiers=tiers))
             if len(self._parsed) > PARSED_SPECS_LIMIT:
                 self._parsed.popitem(last=False)
         self._parsed.move_to_end(key)

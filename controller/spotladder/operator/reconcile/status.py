@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -20,7 +21,6 @@ from spotladder.api.status import (
     WaitingStatus,
 )
 from spotladder.core import codec
-from spotladder.core.copying import replace
 from spotladder.core.elastic import trains_with
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer

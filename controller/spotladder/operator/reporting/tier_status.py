@@ -4,17 +4,12 @@ Counts come from persisted TieredJobs and are accumulated in the status itself, 
 controllers. The writer batches them. A controller that crashes loses the counts since its last write. The `adaptive`
 policy uses the outcomes by age as a prior, and the waits, the prices and the newest grant in its choices; no other
 decision uses the status.
-
-The API server drops fields that the installed CRD does not have, without an error. A change of such a field alone is
-not written, until a write shows that the field is kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
-import structlog
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
@@ -48,7 +43,6 @@ from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.resources import CAPACITYTIERS
 
 WRITE_INTERVAL: Seconds = 15.0
-_FIELDS = frozenset(CapacityTierStatus.model_fields)
 _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
 
 
@@ -98,9 +92,6 @@ class TierStatusWriter:
         self._clusters = clusters
         self._clock = clock
         self._tallies: dict[str, _Tally] = {}
-        self._dropped: frozenset[str] = frozenset()
-        """The fields of the status that the API server has not kept."""
-        self._log = structlog.get_logger("spotladder")
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
         """Count the decision."""
@@ -136,7 +127,7 @@ class TierStatusWriter:
             with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
             jobs, nodes = self._usage.of(record.name, heads=with_heads)
             after = self._after(record, before, tally, jobs=jobs, nodes=nodes)
-            if all(getattr(after, name) == getattr(before, name) for name in _FIELDS - self._dropped):
+            if after == before:
                 continue
             body = {
                 "metadata": {"resourceVersion": record.resource_version},
@@ -151,19 +142,6 @@ class TierStatusWriter:
                 return  # The API server does not answer.
             else:
                 self._capacity.put(dict(answer))
-                self._learn_what_is_kept(after, read_status(CapacityRecord.of(dict(answer)).status))
-
-    def _learn_what_is_kept(self, sent: CapacityTierStatus, kept: CapacityTierStatus) -> None:
-        """Compare a status that was written with the API server's response."""
-        nothing = CapacityTierStatus()
-        given = {name for name in _FIELDS if getattr(sent, name) != getattr(nothing, name)}
-        lost = frozenset(name for name in given if getattr(sent, name) != getattr(kept, name))
-        if lost - self._dropped:
-            self._log.warning(
-                "the CRD of CapacityTiers is older than this controller: upgrade the chart spotladder-crds",
-                dropped=sorted(CapacityTierStatus.model_fields[name].alias or name for name in lost),
-            )
-        self._dropped = (self._dropped - given) | lost
 
     def _keep(self, name: str, tally: _Tally) -> None:
         """Add the counts that could not be written."""

@@ -106,7 +106,7 @@ class RecordStreams:
         record = loaded.record
         stream = self._streams.get(record.uid)
         if stream is None:
-            policy = loaded.job.spec.policy.name
+            policy = loaded.job.spec.policy
             began = Began(record.created_at, record.name, record.namespace, loaded.spec, policy=policy)
             first = [began] if loaded.before.last_number == 0 and loaded.before.clock == 0.0 else []
             known = (loaded.spec, policy) if first else None
@@ -175,7 +175,7 @@ def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator
     spec, before, after, seen = loaded.spec, loaded.before, decision.state, loaded.seen
     now = after.clock
     yield from _commits(loaded, after)
-    yield from recorder.specified(spec, loaded.job.spec.policy.name, now)
+    yield from recorder.specified(spec, loaded.job.spec.policy, now)
     yield from recorder.observed(before, after, seen)
     yield from recorder.decided(loaded.state, decision, seen, now)
     yield recorder.billed(after, now)

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from spotladder.core.copying import replace
 from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
