@@ -26,6 +26,7 @@ EFFECTS: Mapping[Meaning, str] = MappingProxyType(
         Meaning.RIGHTS: "`AccessDenied`: the user must act, no timer runs",
         Meaning.ADMISSION: "`Blocked`: the user must act, no timer runs",
         Meaning.TEMPLATE: "`Blocked`: the user must act, no timer runs",
+        Meaning.NO_ANSWER: "`OperatorSilent`: the API server or an admission webhook does not answer, no timer runs",
     }
 )
 """What each meaning of a sentence does."""
