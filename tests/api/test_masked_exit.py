@@ -38,6 +38,13 @@ from tests.api.builders import JOB
         ("cat <<EOF > x\na\nEOF\npython train.py | tee log", "pipefail"),
         ("bash <<'EOF' || exit $?\npip install x\nEOF\npython train.py | tee log", "pipefail"),
         ("python - <<-'EOF' | tee log\nimport train\n\tEOF\n", "pipefail"),
+        ("nohup python train.py > log &\nsleep infinity", "background"),
+        ("nohup python train.py > log & tail -f log", "background"),
+        ("python train.py; pkill istio-proxy", "(pkill)"),
+        ("until python train.py; do sleep 5; done", "until around the program"),
+        ("while true; do python train.py; sleep 5; done", "while around the program"),
+        ("while ! torchrun train.py; do sleep 1; done", "while around the program"),
+        ("if ! python train.py; then echo failed; fi", "if around the program"),
         ("pip install -r r.txt; python train.py; cp log /out", "(cp)"),
     ],
 )
@@ -75,6 +82,13 @@ def test_a_hidden_exit_code_is_found(script: str, says: str) -> None:
         "python train.py; exit $?",
         "python train.py 'never closed",
         "echo start; date",
+        "tensorboard --logdir log & python train.py",
+        "python prefetch.py &\npython train.py",
+        "while ! python probe.py; do sleep 1; done; python train.py",
+        "if python train.py; then touch done; else exit 1; fi",
+        "if [ -f x ]; then python prepare.py; fi; python train.py",
+        "if [ -f x ]; then python train.py --resume; else python train.py; fi",
+        "for seed in 1 2; do python train.py $seed || exit 1; done",
     ],
 )
 def test_other_entrypoints_are_left_alone(script: str) -> None:

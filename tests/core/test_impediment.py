@@ -296,7 +296,7 @@ def test_the_evidence_of_missing_capacity_counts_the_workers_that_run() -> None:
 def test_a_webhook_that_does_not_answer_exhausts_no_tier() -> None:
     job = starting()
     waits(blocked="failed calling webhook", blocked_by=Blocker.NO_ANSWER)(job)
-    waits(blocked="failed calling webhook", blocked_by=Blocker.NO_ANSWER)(job.advance(10 * PROVISION))
+    job.see_again(after=10 * PROVISION)
     assert job.state.impeded is not None
     assert (job.state.impeded.reason, job.state.tier) == (Reason.OPERATOR_SILENT, "spot-a")
     assert job.state.record("spot-a").exhausted_by is None
