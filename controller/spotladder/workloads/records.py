@@ -261,6 +261,10 @@ SPOT_LABELS = (
     ("eks.amazonaws.com/capacityType", "SPOT"),
     ("cloud.google.com/gke-spot", "true"),
     ("cloud.google.com/gke-provisioning", "spot"),
+    ("cloud.google.com/gke-preemptible", "true"),
+    ("node.kubernetes.io/lifecycle", "spot"),
+    ("scheduling.cast.ai/spot", "true"),
+    ("spotinst.io/node-lifecycle", "spot"),
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
 """The labels with which nodes are marked as spot capacity."""
