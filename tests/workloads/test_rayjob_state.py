@@ -132,6 +132,7 @@ def failed(code: int) -> str:
         (rayjob("Failed", "FAILED", "AppFailed", failed(-11)), Exit.FAILED),
         (rayjob("Complete", "FAILED", "", failed(1)), Exit.FAILED),
         (rayjob("Failed", "FAILED", "AppFailed", "runtime_env setup failed: no such package"), Exit.FAILED),
+        (rayjob("Failed", "FAILED", "AppFailed", "Job supervisor actor failed to start within 900 s"), Exit.FAILED),
         (rayjob("Failed", "FAILED", "AppFailed", "Job supervisor actor died: The actor is dead"), Exit.LOST),
         (
             rayjob("Failed", "FAILED", "AppFailed", "Unexpected error occurred: failed to get job supervisor."),

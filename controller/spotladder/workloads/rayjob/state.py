@@ -56,7 +56,9 @@ _NEVER_READY = (
 )
 
 _CODE = re.compile(r"failed with exit code (-?\d+)")
-_BAD_ENVIRONMENT = "runtime_env setup failed"
+_NOT_STARTED = ("runtime_env setup failed", "Job supervisor actor failed to start within")
+"""Ray could not start the driver: a package does not exist, or no node has the resources of the entrypoint."""
+
 _SIDECAR_ENDED = "ray-job-submitter terminated with exit code"
 """SidecarMode: the submitter ended with an error like its program, before KubeRay had read the exit code."""
 
@@ -181,7 +183,7 @@ def exit_of(message: str) -> Exit:
     """How a program ended, according to Ray."""
     if found := _CODE.search(message):
         return exit_of_code(int(found[1]))
-    return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
+    return Exit.FAILED if any(words in message for words in _NOT_STARTED) else Exit.LOST
 
 
 def begun(objects: AttemptObjects) -> bool:
