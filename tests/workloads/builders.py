@@ -78,9 +78,7 @@ def pod_object(
     if disruption:
         conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption})
     if unschedulable:
-        conditions.append(
-            {"type": "PodScheduled", "status": "False", "reason": why, "message": unschedulable}
-        )
+        conditions.append({"type": "PodScheduled", "status": "False", "reason": why, "message": unschedulable})
     return {
         "metadata": meta,
         "spec": {

@@ -123,7 +123,14 @@ def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in pending_pods.EVENT_SELECTORS]
     reasons = {selector["reason"] for selector in selectors if "reason" in selector}
     scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
-    assert reasons == {*scaling, pending_pods.HELD, pending_pods.NOT_CREATED, "FailedMount", "FailedAttachVolume", pending_pods.NO_SANDBOX}
+    assert reasons == {
+        *scaling,
+        pending_pods.HELD,
+        pending_pods.NOT_CREATED,
+        "FailedMount",
+        "FailedAttachVolume",
+        pending_pods.NO_SANDBOX,
+    }
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
@@ -174,6 +181,7 @@ TOO_SMALL = (
 )
 FULL = "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 No preemption victims found"
 ZONE = "0/4 nodes are available: 4 node(s) had volume node affinity conflict."
+ZONE_NOW = "0/3 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 node(s) had untolerated taint(s)."
 REQUESTED = "it requests cpu 64; scheduler: 0/4 nodes are available: 4 Insufficient cpu.: request less"
 BACKOFF = "1 in backoff after failed scale-up"
 GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"
@@ -186,6 +194,7 @@ GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't matc
         pytest.param(FULL, [], "", id="nodes that are only full"),
         pytest.param("0/4 nodes are available: 4 Insufficient cpu.", [], "", id="a scheduler that does not say which"),
         pytest.param(ZONE, [], "claim data: scheduler", id="a volume in another zone"),
+        pytest.param(ZONE_NOW, [], "claim data: scheduler", id="a volume in another zone, since Kubernetes 1.33"),
         pytest.param(ZONE + " 1 Insufficient cpu", [event("TriggeredScaleUp", "…")], "", id="a node comes"),
         pytest.param(TOO_SMALL, [event("Nominated", NOMINATED)], "", id="Karpenter makes a larger node"),
         pytest.param(TOO_SMALL, [event("FailedScaleUp", "GCE out of resources")], "", id="no larger machine"),

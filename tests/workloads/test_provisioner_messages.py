@@ -75,6 +75,8 @@ NODES = [
     ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", VOLUME),
     ('running PreBind plugin "VolumeBinding": binding volumes: timed out', VOLUME),
     ("node(s) had volume node affinity conflict", MISFIT),
+    ("node(s) didn't match PersistentVolume's node affinity", MISFIT),
+    ("node(s) had no available volume zone", MISFIT),
     ("node(s) didn't match Pod's node affinity/selector", MISFIT),
     ("node(s) didn't match pod's node affinity", MISFIT),
     ("node(s) didn't match node selector", MISFIT),
