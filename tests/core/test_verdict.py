@@ -129,9 +129,9 @@ CASES = {
         "NoStartEntry", "more than 2h: if it hangs, set spec.stallTimeout", without_library,
         all_ready(1, quiet_for=100 * STALL, reported_running=True), 100 * STALL,
     ),
-    "no output for the user's own limit": VerdictCase(
-        "NoSignOfLife", "its output has not grown for 10m", lambda: without_library(output_timeout=STALL),
-        all_ready(1, quiet_for=STALL, reported_running=True), STALL,
+    "no output, whatever Ray reports, if the user has set stallTimeout": VerdictCase(
+        "NoSignOfLife", "its output has not grown for 2h", lambda: without_library(stall_timeout_given=True),
+        all_ready(1, quiet_for=SILENT_STALLS * STALL, reported_running=True), SILENT_STALLS * STALL,
     ),
     "no start entry": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                   all_ready(1), STALL),

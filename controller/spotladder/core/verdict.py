@@ -13,11 +13,11 @@ from enum import StrEnum
 
 from spotladder.core.durations import format_duration
 from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
-from spotladder.core.model import Exit, PodPhase, Seconds, Stage
+from spotladder.core.model import Exit, PodPhase, Stage
 from spotladder.core.situation import READY, Situation
 
 SILENT_STALLS = 12
-"""The number of default stallTimeouts for which a program without start entries may print nothing. Programs print less
+"""The number of stallTimeouts for which a program without start entries may print nothing. Programs print less
 often than they commit, and such a program loses all of its work if it is ended by mistake."""
 
 
@@ -133,12 +133,12 @@ def _no_new_step(situation: Situation) -> str:
 
 
 def _no_sign_of_life(situation: Situation) -> str:
-    """A program without a start entry, which had printed something, has printed nothing for the `stallTimeout` that
-    the job sets, or for twelve times the default unless Ray reports it as running."""
-    seen, limit = situation.attempt_seen, _output_limit(situation)
+    """A program without a start entry, which had printed something, has printed nothing for twelve times
+    `stallTimeout`, and the job sets `stallTimeout` or Ray does not report the program as running."""
+    seen, limit = situation.attempt_seen, SILENT_STALLS * situation.spec.stall_timeout
     if not _trains(situation) or seen is None or seen.quiet_for is None:
         return ""
-    if seen.reported_running and situation.spec.output_timeout is None:
+    if seen.reported_running and not situation.spec.stall_timeout_given:
         return ""
     if not situation.passed(situation.silence_deadline(limit)) or seen.quiet_for < limit:
         return ""
@@ -151,11 +151,11 @@ def without_library(situation: Situation) -> str:
     if not _trains(situation) or not situation.passed(situation.start_entry_deadline):
         return ""
     waited, seen = format_duration(situation.spec.stall_timeout), situation.attempt_seen
-    limit = _output_limit(situation)
+    limit = SILENT_STALLS * situation.spec.stall_timeout
     quiet = seen is not None and seen.quiet_for is not None and seen.quiet_for >= limit
     silent = (
-        f"; its output has not grown for more than {format_duration(limit)}: if it hangs, set spec.stallTimeout, which "
-        "then limits the time without output"
+        f"; its output has not grown for more than {format_duration(limit)}: if it hangs, set spec.stallTimeout: "
+        "then twelve times as long without output ends the attempt"
         if quiet
         else ""
     )
@@ -163,11 +163,6 @@ def without_library(situation: Situation) -> str:
         f"the program has written no start entry in {waited}: it does not use spotladder.train, so it begins from the "
         f"start after each loss, and only its output and Ray show whether it hangs{silent}"
     )
-
-
-def _output_limit(situation: Situation) -> Seconds:
-    """How long a program without start entries may print nothing."""
-    return situation.spec.output_timeout or SILENT_STALLS * situation.spec.stall_timeout
 
 
 VERDICTS: tuple[VerdictRule, ...] = (

@@ -100,16 +100,14 @@ def spec_of(
 ) -> JobSpec:
     """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`.
 
-    While the commit log cannot be read, neither timeout of a stall runs, because a stalled job cannot be distinguished
+    While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
     """
-    blind = reading.unreadable or not reading.known
     return replace(
         spec,
         tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
         attribution_window=attribution_window,
-        stall_timeout=inf if blind else spec.stall_timeout,
-        output_timeout=None if blind else spec.output_timeout,
+        stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
 
 
