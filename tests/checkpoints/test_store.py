@@ -269,7 +269,9 @@ FULL = (
             "the bucket is in another region: set AWS_REGION",
         ),
         (
-            GenericError("Received redirect without LOCATION, this normally indicates an incorrectly configured region"),
+            GenericError(
+                "Received redirect without LOCATION, this normally indicates an incorrectly configured region"
+            ),
             StoreRefused,
             "the bucket is in another region: set AWS_REGION",
         ),

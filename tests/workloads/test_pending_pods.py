@@ -181,7 +181,7 @@ TOO_SMALL = (
 )
 FULL = "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 No preemption victims found"
 ZONE = "0/4 nodes are available: 4 node(s) had volume node affinity conflict."
-ZONE_NOW = "0/3 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 node(s) had untolerated taint(s)."
+ZONE_NOW = "0/3 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 node(s) are full."
 REQUESTED = "it requests cpu 64; scheduler: 0/4 nodes are available: 4 Insufficient cpu.: request less"
 BACKOFF = "1 in backoff after failed scale-up"
 GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"

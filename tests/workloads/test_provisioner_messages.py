@@ -208,7 +208,7 @@ SENTENCES: list[tuple[Speaker, str, Meaning | None]] = [
             (f'{WEBHOOK}: no endpoints available for service "istiod"', Meaning.NO_ANSWER),
             ('admission webhook "policy" denied the request: context deadline exceeded', Meaning.ADMISSION),
             ("etcdserver: request timed out", Meaning.NO_ANSWER),
-            ("Timeout: request did not complete within requested timeout - context deadline exceeded", Meaning.NO_ANSWER),
+            ("Timeout: request did not complete - context deadline exceeded", Meaning.NO_ANSWER),
             ("the server was unable to return a response in the time allotted", Meaning.NO_ANSWER),
             ('Operation cannot be fulfilled on resourcequotas "q": the object has been modified', Meaning.NO_ANSWER),
             ('pods "w" is forbidden: status unknown for quota: q, resources: limits.cpu', Meaning.NO_ANSWER),

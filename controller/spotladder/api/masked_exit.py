@@ -39,7 +39,7 @@ def masks(script: str) -> str:
         return "the program runs in the background (&), so its exit code is lost: remove the &"
     if word := _repeated(commands):
         return (
-            f"the shell's {word} around the program hides how it ended, and may start it again on a node that goes away: "
+            f"the shell's {word} around the program hides how it ended, and may start it again on a node that goes: "
             "remove it, since the controller starts the next attempt"
         )
     if before == "||" and (afterwards := _afterwards(last)):
@@ -59,8 +59,8 @@ def masks(script: str) -> str:
 
 
 _AFTERWARDS = frozenset({
-    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "kill", "ls", "mv", "pkill", "printf",
-    "rclone", "rm", "rsync", "sleep", "sync", "tail", "tar", "touch", "true",
+    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "kill", "ls", "mv", "pkill",
+    "printf", "rclone", "rm", "rsync", "sleep", "sync", "tail", "tar", "touch", "true",
 })  # fmt: skip
 """Commands that are not the program: after it, they hide how it ended."""
 

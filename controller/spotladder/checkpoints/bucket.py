@@ -299,8 +299,9 @@ class BucketStore:
             )
         said = _said(text)
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(text):
+            why = f" ({said})" if said else ""
             return RightsRefused(
-                f"cannot {doing} {self.uri}/{key}: access denied{f' ({said})' if said else ''}: check the bucket's policy and "
+                f"cannot {doing} {self.uri}/{key}: access denied{why}: check the bucket's policy and "
                 f"{_CREDENTIALS[self._scheme]}"
             )
         return StoreUnavailable(

@@ -104,7 +104,8 @@ def warnings(files: Review) -> list[Problem]:
 
 def of_programs(files: Review) -> list[Problem]:
     """The entrypoints of the files that hide the exit code of the program, the programs that evidently do not use the
-    library, and the hooks that end a program too early. Scripts are searched beside their file and in the working directory."""
+    library, and the hooks that end a program too early. Scripts are searched beside their file and in the
+    working directory."""
     return [
         Problem(entry.document.where(path), dotted(path), message)
         for entry in files.objects
