@@ -230,6 +230,12 @@ class TestS3(StoreContract):
         assert "do-not-show" not in str(caught.value)
 
 
+FULL = (
+    "<Error><Code>XMinioStorageFull</Code><Key>k</Key><Message>Storage backend has reached its minimum free drive "
+    "threshold.</Message></Error>"
+)
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "says"),
     [
@@ -250,6 +256,24 @@ class TestS3(StoreContract):
             GenericError("after 5 retries - Server returned non-2xx status code: 503 Slow Down: <x> Debug source: Y"),
             StoreUnavailable,
             "cannot write s3://bkt/p/k: the server answers 503 Slow Down: check the network and AWS_ENDPOINT_URL",
+        ),
+        (
+            GenericError(f"Server returned non-2xx status code: 507 Insufficient Storage: {FULL}"),
+            StoreUnavailable,
+            "the server answers 507 Insufficient Storage: XMinioStorageFull: Storage backend has reached its minimum",
+        ),
+        (GenericError(f"status code: 403 Forbidden: {FULL}"), RightsRefused, "access denied (XMinioStorageFull: Stor"),
+        (
+            GenericError("400 Bad Request: <Code>AuthorizationHeaderMalformed</Code><Message>the region 'a' is wrong"),
+            StoreRefused,
+            "the bucket is in another region: set AWS_REGION",
+        ),
+        (
+            GenericError(
+                "Received redirect without LOCATION, this normally indicates an incorrectly configured region"
+            ),
+            StoreRefused,
+            "the bucket is in another region: set AWS_REGION",
         ),
         (GenericError("GET http://h/k?X-Amz-Signature=secret failed"), StoreUnavailable, "GET http://h/k failed"),
     ],

@@ -9,9 +9,31 @@ from typing import Any
 import pytest
 
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF, LONGEST_BACKOFF
-from spotladder.core.model import AttemptSeen, Exhausted, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.model import AttemptSeen, Exhausted, Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, spec, tier
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
+
+
+def test_a_program_that_fails_while_its_peers_have_no_node_yet_is_a_failed_start() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), workers=3))
+    gone = lost("w-0/1", Cause.APP_ERROR, exit_code=1, exit_message="host not found")
+    alone = attempt(1, pending("w-0"), gone, worker("w-1"), pending("w-2"), exit=Exit.FAILED, message="exit code 1")
+    job.see()
+    job.see(alone, after=5)
+    assert (job.reasons[-1], job.state.application_failures) == (Reason.START_CRASHED, 0)
+    assert "host not found" in job.state.message
+    job.see(after=1)
+    job.see(after=60)
+    assert (job.number, job.state.tier, job.state.failures) == (2, "spot-a", 0)
+
+
+def test_a_program_that_fails_after_its_peers_have_started_has_failed() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), workers=2))
+    gone = lost("w-0/1", Cause.APP_ERROR, exit_code=1)
+    failed = attempt(1, pending("w-0"), gone, worker("w-1"), exit=Exit.FAILED, message="exit code 1")
+    job.see()
+    job.see(failed, after=5)
+    assert job.state.reason is Reason.APPLICATION_FAILED
 
 
 def crashed(number: int, code: int = 2, *, role: PodRole = PodRole.HEAD, words: str = "", **more: Any) -> AttemptSeen:

@@ -291,3 +291,12 @@ def test_the_evidence_of_missing_capacity_names_at_most_three_pods() -> None:
 def test_the_evidence_of_missing_capacity_counts_the_workers_that_run() -> None:
     assert waiting_for_capacity(worker("w-0"), worker("w-1"), workers=3) == "2 of 3 workers run"
     assert waiting_for_capacity(refused("w-0")) == "the provisioner has no capacity"
+
+
+def test_a_webhook_that_does_not_answer_exhausts_no_tier() -> None:
+    job = starting()
+    waits(blocked="failed calling webhook", blocked_by=Blocker.NO_ANSWER)(job)
+    job.see_again(after=10 * PROVISION)
+    assert job.state.impeded is not None
+    assert (job.state.impeded.reason, job.state.tier) == (Reason.OPERATOR_SILENT, "spot-a")
+    assert job.state.record("spot-a").exhausted_by is None

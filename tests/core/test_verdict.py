@@ -44,8 +44,8 @@ def training(step: int = 0, total: int = 100, **more: Any) -> SteppedJob:
     return job
 
 
-def without_library() -> SteppedJob:
-    job = training()
+def without_library(**more: Any) -> SteppedJob:
+    job = training(**more)
     job.progress = Progress()
     job.see(all_ready(1), after=1)
     return job
@@ -126,8 +126,12 @@ CASES = {
     "output that grew": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                     all_ready(1, quiet_for=STALL), 10 * STALL),
     "no output, but Ray reports it as running": VerdictCase(
-        "NoStartEntry", "its output has not grown for more than 2h", without_library,
+        "NoStartEntry", "more than 2h: if it hangs, set spec.stallTimeout", without_library,
         all_ready(1, quiet_for=100 * STALL, reported_running=True), 100 * STALL,
+    ),
+    "no output, whatever Ray reports, if the user has set stallTimeout": VerdictCase(
+        "NoSignOfLife", "its output has not grown for 2h", lambda: without_library(stall_timeout_given=True),
+        all_ready(1, quiet_for=SILENT_STALLS * STALL, reported_running=True), SILENT_STALLS * STALL,
     ),
     "no start entry": VerdictCase("NoStartEntry", "does not use spotladder.train", without_library,
                                   all_ready(1), STALL),

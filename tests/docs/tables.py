@@ -27,6 +27,7 @@ EFFECTS: Mapping[Meaning, str] = MappingProxyType(
         Meaning.RIGHTS: "`AccessDenied`",
         Meaning.ADMISSION: "`Blocked`",
         Meaning.TEMPLATE: "`Blocked`",
+        Meaning.NO_ANSWER: "`OperatorSilent`",
     }
 )
 """What each meaning of a sentence does."""

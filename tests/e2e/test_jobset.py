@@ -58,3 +58,20 @@ def test_a_jobset_restarts_on_its_tier_and_then_falls_back(e2e: E2eCluster) -> N
     e2e.is_the_uninterrupted_result(NAME, steps=400)
     e2e.until("the output of its last attempt is kept", lambda: e2e.printed(3, NAME))
     assert e2e.printed(3, NAME)["workers-0-0"].splitlines()[-1].endswith(" of 400 steps")
+
+
+def test_a_rank_that_fails_before_its_peer_has_a_node_starts_again(e2e: E2eCluster) -> None:
+    """The address of a peer without a node does not exist, so that most programs fail at once."""
+    e2e.pool("spot", 1)
+    described = workload(e2e, 2, steps=100)
+    pod = described["jobSet"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    peer = "$(hostname | sed 's/[0-9]*$/1/').$(hostname | sed 's/-workers.*//')"
+    script = f"sleep 3; getent hosts {peer} || exit 1; exec python /programs/plain.py --steps 100"
+    pod["containers"][0]["command"] = ["sh", "-c", script]
+    e2e.submit({"name": "spot", "maxFailures": 0}, workload=described)
+    e2e.until("its start has failed", lambda: ("spot", "StartCrashed") in e2e.path())
+    e2e.give("spot")
+    status = e2e.succeeds()
+    assert status.get("failures", 0) == 0
+    assert set(e2e.path()[:-1]) == {("spot", "StartCrashed")}
+    assert e2e.path()[-1] == ("spot", "Completed")

@@ -47,6 +47,7 @@ def pod_object(
     reason: str = "",
     message: str = "",
     unschedulable: str = "",
+    why: str = "Unschedulable",
     container: dict[str, Any] | None = None,
     others: Sequence[dict[str, Any]] = (),
     native: Sequence[dict[str, Any]] = (),
@@ -77,9 +78,7 @@ def pod_object(
     if disruption:
         conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption})
     if unschedulable:
-        conditions.append(
-            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}
-        )
+        conditions.append({"type": "PodScheduled", "status": "False", "reason": why, "message": unschedulable})
     return {
         "metadata": meta,
         "spec": {

@@ -11,7 +11,7 @@ from spotladder.core.model import PodPhase
 from spotladder.core.reasons import Cause
 from spotladder.workloads import causes
 from spotladder.workloads.pod_observation import pod_seen
-from spotladder.workloads.records import NodeRecord
+from spotladder.workloads.records import SPOT_LABELS, NodeRecord
 from tests.workloads.builders import NODES, event, node, pod
 
 LOST = {"phase": "Failed"}
@@ -48,6 +48,7 @@ def test_the_reason_of_disruption_target_gives_the_cause(reason: str, expected: 
         ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", Cause.APP_ERROR),
         ("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi", Cause.OOM_KILLED),
         ("Evicted", "The node was low on resource: ephemeral-storage.", Cause.UNKNOWN),
+        ("Evicted", "… Container ray was using 62Gi, request is 0, has larger consumption of e…", Cause.APP_ERROR),
         ("Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.", Cause.APP_ERROR),
         ("UnexpectedAdmissionError", "", Cause.UNKNOWN),
     ],
@@ -121,7 +122,7 @@ def test_the_start_of_a_notice_is_known_from_deletions_and_events() -> None:
         (node(ready="False", message="node is shutting down"), Cause.INTERRUPTION),
         (node(ready="False", reason="node is shutting down"), Cause.INTERRUPTION),
         (node(deleted=True), Cause.INTERRUPTION),
-        (node(cordoned=True, labels={"cloud.google.com/gke-spot": "true"}), Cause.INTERRUPTION),
+        *((node(cordoned=True, labels={key: value}), Cause.INTERRUPTION) for key, value in SPOT_LABELS),
         (node(cordoned=True), Cause.MAINTENANCE),
         (node(ready="False", message="PLEG is not healthy"), Cause.UNKNOWN),
         (None, Cause.NODE_LOST),
@@ -131,7 +132,7 @@ def test_the_start_of_a_notice_is_known_from_deletions_and_events() -> None:
         "shutting-down",
         "shutting-down-in-reason",
         "being-deleted",
-        "spot-cordoned",
+        *(f"cordoned-{key}" for key, _ in SPOT_LABELS),
         "cordoned",
         "not-ready",
         "gone",

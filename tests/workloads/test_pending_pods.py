@@ -105,7 +105,8 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
         ([pod()], [event("FailedCreate", FORBIDDEN, about="j", kind="Job", name="digits-a001-workers-0")], 1, False),
         ([], [event("FailedCreate", "Timeout", about="j", kind="Job", name="digits-a001-workers-0")], 1, False),
         ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed: secret "key" not found')], 1, True),
-        ([WAITS], [event("FailedMount", "MountVolume.SetUp failed: timed out")], 1, False),
+        ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed for volume "nfs" : mount.nfs: timed out')], 1, True),
+        ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed for volume "kube-api" : failed to sync')], 1, False),
         ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE quota exceeded")], 1, False),
         ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE out of resources")], 1, False),
         ([pod("w-0", phase="Pending", unschedulable='0/3 nodes: persistentvolumeclaim "data" not found')], [], 1, True),
@@ -122,7 +123,14 @@ def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in pending_pods.EVENT_SELECTORS]
     reasons = {selector["reason"] for selector in selectors if "reason" in selector}
     scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
-    assert reasons == {*scaling, pending_pods.HELD, pending_pods.NOT_CREATED, "FailedMount", "FailedAttachVolume"}
+    assert reasons == {
+        *scaling,
+        pending_pods.HELD,
+        pending_pods.NOT_CREATED,
+        "FailedMount",
+        "FailedAttachVolume",
+        pending_pods.NO_SANDBOX,
+    }
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
@@ -173,6 +181,7 @@ TOO_SMALL = (
 )
 FULL = "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 No preemption victims found"
 ZONE = "0/4 nodes are available: 4 node(s) had volume node affinity conflict."
+ZONE_NOW = "0/3 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 node(s) are full."
 REQUESTED = "it requests cpu 64; scheduler: 0/4 nodes are available: 4 Insufficient cpu.: request less"
 BACKOFF = "1 in backoff after failed scale-up"
 GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"
@@ -185,6 +194,7 @@ GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't matc
         pytest.param(FULL, [], "", id="nodes that are only full"),
         pytest.param("0/4 nodes are available: 4 Insufficient cpu.", [], "", id="a scheduler that does not say which"),
         pytest.param(ZONE, [], "claim data: scheduler", id="a volume in another zone"),
+        pytest.param(ZONE_NOW, [], "claim data: scheduler", id="a volume in another zone, since Kubernetes 1.33"),
         pytest.param(ZONE + " 1 Insufficient cpu", [event("TriggeredScaleUp", "…")], "", id="a node comes"),
         pytest.param(TOO_SMALL, [event("Nominated", NOMINATED)], "", id="Karpenter makes a larger node"),
         pytest.param(TOO_SMALL, [event("FailedScaleUp", "GCE out of resources")], "", id="no larger machine"),
@@ -248,6 +258,12 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes 
             [event("NotTriggerScaleUp", "max node group size reached", source="cluster-autoscaler")],
             "0/1; cluster-autoscaler: max node group size reached", id="the Cluster Autoscaler's message is appended",
         ),
+        pytest.param(pod("w-0", phase="Pending"), [event(pending_pods.NO_SANDBOX, "no free address", source="kubelet")],
+                     "node node-1 cannot start the pod: no free address", id="the node cannot start the pod"),
+        pytest.param(claimant(mounted=True), [event(pending_pods.NO_SANDBOX, "no free address", source="kubelet")],
+                     "", id="the node has started the pod meanwhile"),
+        pytest.param(pod("w-0", phase="Pending", unschedulable="gates", why="SchedulingGated"), [],
+                     "gates", id="a gate of another controller"),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable="0/1"), [event("NotTriggerScaleUp", "x", about="uid-other")],
             "0/1", id="an event of another pod is ignored",

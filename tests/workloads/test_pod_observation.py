@@ -66,6 +66,12 @@ def test_the_exit_code_and_last_line_of_a_container_are_read() -> None:
     assert (seen.exit_code, seen.exit_message) == (2, "Error: No such option: --bogus-flag")
 
 
+def test_a_pod_that_its_node_refused_has_the_words_of_the_kubelet() -> None:
+    refused = pod(phase="Failed", reason="UnexpectedAdmissionError", message="Allocate failed: nvidia.com/gpu")
+    seen = pod_seen(refused, NODES, [])
+    assert seen.exit_message == "UnexpectedAdmissionError: Allocate failed: nvidia.com/gpu"
+
+
 OUT_OF_MEMORY = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
 OTHERS: dict[str, dict[str, Any]] = {
     "runs": {"others": [status("shipper")]},

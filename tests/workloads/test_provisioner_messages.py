@@ -23,6 +23,8 @@ KARPENTER = 'Failed to schedule pod, {}, requirements=karpenter.sh/capacity-type
 NONE = "no instance type"
 CLAIM = "NodeClaim spot-x event: insufficient capacity, with fleet error(s), {}"
 
+WEBHOOK = 'Internal error occurred: failed calling webhook "inject.istio.io": failed to call webhook: Post "https://x"'
+
 CLOUDS = [
     ("Operation could not be completed as it results in exceeding approved LowPriorityCores quota", QUOTA),
     ("this subscription has reached the regional vCPU quota for spot (LowPriorityQuota)", QUOTA),
@@ -70,7 +72,11 @@ NODES = [
         VOLUME,
     ),
     ('persistentvolumeclaim "data" not found', VOLUME),
+    ("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", VOLUME),
+    ('running PreBind plugin "VolumeBinding": binding volumes: timed out', VOLUME),
     ("node(s) had volume node affinity conflict", MISFIT),
+    ("node(s) didn't match PersistentVolume's node affinity", MISFIT),
+    ("node(s) had no available volume zone", MISFIT),
     ("node(s) didn't match Pod's node affinity/selector", MISFIT),
     ("node(s) didn't match pod's node affinity", MISFIT),
     ("node(s) didn't match node selector", MISFIT),
@@ -172,6 +178,10 @@ SENTENCES: list[tuple[Speaker, str, Meaning | None]] = [
             ('Unable to attach or mount volumes: persistentvolumeclaim "data" not found', VOLUME),
             ('MountVolume.SetUp failed for volume "s" : secret "key" not found', Meaning.TEMPLATE),
             ('MountVolume.SetUp failed for volume "s" : secrets is forbidden', Meaning.TEMPLATE),
+            ('MountVolume.SetUp failed for volume "s" : references non-existent secret key: k', Meaning.TEMPLATE),
+            ('MountVolume.SetUp failed for volume "s" : object "a"/"kube-root-ca.crt" not registered', MIXED),
+            ("driver name gcsfuse.csi.storage.gke.io not found in the list of registered CSI drivers", VOLUME),
+            ("AttachVolume.Attach failed: CSINode n does not contain driver ebs.csi.aws.com", VOLUME),
             ('MountVolume.NodeAffinity check failed for volume "pv": no matching NodeSelectorTerms', VOLUME),
             ('MountVolume.SetUp failed for volume "kube-api" : failed to sync configmap cache: timed out', MIXED),
             ('AttachVolume.Attach failed for volume "pvc-8": rpc error', VOLUME),
@@ -194,6 +204,14 @@ SENTENCES: list[tuple[Speaker, str, Meaning | None]] = [
             ('pods "w" violates PodSecurity "restricted:latest"', Meaning.ADMISSION),
             ('pods "w" is forbidden: maximum cpu usage per Container is 4', Meaning.ADMISSION),
             ('Pod "w" is invalid: spec.containers[0].image: Required value', Meaning.ADMISSION),
+            (f"{WEBHOOK}: context deadline exceeded", Meaning.NO_ANSWER),
+            (f'{WEBHOOK}: no endpoints available for service "istiod"', Meaning.NO_ANSWER),
+            ('admission webhook "policy" denied the request: context deadline exceeded', Meaning.ADMISSION),
+            ("etcdserver: request timed out", Meaning.NO_ANSWER),
+            ("Timeout: request did not complete - context deadline exceeded", Meaning.NO_ANSWER),
+            ("the server was unable to return a response in the time allotted", Meaning.NO_ANSWER),
+            ('Operation cannot be fulfilled on resourcequotas "q": the object has been modified', Meaning.NO_ANSWER),
+            ('pods "w" is forbidden: status unknown for quota: q, resources: limits.cpu', Meaning.NO_ANSWER),
             ("connection refused", None),
         )
     ),

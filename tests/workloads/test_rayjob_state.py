@@ -84,6 +84,14 @@ def test_before_that_a_pod_is_ready_when_all_of_its_containers_are(more: dict[st
     assert (found.phase, found.ready, found.container) == (PodPhase.RUNNING, False, container)
 
 
+@pytest.mark.parametrize(("code", "expected"), [(1, Exit.FAILED), (0, Exit.SUCCEEDED), (143, Exit.LOST)])
+def test_a_submitter_that_ends_before_all_pods_are_ready_ends_the_attempt(code: int, expected: Exit) -> None:
+    early = pod("head", role="head", others=[status("ray-job-submitter", code)])
+    found = seen(SETTING_UP, early, pod("w-0", phase="Pending", unschedulable="0/1"))
+    assert found.exit is expected
+    assert f"ray-job-submitter ended with exit code {code} before all pods were ready" in found.message
+
+
 @pytest.mark.parametrize(("job", "blocked"), [(SETTING_UP, True), (rayjob("Running"), False)])
 def test_a_missing_image_of_a_sidecar_blocks_only_until_the_program_is_submitted(
     job: RayJobRecord, blocked: bool
@@ -124,6 +132,7 @@ def failed(code: int) -> str:
         (rayjob("Failed", "FAILED", "AppFailed", failed(-11)), Exit.FAILED),
         (rayjob("Complete", "FAILED", "", failed(1)), Exit.FAILED),
         (rayjob("Failed", "FAILED", "AppFailed", "runtime_env setup failed: no such package"), Exit.FAILED),
+        (rayjob("Failed", "FAILED", "AppFailed", "Job supervisor actor failed to start within 900 s"), Exit.FAILED),
         (rayjob("Failed", "FAILED", "AppFailed", "Job supervisor actor died: The actor is dead"), Exit.LOST),
         (
             rayjob("Failed", "FAILED", "AppFailed", "Unexpected error occurred: failed to get job supervisor."),

@@ -65,6 +65,14 @@ def test_a_warning_names_the_field_as_errors_do(tmp_path: Path) -> None:
     assert warning.path.endswith("replicatedJobs[0].template.spec.template.spec.containers[0]")
 
 
+@pytest.mark.parametrize("command", ['["ray", "stop"]', '["/bin/sh", "-c", "ray stop"]', '["sleep", "5"]'])
+def test_a_hook_that_stops_ray_before_the_program_has_committed_is_warned_of(tmp_path: Path, command: str) -> None:
+    hook = f"containers: [{{name: train, lifecycle: {{preStop: {{exec: {{command: {command}}}}}}}"
+    found = of_programs(review([written(tmp_path, "job.yaml", JOBSET.replace("containers: [{name: train", hook))]))
+    stops = [warning.path for warning in found if "runs ray stop" in warning.message]
+    assert [path.rpartition("containers[0]")[2] for path in stops] == [".lifecycle.preStop"] * ("stop" in command)
+
+
 def test_a_ray_job_may_run_locally(tmp_path: Path) -> None:
     assert for_clusters_alone(review([written(tmp_path, "job.yaml", JOB)])) == []
 

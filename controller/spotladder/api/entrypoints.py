@@ -96,8 +96,8 @@ _SEPARATORS = frozenset({"&&", "||", "|&", "|", ";", "&", "\n"})
 
 
 def words_of(script: str) -> list[str]:
-    """The words and operators of a script. Quoted text belongs to its word; comments and here-documents are left
-    out."""
+    """The words and operators of a script. Quoted text and substituted commands belong to their word; comments and
+    here-documents are left out."""
     found: list[str] = []
     word: str | None = None
     index = 0
@@ -111,6 +111,10 @@ def words_of(script: str) -> list[str]:
             end = _quoted_until(script, index)
             word = (word or "") + script[index + 1 : end]
             index = end + 1
+        elif char == "`" or script.startswith("$(", index):
+            end = _substituted_until(script, index)
+            word = (word or "") + script[index:end]
+            index = end
         elif char == "#" and word is None:
             index = script.find("\n", index) if "\n" in script[index:] else len(script)
         elif operator or char.isspace():
@@ -134,6 +138,22 @@ def _quoted_until(script: str, start: int) -> int:
     while index < len(script) and script[index] != script[start]:
         index += 2 if script[index] == "\\" and script[start] == '"' else 1
     return index
+
+
+def _substituted_until(script: str, start: int) -> int:
+    """The index after the command substitution that begins at `start`; the length of the script if none ends it."""
+    if script[start] == "`":
+        return script.find("`", start + 1) + 1 or len(script)
+    depth, index = 0, start + 1
+    while index < len(script):
+        if script[index] in "'\"":
+            index = _quoted_until(script, index)
+        elif script[index] in "()":
+            depth += 1 if script[index] == "(" else -1
+            if not depth:
+                return index + 1
+        index += 1
+    return len(script)
 
 
 def _after_input(script: str, start: int, words: list[str]) -> int:

@@ -34,8 +34,14 @@ def masks(script: str) -> str:
     if not commands or "PIPESTATUS" in script:
         return ""
     before, last = ends[-2] if len(ends) > 1 else "", commands[-1]
-    if ends[-1] == "&" or ("&" in ends and last == ["wait"]):
+    in_background = any(end == "&" and is_program(one) for one, end in zip(commands, ends, strict=True))
+    if ends[-1] == "&" or ("&" in ends and last == ["wait"]) or (in_background and _afterwards(last)):
         return "the program runs in the background (&), so its exit code is lost: remove the &"
+    if word := _repeated(commands):
+        return (
+            f"the shell's {word} around the program hides how it ended, and may start it again on a node that goes: "
+            "remove it, since the controller starts the next attempt"
+        )
     if before == "||" and (afterwards := _afterwards(last)):
         return f"|| {afterwards} hides the program's exit code: remove it"
     if not any(_sets(command, "pipefail") for command in commands) and _piped(commands, ends):
@@ -53,8 +59,8 @@ def masks(script: str) -> str:
 
 
 _AFTERWARDS = frozenset({
-    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "ls", "mv", "printf", "rclone", "rm",
-    "rsync", "sleep", "sync", "tar", "touch", "true",
+    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "kill", "ls", "mv", "pkill",
+    "printf", "rclone", "rm", "rsync", "sleep", "sync", "tail", "tar", "touch", "true",
 })  # fmt: skip
 """Commands that are not the program: after it, they hide how it ended."""
 
@@ -65,6 +71,25 @@ def _afterwards(command: list[str]) -> str:
     """The name of a command that follows the program and hides how it ended; "" for other commands."""
     name = program_of(command)
     return "exit 0" if command == ["exit", "0"] else name if name in _AFTERWARDS else ""
+
+
+def _repeated(commands: list[list[str]]) -> str:
+    """The word of the shell with which a loop or a condition runs the last program; "" if none does, or if the script
+    ends with an exit code of its own."""
+    found, depth = "", ""
+    for command in commands:
+        word = command[0]
+        depth = "" if word in ("done", "fi") else word if word in ("while", "until", "for", "if") else depth
+        inner = command[next((at for at, part in enumerate(command) if part not in _KEYWORDS), len(command)) :]
+        if inner and is_program(inner):
+            found = depth if word in _CONDITIONS or depth in ("while", "until") else ""
+        elif inner[:1] == ["exit"] and inner != ["exit", "0"]:
+            found = ""
+    return found
+
+
+_CONDITIONS = frozenset({"while", "until", "if", "elif"})
+_KEYWORDS = _CONDITIONS | {"do", "then", "else", "!"}
 
 
 def _any_program(commands: list[list[str]]) -> bool:

@@ -47,6 +47,7 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),
+        stall_timeout_given=spec.stall_timeout is not None,
         grace=spec.grace,
         start_timeout=spec.start_timeout,
         contact_timeout=spec.contact_timeout,

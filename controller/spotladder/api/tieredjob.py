@@ -123,9 +123,9 @@ class TieredJobSpec(Record):
     stall_timeout: PositiveDuration | None = Field(
         default=None,
         description="How long a job with all workers may run without progress. Then the controller counts a failure "
-        "and "
-        "starts a new attempt. Default: 10m, or 5 times the commit interval if that is longer; with "
-        "checkpoints.programFolder 24h.",
+        "and starts a new attempt. If you set it, a program without spotladder.train may print nothing for twelve "
+        "times as long, also while Ray reports it as running. Default: 10m, or 5 times the commit interval if that is "
+        "longer; with checkpoints.programFolder 24h.",
     )
     hang_timeout: PositiveDuration = Field(
         default=60.0,

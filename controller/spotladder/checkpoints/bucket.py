@@ -80,7 +80,7 @@ _FIXED = {
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
 _FORBIDDEN = re.compile(
-    r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|ExpiredToken"
+    r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|ExpiredToken|InvalidToken"
     r"|\b40[13]\b|Forbidden|Unauthorized",
     re.I,
 )
@@ -88,6 +88,10 @@ _NO_CREDENTIALS = re.compile(
     r"169\.254\.169\.254|metadata\.google|Missing ?(Credentials|AccessKey|SecretAccessKey|Account)|InstanceCredential",
     re.I,
 )
+_OTHER_REGION = re.compile(r"redirect without LOCATION|PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation")
+_SAID = re.compile(r"<Code>([\w.-]+)</Code>(?:.{0,200}?<Message>([^<]{1,200}))?")
+"""What a server says of an error: its code and its message."""
+
 _NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
@@ -289,13 +293,19 @@ class BucketStore:
             return RightsRefused(f"{self.uri}: no credentials found: set {_CREDENTIALS[self._scheme]}")
         if "RequestTimeTooSkewed" in text:
             return StoreRefused(f"cannot {doing} {self.uri}/{key}: this machine's clock is wrong: set it")
+        if self._scheme == "s3" and _OTHER_REGION.search(text):
+            return StoreRefused(
+                f"cannot {doing} {self.uri}/{key}: the bucket is in another region: set AWS_REGION to its region"
+            )
+        said = _said(text)
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(text):
+            why = f" ({said})" if said else ""
             return RightsRefused(
-                f"cannot {doing} {self.uri}/{key}: access denied: check the bucket's policy and "
+                f"cannot {doing} {self.uri}/{key}: access denied{why}: check the bucket's policy and "
                 f"{_CREDENTIALS[self._scheme]}"
             )
         return StoreUnavailable(
-            f"cannot {doing} {self.uri}/{key}: {_short(text)}: check the network and {self._endpoint}"
+            f"cannot {doing} {self.uri}/{key}: {_short(text)}: {said or f'check the network and {self._endpoint}'}"
         )
 
 
@@ -326,6 +336,12 @@ def _short(text: str) -> str:
     text = text.partition(" Debug source:")[0]
     cause = re.search(r"HTTP error: (.*)|Server returned non-2xx status code: ([^:]*)", text)
     return (cause[1] or f"the server answers {cause[2]}") if cause else text[:200]
+
+
+def _said(text: str) -> str:
+    """The error code and the message in a server's answer; "" without them."""
+    found = _SAID.search(text)
+    return ": ".join(filter(None, found.groups())) if found else ""
 
 
 def _profile(name: str) -> Any:

@@ -12,10 +12,12 @@ from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     Exhausted,
+    Exit,
     Instant,
     JobSpec,
     JobState,
     PodPhase,
+    PodRole,
     PodSeen,
     Seconds,
 )
@@ -36,10 +38,14 @@ _OWN_FAULT = frozenset({Cause.APP_ERROR, Cause.OOM_KILLED})
 
 
 def crashed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
-    """Pods whose container ended by its own fault before the attempt was ever ready."""
-    if attempt.running_at is not None or seen.exit is not None:
+    """Pods whose container ended by its own fault before the attempt was ever ready. The end of a program counts only
+    while other workers have not started: it may have waited for them in vain (no address, a rendezvous that timed
+    out)."""
+    if attempt.running_at is not None or seen.exit not in (None, Exit.FAILED):
         return []
-    return [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.cause in _OWN_FAULT]
+    crashed = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.cause in _OWN_FAULT]
+    missing = sum(pod.phase is PodPhase.PENDING and pod.role is PodRole.WORKER for pod in seen.pods)
+    return crashed if seen.exit is None or missing > len(crashed) else []
 
 
 def crash_of(pod: PodSeen) -> str:

@@ -84,7 +84,8 @@ def contact_lost(situation: Situation) -> str:
 def operator_silent(situation: Situation) -> str:
     """The workload's operator (KubeRay, JobSet) or the scheduler does not act."""
     facts = situation.attempt_seen or situation.seen
-    return facts.operator_silent if situation.state.stage in LIVE else ""
+    silent = facts.operator_silent if situation.state.stage in LIVE else ""
+    return silent or _blocked_by(situation, Blocker.NO_ANSWER)
 
 
 def access_denied(situation: Situation) -> str:

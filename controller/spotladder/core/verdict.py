@@ -17,8 +17,8 @@ from spotladder.core.model import Exit, PodPhase, Stage
 from spotladder.core.situation import READY, Situation
 
 SILENT_STALLS = 12
-"""The number of stallTimeouts for which a program without start entries may print nothing. Programs print less often
-than they commit, and such a program loses all of its work if it is ended by mistake."""
+"""The number of stallTimeouts for which a program without start entries may print nothing. Programs print less
+often than they commit, and such a program loses all of its work if it is ended by mistake."""
 
 
 class Outcome(StrEnum):
@@ -133,12 +133,13 @@ def _no_new_step(situation: Situation) -> str:
 
 
 def _no_sign_of_life(situation: Situation) -> str:
-    """A program without a start entry has printed nothing for twelve times `stallTimeout`, after it had printed
-    something, and Ray does not report it as running."""
-    seen = situation.attempt_seen
-    if not _trains(situation) or seen is None or seen.quiet_for is None or seen.reported_running:
+    """A program without a start entry, which had printed something, has printed nothing for twelve times
+    `stallTimeout`, and the job sets `stallTimeout` or Ray does not report the program as running."""
+    seen, limit = situation.attempt_seen, SILENT_STALLS * situation.spec.stall_timeout
+    if not _trains(situation) or seen is None or seen.quiet_for is None:
         return ""
-    limit = SILENT_STALLS * situation.spec.stall_timeout
+    if seen.reported_running and not situation.spec.stall_timeout_given:
+        return ""
     if not situation.passed(situation.silence_deadline(limit)) or seen.quiet_for < limit:
         return ""
     quiet = format_duration(seen.quiet_for // 1)
@@ -152,10 +153,15 @@ def without_library(situation: Situation) -> str:
     waited, seen = format_duration(situation.spec.stall_timeout), situation.attempt_seen
     limit = SILENT_STALLS * situation.spec.stall_timeout
     quiet = seen is not None and seen.quiet_for is not None and seen.quiet_for >= limit
-    silent = f"; its output has not grown for more than {format_duration(limit)}" if quiet else ""
+    silent = (
+        f"; its output has not grown for more than {format_duration(limit)}: if it hangs, set spec.stallTimeout: "
+        "then twelve times as long without output ends the attempt"
+        if quiet
+        else ""
+    )
     return (
         f"the program has written no start entry in {waited}: it does not use spotladder.train, so it begins from the "
-        f"start after each loss, and stallTimeout does not apply to it while it shows life{silent}"
+        f"start after each loss, and only its output and Ray show whether it hangs{silent}"
     )
 
 

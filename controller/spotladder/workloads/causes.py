@@ -212,7 +212,8 @@ def pressure(message: str) -> Cause:
     """Why the kubelet evicted a pod, from its message: memory, the pod's own limits, or other pods' use of the disk."""
     if "memory" in message:
         return Cause.OOM_KILLED
-    return Cause.APP_ERROR if "exceeds the" in message or "exceeded its" in message else Cause.UNKNOWN
+    own = ("exceeds the", "exceeded its", "has larger consumption of")  # than it requests
+    return Cause.APP_ERROR if any(words in message for words in own) else Cause.UNKNOWN
 
 
 def _ended(container: ContainerRecord) -> Cause:

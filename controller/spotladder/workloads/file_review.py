@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path as File
+from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.group_problems import groups_in
 from spotladder.api.masked_exit import masked_exits
-from spotladder.api.problems import Problem, dotted, quoted
+from spotladder.api.problems import Path, Problem, dotted, quoted
 from spotladder.api.program_imports import without_library
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed
+from spotladder.api.template import inner
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
@@ -101,8 +103,9 @@ def warnings(files: Review) -> list[Problem]:
 
 
 def of_programs(files: Review) -> list[Problem]:
-    """The entrypoints of the files that hide the exit code of the program, and the programs that evidently do not use
-    the library. Scripts are searched beside their file and in the working directory."""
+    """The entrypoints of the files that hide the exit code of the program, the programs that evidently do not use the
+    library, and the hooks that end a program too early. Scripts are searched beside their file and in the
+    working directory."""
     return [
         Problem(entry.document.where(path), dotted(path), message)
         for entry in files.objects
@@ -110,8 +113,23 @@ def of_programs(files: Review) -> list[Problem]:
         for path, message in (
             *masked_exits(entry.model),
             *without_library(entry.model, (File(entry.document.file).parent, File())),
+            *_stopping_hooks(entry.document.data),
         )
     ]
+
+
+def _stopping_hooks(thing: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
+    """The preStop hooks in this part of a job that end Ray, and so the program, before it has committed."""
+    words = inner(thing, "lifecycle", "preStop", "exec", "command")
+    if isinstance(words, list) and "ray stop" in " ".join(map(str, words)):
+        message = (
+            "runs ray stop as soon as the pod is evicted, which ends the program before it has committed: remove it, "
+            "since Ray drains its node at SIGTERM"
+        )
+        yield (*at, "lifecycle", "preStop"), message
+    parts = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
+    for name, part in parts:
+        yield from _stopping_hooks(part, (*at, name))
 
 
 def _of_claims(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[str]:

@@ -39,6 +39,10 @@ NOT_CREATED = "FailedCreate"
 """Events about other objects than a pod or its node: a NodeClaim without a machine, an object whose pods cannot be
 created."""
 
+NO_SANDBOX = "FailedCreatePodSandBox"
+"""The Event of a kubelet that cannot start any container of a pod: its node has no free address, or lacks the pod's
+runtime. It is a fault of the node, so `provisionTimeout` runs."""
+
 _SPEAKERS: Mapping[str, Speaker] = MappingProxyType(
     {
         "FailedScheduling": Speaker.KARPENTER,
@@ -53,7 +57,7 @@ _SPEAKERS: Mapping[str, Speaker] = MappingProxyType(
 """Reasons of Events, and whose sentence their message is."""
 
 _NOMINATED = "Nominated"
-EXPLAINING = frozenset({*AUTOSCALERS, _NOMINATED, REFUSED_CLAIM})
+EXPLAINING = frozenset({*AUTOSCALERS, _NOMINATED, REFUSED_CLAIM, NO_SANDBOX})
 """Reasons of the Events that `words` reads."""
 
 _SCALES_UP = "TriggeredScaleUp"
@@ -71,6 +75,7 @@ EVENT_SELECTORS: tuple[str, ...] = (
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
     "source=attachdetach-controller,reason=FailedAttachVolume",
+    f"source=kubelet,reason={NO_SANDBOX}",
 )
 """Field selectors of the Events that the controller watches; the API server sends no others."""
 
@@ -168,7 +173,7 @@ def _reported(
             continue
         if row.means is not Meaning.VOLUME:
             yield Blocked(f"{event.about_name}: {event.message}", BLOCKERS[row.means])
-        elif pod is not None and pod.claims:
+        elif pod is not None:
             yield _of_volume(pod, row, event.message)
 
 
@@ -189,9 +194,14 @@ def _claims(pod: PodRecord) -> str:
 
 
 def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
-    """Why a pod has no node, according to the scheduler and the autoscaler; "" if neither has reported anything."""
-    if pod.phase != "Pending" or pod.node:
+    """Why a pod has no node, according to the scheduler and the autoscaler, or why its node cannot start it; "" if none
+    has reported anything."""
+    if pod.phase != "Pending":
         return ""
+    if pod.node:
+        failed = [event for event in events if event.reason == NO_SANDBOX and event.about_uid == pod.uid]
+        last = None if pod.mounted else max(failed, key=_order, default=None)
+        return _shortened(f"node {pod.node} cannot start the pod: {last.message}") if last else ""
     about = [event for event in events if event.about_uid == pod.uid and event.reason in AUTOSCALERS]
     relevant = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
     newest = max(relevant, key=_order, default=None)

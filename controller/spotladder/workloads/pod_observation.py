@@ -75,7 +75,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         suspect=phase is PodPhase.RUNNING and node is not None and node.suspect,
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),
         exit_code=ended.exit_code if ended else None,
-        exit_message=ended.error if ended else "",
+        exit_message=ended.error if ended else ": ".join(filter(None, (pod.reason, pod.message))),
         container=pod.named(named) if named else "",
         unit=pod.unit,
         group=pod.group if pod.role is PodRole.AUXILIARY else "",

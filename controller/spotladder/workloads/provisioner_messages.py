@@ -48,6 +48,7 @@ class Meaning(StrEnum):
     RIGHTS = "rights"
     ADMISSION = "admission rejected"
     TEMPLATE = "template"
+    NO_ANSWER = "no answer"
 
 
 REFUSALS = frozenset({Meaning.NO_CAPACITY, Meaning.QUOTA, Meaning.BACKOFF})
@@ -61,6 +62,7 @@ BLOCKERS: Mapping[Meaning, Blocker] = MappingProxyType(
         Meaning.RIGHTS: Blocker.FORBIDDEN,
         Meaning.ADMISSION: Blocker.TEMPLATE,
         Meaning.TEMPLATE: Blocker.TEMPLATE,
+        Meaning.NO_ANSWER: Blocker.NO_ANSWER,
     }
 )
 """Causes that are the same on every tier."""
@@ -102,6 +104,9 @@ _RESERVATION = "correct the reservation of the node pool"
 _DRIVER = "see the events of the pod and of the VolumeAttachment; the volume's driver must attach and mount it"
 _CLAIM = "create the claim, or correct its StorageClass, size and access mode: `kubectl describe pvc` says why"
 
+_DRIVER_MISSING = "install the volume's CSI driver on the nodes of the tier, with tolerations for their taints"
+_WEBHOOK = "kubernetes apiserver pkg/admission/plugin/webhook"
+
 _KARPENTER = "karpenter pkg/controllers/provisioning/scheduling/nodeclaim.go"
 _KARPENTER_POOLS = "karpenter pkg/controllers/provisioning/scheduling/scheduler.go"
 _KARPENTER_AWS = "karpenter-provider-aws pkg/errors/errors.go"
@@ -123,7 +128,11 @@ _NODES: tuple[tuple[str, Meaning, str, str], ...] = (
     ("didn't find available persistent volumes to bind", Meaning.VOLUME, f"{_PREDICATES}/volumebinding", _CLAIM),
     ("ReadWriteOncePod access mode already in-use", Meaning.VOLUME, f"{_PREDICATES}/volumerestrictions", _ONE_NODE),
     ("persistentvolumeclaim", Meaning.VOLUME, f"{_PREDICATES}/volumebinding", _CLAIM),
-    ("had volume node affinity conflict", Meaning.MISFIT, f"{_PREDICATES}/volumebinding", _ZONE),
+    ("bound to non-existent pv(s)", Meaning.VOLUME, f"{_PREDICATES}/volumebinding", _CLAIM),
+    ("binding volumes:", Meaning.VOLUME, f"{_PREDICATES}/volumebinding", _CLAIM),
+    ("didn't match PersistentVolume's node affinity", Meaning.MISFIT, f"{_PREDICATES}/volumebinding", _ZONE),
+    ("had volume node affinity conflict", Meaning.MISFIT, f"{_PREDICATES}/volumebinding, before 1.33", _ZONE),
+    ("had no available volume zone", Meaning.MISFIT, f"{_PREDICATES}/volumezone", _ZONE),
     ("didn't match Pod's node affinity/selector", Meaning.MISFIT, f"{_PREDICATES}/nodeaffinity", _LABELS),
     ("didn't match pod's node affinity", Meaning.MISFIT, f"{_PREDICATES}/nodeaffinity", _LABELS),
     ("didn't match node selector", Meaning.MISFIT, "kubernetes before 1.20", _LABELS),
@@ -254,6 +263,10 @@ ROWS: tuple[Row, ...] = (
         Speaker.VOLUMES,
         ("Multi-Attach error", Meaning.VOLUME, _ATTACH, _ONE_NODE),
         ("persistentvolumeclaim", Meaning.VOLUME, _MOUNT, _CLAIM),
+        ("list of registered CSI drivers", Meaning.VOLUME, "kubernetes pkg/volume/csi", _DRIVER_MISSING),
+        ("does not contain driver", Meaning.VOLUME, "kubernetes pkg/volume/csi", _DRIVER_MISSING),
+        ("not registered", Meaning.MIXED, "kubernetes pkg/kubelet/util/manager"),
+        ("non-existent", Meaning.TEMPLATE, "kubernetes pkg/volume/secret, configmap"),
         ("not found", Meaning.TEMPLATE, _MOUNT),
         ("forbidden", Meaning.TEMPLATE, _MOUNT),
         ("no matching NodeSelectorTerms", Meaning.VOLUME, _MOUNT, _ZONE),
@@ -278,13 +291,19 @@ ROWS: tuple[Row, ...] = (
     ),
     *_rows(
         Speaker.API,
+        ("denied the request", Meaning.ADMISSION, "kubernetes: admission webhooks; GKE Autopilot's Warden"),
+        ("failed calling webhook", Meaning.NO_ANSWER, "kubernetes apiserver pkg/admission/plugin/webhook"),
+        ("etcdserver:", Meaning.NO_ANSWER, "etcd api/v3rpc/rpctypes/error.go"),
+        ("context deadline exceeded", Meaning.NO_ANSWER, "kubernetes apiserver pkg/endpoints/handlers/finisher"),
+        ("unable to return a response in the time", Meaning.NO_ANSWER, "kubernetes apimachinery pkg/api/errors"),
+        ("object has been modified", Meaning.NO_ANSWER, "kubernetes: concurrent updates of a ResourceQuota"),
+        ("status unknown for quota", Meaning.NO_ANSWER, "kubernetes: a ResourceQuota that is not calculated yet"),
         ("exceeded quota", Meaning.RESOURCE_QUOTA, "kubernetes: admission plugin ResourceQuota"),
         ("failed quota", Meaning.TEMPLATE, "kubernetes: admission plugin ResourceQuota"),
         ("insufficient quota", Meaning.RESOURCE_QUOTA, "kubernetes: admission plugin ResourceQuota"),
         (" cannot create resource ", Meaning.RIGHTS, "kubernetes: RBAC authorizer"),
         (" cannot get resource ", Meaning.RIGHTS, "kubernetes: RBAC authorizer"),
         (" cannot patch resource ", Meaning.RIGHTS, "kubernetes: RBAC authorizer"),
-        ("denied the request", Meaning.ADMISSION, "kubernetes: admission webhooks; GKE Autopilot's Warden"),
         ("violates PodSecurity", Meaning.ADMISSION, "kubernetes: admission plugin PodSecurity"),
         ("forbidden", Meaning.ADMISSION, "kubernetes: admission plugins, such as LimitRanger and Priority"),
         ("is invalid", Meaning.ADMISSION, "kubernetes: validation"),

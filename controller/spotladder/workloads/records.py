@@ -155,7 +155,7 @@ class PodRecord(Made):
         conditions = conditions_of(status)
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
-        refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+        refused = scheduled.get("status") == "False" and scheduled.get("reason") in UNSCHEDULABLE
         program = program_name(pod)
         return cls(
             **made_fields(pod),
@@ -183,6 +183,11 @@ class PodRecord(Made):
             token=token_source(pod),
             containers=containers_of(pod, program),
         )
+
+
+UNSCHEDULABLE = ("Unschedulable", "SchedulingGated", "SchedulerError")
+"""Reasons of PodScheduled with which a pod has no node: none has room, a gate of another controller holds it back, or
+the scheduler could not bind its volumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +261,10 @@ SPOT_LABELS = (
     ("eks.amazonaws.com/capacityType", "SPOT"),
     ("cloud.google.com/gke-spot", "true"),
     ("cloud.google.com/gke-provisioning", "spot"),
+    ("cloud.google.com/gke-preemptible", "true"),
+    ("node.kubernetes.io/lifecycle", "spot"),
+    ("scheduling.cast.ai/spot", "true"),
+    ("spotinst.io/node-lifecycle", "spot"),
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
 """The labels with which nodes are marked as spot capacity."""

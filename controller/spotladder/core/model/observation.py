@@ -20,7 +20,8 @@ class Blocker(StrEnum):
     FORBIDDEN = "Rights"  # RBAC
     IMAGE = "Image"  # the registry, or the image's name
     VOLUME = "Volume"  # a volume that does not exist, or cannot be attached or mounted
-    TEMPLATE = "Template"  # a missing Secret or ConfigMap, an admission webhook, an invalid field
+    TEMPLATE = "Template"  # a missing Secret or ConfigMap, a refusal of an admission webhook, an invalid field
+    NO_ANSWER = "NoAnswer"  # the API server or an admission webhook does not answer
 
 
 class QueueEviction(StrEnum):

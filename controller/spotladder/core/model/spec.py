@@ -141,7 +141,8 @@ class JobSpec:
     counts from there. `budget` is in USD. `attribution_window` is how long after a program's failure the loss of a pod
     may still explain it. `contact_timeout` is how long pods on silent nodes do not count as lost while a loss of
     contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once
-    every pod has its node and its image. `suspend_reason` is the reason of the transitions that `suspend`
+    every pod has its node and its image. `stall_timeout_given`: the user has set it, so it also ends a program
+    without start entries that Ray reports as running. `suspend_reason` is the reason of the transitions that `suspend`
     causes. `overlap`: a planned move starts the next attempt as a standby beside the live one; None: after it.
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
@@ -159,6 +160,7 @@ class JobSpec:
     submitted_at: Instant = 0.0
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
+    stall_timeout_given: bool = False
     grace: Seconds = 90.0
     attribution_window: Seconds = 0.0
     contact_timeout: Seconds = 100.0

@@ -53,6 +53,8 @@ def program_exit(situation: Situation) -> Effect | None:
     seen = situation.attempt_seen
     if seen is None or seen.exit is None or _ended_by_queue(situation, seen.exit):
         return None
+    if crashed_pods(situation.attempt, seen):
+        return None  # Its peers had not started: a failed start.
     match seen.exit:
         case Exit.FENCED if situation.foreign_owner:
             return fenced_job(situation)
@@ -132,8 +134,9 @@ def _running(situation: Situation) -> AttemptSeen | None:
 def crashed_start(situation: Situation) -> Effect | None:
     """A container ended by its own fault before the attempt was ready: the attempt ends, and the job after several
     starts that failed in the same way."""
-    seen = _running(situation)
-    crashed = crashed_pods(situation.attempt, seen) if seen is not None else []
+    seen = situation.attempt_seen
+    free = seen is not None and not _ended_by_queue(situation, seen.exit)
+    crashed = crashed_pods(situation.attempt, seen) if seen is not None and free else []
     if not crashed:
         return None
     situation = replace(situation, state=with_node_failures(situation.state, crashed))

@@ -56,7 +56,9 @@ _NEVER_READY = (
 )
 
 _CODE = re.compile(r"failed with exit code (-?\d+)")
-_BAD_ENVIRONMENT = "runtime_env setup failed"
+_NOT_STARTED = ("runtime_env setup failed", "Job supervisor actor failed to start within")
+"""Ray could not start the driver: a package does not exist, or no node has the resources of the entrypoint."""
+
 _SIDECAR_ENDED = "ray-job-submitter terminated with exit code"
 """SidecarMode: the submitter ended with an error like its program, before KubeRay had read the exit code."""
 
@@ -73,6 +75,8 @@ def read(
         ended, message = Exit.LOST, f"its RayCluster {rayjob.cluster} was deleted"
     pods, blocked = pods_seen(objects.pods, nodes, events), pending_pods.Blocked()
     waits = rayjob is not None and rayjob.deployment_status in SETTING_UP
+    if waits and ended is None:
+        ended, message = _submitted_early(objects.pods)
     if rayjob is not None and ended is None and not rayjob.suspended:
         invalid = _invalid(rayjob)
         blocked = (
@@ -95,6 +99,18 @@ def read(
         waits_for_all_workers=waits,
         reported_running=rayjob is not None and rayjob.job_status == "RUNNING",
     )
+
+
+def _submitted_early(pods: Sequence[PodRecord]) -> tuple[Exit | None, str]:
+    """How the program ended if it did so before all pods were ready. In SidecarMode its submitter starts with the head.
+    KubeRay reads its end only when all containers are ready, and one that has ended never is."""
+    heads = (pod for pod in pods if pod.role is PodRole.HEAD and not pod.deleting and pod.phase == "Running")
+    submitters = (entry for pod in heads for entry in pod.other_containers if entry.name == SUBMITTER)
+    for entry in submitters:
+        if entry.exit_code is not None:
+            what = f"{SUBMITTER} ended with exit code {entry.exit_code} before all pods were ready"
+            return exit_of_code(entry.exit_code), ": ".join(filter(None, (what, entry.error)))
+    return None, ""
 
 
 def _before_submission(pod: PodRecord, what: PodSeen) -> PodSeen:
@@ -167,7 +183,7 @@ def exit_of(message: str) -> Exit:
     """How a program ended, according to Ray."""
     if found := _CODE.search(message):
         return exit_of_code(int(found[1]))
-    return Exit.FAILED if _BAD_ENVIRONMENT in message else Exit.LOST
+    return Exit.FAILED if any(words in message for words in _NOT_STARTED) else Exit.LOST
 
 
 def begun(objects: AttemptObjects) -> bool:
