@@ -105,7 +105,7 @@ def groups(found: Sequence[Planned]) -> Iterator[tuple[str, list[Planned]]]:
 
 
 def covered(what: str, places: Sequence[float]) -> Row:
-    share = fmean(0.1 <= place <= 0.9 for place in places)
+    share = fmean(float(0.1 <= place <= 0.9) for place in places)
     low, high = COVERED
     judged = what.startswith(("cost of all", "end of all"))
     goal = f"{100 * low:.0f} to {100 * high:.0f} %" if judged else ""
@@ -120,9 +120,9 @@ def reliability(found: Sequence[Planned]) -> list[Row]:
             bins[min(4, int(5 * chance))].append((chance, kept))
     rows = []
     for index, pairs in sorted(bins.items()):
-        kept, chance = 100 * fmean(met for _, met in pairs), 100 * fmean(chance for chance, _ in pairs)
+        share, mean = 100 * fmean(met for _, met in pairs), 100 * fmean(chance for chance, _ in pairs)
         name = f"deadlines with a chance of {20 * index} to {20 * index + 20} % ({len(pairs)}): kept"
-        rows.append(Row(name, kept, "%", "mean chance", chance, "± 5 points", abs(kept - chance) <= 5))
+        rows.append(Row(name, share, "%", "mean chance", mean, "± 5 points", abs(share - mean) <= 5))
     return rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Outcomes
+from spotladder.core.model import AgeCounts, Exhausted, Outcomes
 from spotladder.errors import InvalidSpec
 from spotladder.planner.advice import interval
 from spotladder.planner.assumptions import assumed, observed, poisson_range
@@ -110,8 +110,10 @@ def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None
     ids=["capacity", "no capacity", "ends in an outage", "ends in an outage after two days"],
 )
 def test_a_trace_that_says_little_gives_a_wide_range(trace: Trace) -> None:
-    found = forecast(question(with_traces(facts(), (trace,), 2), BACKUP, hours=24), Assumptions(), 30)
-    assert found.cost.at[99] > 1.1 * found.cost.at[10]
+    tier = with_traces(facts(), (trace,), 2)
+    asked = question(tier, hours=24, exhausted=Exhausted.RESTART, max_duration=60 * HOUR)
+    found = forecast(asked, Assumptions(), 20)
+    assert 0 < found.success < 1 or (found.hours and found.hours.at[99] > 1.02 * found.hours.at[10])
 
 
 def test_the_last_spell_of_a_trace_until_now_continues_as_spells_of_its_age_did() -> None:

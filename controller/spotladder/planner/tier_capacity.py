@@ -239,7 +239,8 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
     if first:
         times = np.concatenate(([0.0], first + times))
         nodes = np.concatenate((trace.nodes[-1:], nodes))
-        prices = None if trace.prices is None else np.concatenate((trace.prices[-1:], prices))
+        if trace.prices is not None and prices is not None:
+            prices = np.concatenate((trace.prices[-1:], prices))
     if facts.room is not None:
         nodes = np.minimum(nodes, facts.room)
     return _until(horizon, Trace(trace.zone, times, nodes, end=horizon, prices=prices))
@@ -279,12 +280,11 @@ def _present(found: Sequence[Spell], dice: Random) -> tuple[Seconds, Seconds]:
 def _lasting(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, dice: Random) -> Trace:
     """The capacity of a trace that never changes: it changes in the run at a rate that such a trace may have."""
     rate = dice.gammavariate(0.5, 1.0) / trace.end  # Jeffreys' posterior of the rate after no event
-    lasting, other = (lambda: dice.expovariate(rate)), (lambda: dice.expovariate(1.0 / OUTAGE))
     most = workers if facts.room is None else min(workers, facts.room)
     has, times, nodes = bool(trace.available(workers)[-1]), [0.0], list[int]()
     while times[-1] < horizon:
-        times += [times[-1] + lasting()]
-        times += [times[-1] + other()]
+        times += [times[-1] + dice.expovariate(rate)]
+        times += [times[-1] + dice.expovariate(1.0 / OUTAGE)]
         nodes += [most, 0] if has else [0, most]
     prices = None if trace.prices is None else np.full(len(nodes), trace.prices[-1])
     counts = np.array(nodes, dtype=np.int64)
