@@ -36,7 +36,7 @@ from tests.bench import published, rows
 from tests.bench.rows import Row
 
 TICK = published.TICK
-STARTS = 25
+STARTS = 6
 """Starts in each trace, at equal distances."""
 
 HISTORY = 0.3
@@ -256,5 +256,5 @@ if __name__ == "__main__":
         "Calibration of plans",
         skipped="" if named else "SPOTLADDER_TRACES is not set",
         note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there.",
-        runs=60,
+        runs=30,
     )
