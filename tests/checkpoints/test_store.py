@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,6 +15,7 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 
 from spotladder.checkpoints import disk
 from spotladder.checkpoints.bucket import BucketStore
+from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import (
     ObjectMissing,
@@ -55,6 +56,31 @@ class TestDisk(StoreContract):
         (tmp_path / "w").write_bytes(b"w")
         store.put_file("log/w", tmp_path / "w")
         assert {path.name for path in (tmp_path / "not" / "made yet" / "log").iterdir()} == {"0", "w"}
+
+    def test_a_temporary_file_is_kept_without_a_copy(self, tmp_path: Path) -> None:
+        store, file = disk.DiskStore(tmp_path / "store"), tmp_path / "file"
+        file.write_bytes(b"weights")
+        taken = store.take_file("a/w", file)
+        assert taken == store.get_file("a/w", None) == FileEntry("w", 7, "1ad27358")
+        assert (tmp_path / "store/a/w").samefile(file)
+
+    @pytest.mark.parametrize("how", [os.link, os.symlink], ids=["hard link", "symbolic link"])
+    def test_a_file_that_has_another_name_is_copied(self, tmp_path: Path, how: Callable[[Path, Path], None]) -> None:
+        """The program may write to it under the other name."""
+        store, other, file = disk.DiskStore(tmp_path / "store"), tmp_path / "other", tmp_path / "file"
+        other.write_bytes(b"weights")
+        how(other, file)
+        store.take_file("w", file)
+        other.write_bytes(b"changed")
+        assert store.get("w") == b"weights"
+
+    def test_slices_of_a_large_file_have_its_checksum(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(disk, "SLICE", 2 * disk.CHUNK)
+        content = os.urandom(5 * disk.CHUNK + 7)
+        (tmp_path / "file").write_bytes(content)
+        store = disk.DiskStore(tmp_path / "store")
+        store.put_file("w", tmp_path / "file")
+        assert store.get_file("w", None) == FileEntry("w", len(content), f"{zlib.crc32(content):08x}")
 
     def test_removes_empty_folders(self, store: Store, tmp_path: Path) -> None:
         store.put_if_absent("a/b/c", b"1")

@@ -59,3 +59,30 @@ def test_a_synthetic_trace_is_the_same_in_each_plan(capsys: Capture, tmp_path: P
     assert (first.code, first.err, first.out) == (0, "", again.out)
     assert json.loads(first.out)["tiers"][0]["evictionsPerNodeHour"] > 0
     assert "of synthetic, " in json.loads(first.out)["simulation"]["observations"][0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["0,0", "86400,0"], "does not change in 48 h of trace: each run draws how often"),
+        (["0,1", "3600,0"], "the market changes, and the trace has 1 loss"),
+    ],
+    ids=["one spell", "ends in an outage"],
+)
+def test_a_trace_that_says_little_is_planned_with_the_reason_for_a_wide_range(
+    lines: list[str], said: str, capsys: Capture, tmp_path: Path
+) -> None:
+    trace = written(tmp_path, "z.csv", "\n".join(["time,available", *lines]))
+    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10")
+    assert (answer.code, answer.err) == (0, "")
+    assert said in answer.out
+
+
+def test_prices_of_zero_are_prices(capsys: Capture, tmp_path: Path) -> None:
+    lines = [f"{3600 * at},{at % 4 != 3:d},0" for at in range(48)]
+    trace = written(tmp_path, "z.csv", "\n".join(["time,available,price", *lines]))
+    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", "-o", "json")
+    assert (answer.code, answer.err) == (0, "")
+    assert {tier["name"]: tier["costUsd"]["mean"] for tier in json.loads(answer.out)["simulation"]["tiers"]}[
+        "spot-a"
+    ] == 0

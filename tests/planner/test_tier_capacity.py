@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Outcomes
+from spotladder.core.model import AgeCounts, Exhausted, Outcomes
 from spotladder.errors import InvalidSpec
 from spotladder.planner.advice import interval
 from spotladder.planner.assumptions import assumed, observed, poisson_range
@@ -80,8 +80,50 @@ def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -
         found = drawn(tier, 2, 100 * HOUR, seed)
         assert found.times[0] == 0.0
         assert (np.diff(found.times) > 0).all()
-        assert found.share(2) == pytest.approx(0.5, abs=0.05)
     assert (drawn(tier, 2, 30 * HOUR, 5).times == drawn(tier, 2, 30 * HOUR, 5).times).all()
+
+
+def test_runs_differ_more_from_a_trace_with_few_spells() -> None:
+    def deviation(repeated: int) -> float:
+        tier = with_traces(facts(), (periods(*[(True, 3), (False, 2)] * repeated),), 2)
+        shares = [drawn(tier, 2, 500 * HOUR, seed).share(2) for seed in range(1, 60)]
+        assert np.mean(shares) == pytest.approx(0.6, abs=0.1)
+        return float(np.std(shares))
+
+    assert deviation(1) > 1.3 * deviation(30) > 0.05
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None:
+    """After 10 h without a change, a run of 20 h has one in about half of the cases."""
+    tier = with_traces(facts(), (periods((available, 10)),), 2)
+    found = [drawn(tier, 2, 20 * HOUR, seed) for seed in range(1, 101)]
+    assert {bool(one.available(2)[0]) for one in found} == {available}
+    assert 25 < sum(len(one.times) > 1 for one in found) < 75
+    said = "\n".join(assumed(Assumptions(), question(tier, BACKUP)))
+    assert "does not change in 10 h of trace" in said
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [periods((True, 48)), periods((False, 48)), periods((True, 1), (False, 1)), periods((True, 48), (False, 1))],
+    ids=["capacity", "no capacity", "ends in an outage", "ends in an outage after two days"],
+)
+def test_a_trace_that_says_little_gives_a_wide_range(trace: Trace) -> None:
+    tier = with_traces(facts(), (trace,), 2)
+    asked = question(tier, hours=24, exhausted=Exhausted.RESTART, max_duration=60 * HOUR)
+    found = forecast(asked, Assumptions(), 20)
+    assert any(one.at[99] > 1.02 * one.at[10] for one in (found.cost, found.hours) if one)
+
+
+def test_the_last_spell_of_a_trace_until_now_continues_as_spells_of_its_age_did() -> None:
+    """It is 2 h old. Of the spells that lasted for longer, the rest is 3 h; it may be longer than any of them."""
+    trace = periods((True, 1), (False, 1), (True, 5), (False, 1), (True, 5), (False, 1), (True, 2))
+    tier = with_traces(facts(), (trace,), 2, until_now=True)
+    found = [drawn(tier, 2, 50 * HOUR, seed) for seed in range(1, 200)]
+    assert all(one.nodes[0] == 2 for one in found)
+    rest = [min(one.times[~one.available(2)], default=50 * HOUR) / HOUR for one in found]
+    assert 1.5 < np.median(rest) < 5
 
 
 def test_a_trace_gives_the_rate_and_the_price_to_the_formulas() -> None:

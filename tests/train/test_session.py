@@ -133,7 +133,8 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
     one = job(tmp_path)
     with one.commit(1) as folder:
         (folder / "a").write_text("a")
-        one._member.log.store.put_file = refuse  # type: ignore[assignment,method-assign]
+        for name in ("put_file", "take_file"):
+            setattr(one._member.log.store, name, refuse)
     while one._member.commits.busy:
         pass
     with pytest.raises(RightsRefused, match="access denied"):
@@ -315,3 +316,18 @@ def held_uploads() -> Iterator[threading.Event]:
 
 def refuse(*_: object) -> None:
     raise RightsRefused("access denied")
+
+
+def test_the_files_to_read_are_those_of_the_log_and_the_files_of_the_program_are_copies(tmp_path: Path) -> None:
+    train(job(tmp_path), 10)
+    stored = [path for path in (tmp_path / "digits" / "attempts").rglob("*") if path.is_file()]
+    with job(tmp_path, attempt=2).resume() as found:
+        assert found
+        read = [path.resolve() for path in found.to_read().iterdir()]
+        assert sorted(read) == sorted(path.resolve() for path in stored)
+        for path in found.path.iterdir():
+            assert path.read_bytes() == (found.to_read() / path.name).read_bytes()
+            path.write_text("changed by the program")
+    again = log_of(tmp_path).newest()
+    assert again
+    log_of(tmp_path).verify(again)

@@ -191,7 +191,8 @@ def test_a_failed_upload_of_one_rank_raises_on_all_ranks_and_commits_nothing(tmp
         def refuse(*_: object) -> None:
             raise RightsRefused("access denied")
 
-        ranks.jobs[1]._member.log.store.put_file = refuse  # type: ignore[assignment,method-assign]
+        for name in ("put_file", "take_file"):
+            setattr(ranks.jobs[1]._member.log.store, name, refuse)
         ends = ranks.on_all(lambda job: write_own(job, 5))
         assert [type(end) for end in ends] == [RightsRefused] * 2
     assert log_of(tmp_path).newest() is None
@@ -259,7 +260,8 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
                 raise StoreUnavailable("the bucket does not answer")
             return put(key, path)
 
-        store.put_file = put_file  # type: ignore[method-assign]
+        for name in ("put_file", "take_file"):
+            setattr(store, name, put_file)
 
     def until_committed(step: int) -> None:
         while (newest := log_of(tmp_path).newest()) is None or newest.step < step:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zlib_ng.zlib_ng import crc32
+from zlib_ng.zlib_ng import crc32, crc32_combine
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
@@ -30,6 +32,11 @@ CHUNK = 1 << 20
 
 AHEAD = 16 << 20
 """Bytes of a file that may be buffered before the system starts to write them to the disk."""
+
+SLICE = 64 << 20
+"""Bytes of a file that one thread reads to verify it: the slices of a large file are read in parallel."""
+
+SLICES_AT_ONCE = 4
 
 _HIDDEN = ".spotladder-"
 
@@ -44,6 +51,11 @@ class DiskStore:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self.uri = self._root.as_uri()
+
+    @property
+    def folder(self) -> Path:
+        """The folder that has each object as a file."""
+        return self._root
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         target = self._path(key)
@@ -114,11 +126,32 @@ class DiskStore:
             _flush_folder(target.parent)
         return FileEntry(target.name, size, crc)
 
+    def take_file(self, key: str, path: Path) -> FileEntry:
+        """Like `put_file`, for a temporary file that is not written any more: on the same file system the object is a
+        link to it, so that no bytes are copied."""
+        target = self._path(key)
+        with self._typed("write", key), self._hidden(target) as hidden:
+            try:
+                os.link(path, hidden, follow_symlinks=False)
+            except OSError:
+                return self.put_file(key, path)
+            status = hidden.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 2:  # Another name may change the content.
+                return self.put_file(key, path)
+            with hidden.open("rb", buffering=0) as file:
+                size, crc = _verify(file)
+                _flush(file.fileno())
+            hidden.replace(target)
+            _flush_folder(target.parent)
+        return FileEntry(target.name, size, crc)
+
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        with self._typed("read", key), ExitStack() as stack:
-            reader = stack.enter_context(self._path(key).open("rb", buffering=0))
-            writer = stack.enter_context(path.open("wb", buffering=0)) if path else None
-            size, crc = read_all(reader, writer)
+        with self._typed("read", key), self._path(key).open("rb", buffering=0) as reader:
+            if path is None:
+                size, crc = _verify(reader)
+            else:
+                with path.open("wb", buffering=0) as writer:
+                    size, crc = read_all(reader, writer)
         return FileEntry(key.rpartition("/")[2], size, crc)
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -227,6 +260,27 @@ def read_all(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
         size += count
         while writer and part:
             part = part[writer.write(part) :]
+    return size, f"{crc:08x}"
+
+
+def _verify(reader: FileIO) -> tuple[int, str]:
+    """Read a file, its slices in parallel. Returns the number of bytes and the checksum."""
+
+    def read(begin: int) -> tuple[int, int]:
+        size, crc = 0, 0
+        buffer = memoryview(bytearray(CHUNK))
+        while size < SLICE and (count := os.preadv(reader.fileno(), [buffer], begin + size)):
+            crc = crc32(buffer[:count], crc)
+            size += count
+        return size, crc
+
+    length = os.fstat(reader.fileno()).st_size
+    if length <= SLICE:
+        return read_all(reader, None)
+    size, crc = 0, 0
+    with ThreadPoolExecutor(SLICES_AT_ONCE, thread_name_prefix="spotladder-verify") as pool:
+        for part, part_crc in pool.map(read, range(0, length, SLICE)):
+            size, crc = size + part, crc32_combine(crc, part_crc, part)
     return size, f"{crc:08x}"
 
 

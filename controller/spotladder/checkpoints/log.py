@@ -15,6 +15,7 @@ from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.resume import Resumed, fetch, resume
+from spotladder.checkpoints.store import folder_on_disk
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced
 
@@ -79,8 +80,9 @@ class CommitLog(EntryLog):
         assert isinstance(entry, Start)  # noqa: S101 – `build` returns no other kind
         return Writer(self, history, entry)
 
-    def fetch(self, commit: Commit, folder: Path, ranks: Collection[int] | None = None) -> None:
-        """Download the commit's files into `folder` in parallel. Raises CheckpointCorrupt, StoreUnavailable.
+    def fetch(self, commit: Commit, folder: Path | None, ranks: Collection[int] | None = None) -> None:
+        """Download the commit's files into `folder` in parallel; None: only verify them. Raises CheckpointCorrupt,
+        StoreUnavailable.
 
         With `ranks`, downloads only the files of these ranks below `rank-<n>/`.
         """
@@ -95,15 +97,27 @@ class CommitLog(EntryLog):
         """Read all files of the commit in the store and compare them. Raises CheckpointCorrupt, StoreUnavailable."""
         fetch(self.store, commit, None)
 
+    @property
+    def in_place(self) -> Path | None:
+        """The folder of the log, if a program can read the files of commits there: a folder of this machine, without a
+        cache that is faster."""
+        return None if self.cache else folder_on_disk(self.store)
+
     def resume(
-        self, folder: Path, ranks: Collection[int] | None = None, without: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        ranks: Collection[int] | None = None,
+        without: Mapping[str, str] | None = None,
+        *,
+        verify_only: bool = False,
     ) -> Resumed | None:
-        """Download the newest commit whose files verify to `folder`. Returns None if the log has no commit.
+        """Download the newest commit whose files verify to `folder`; `verify_only`: only verify them. Returns None if
+        the log has no commit.
 
         `without` maps the paths of commits that other ranks found corrupt to the reason. Raises CheckpointCorrupt if
         no commit verifies, StoreUnavailable.
         """
-        return resume(self, folder, ranks, without, self.cache)
+        return resume(self, folder, ranks, without, self.cache, verify_only=verify_only)
 
     def collect(self, keep: int) -> Collected:
         """Delete checkpoints that need not be kept, for a caller that is not the writer (see `Writer.collect`)."""

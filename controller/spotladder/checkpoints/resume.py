@@ -54,6 +54,8 @@ def resume(
     ranks: Collection[int] | None = None,
     without: Mapping[str, str] | None = None,
     cache: NodeCache | None = None,
+    *,
+    verify_only: bool = False,
 ) -> Resumed | None:
     """See `CommitLog.resume`."""
     corrupt = dict(without or {})
@@ -70,7 +72,7 @@ def resume(
         commit = good[-1]
         target = folder / Path(commit.path).name
         try:
-            fetch(log.store, commit, target, ranks, cache)
+            fetch(log.store, commit, None if verify_only else target, ranks, cache)
         except CheckpointCorrupt as error:
             shutil.rmtree(target, ignore_errors=True)
             if any(commit.path == other.path for other in log.commits()):  # Otherwise it was deleted meanwhile.

@@ -92,6 +92,18 @@ def renew(store: Store) -> bool:
     return renewing is not None and renewing()
 
 
+def folder_on_disk(store: Store) -> Path | None:
+    """The folder of this machine that has each object of the store as a file; None for a bucket."""
+    folder: Path | None = getattr(store, "folder", None)
+    return folder
+
+
+def taking(store: Store) -> Callable[[str, Path], FileEntry]:
+    """Uploads a temporary file, which the store may keep instead of a copy: a file that nothing writes any more."""
+    take: Callable[[str, Path], FileEntry] = getattr(store, "take_file", store.put_file)
+    return take
+
+
 def endpoint_of(store: Store) -> str:
     """The server of a store that is the same from every machine; "" for a folder of a disk."""
     endpoint: str = getattr(store, "endpoint", "")
@@ -140,6 +152,9 @@ class SubStore:
     def put_file(self, key: str, path: Path) -> FileEntry:
         return self._store.put_file(self._prefix + key, path)
 
+    def take_file(self, key: str, path: Path) -> FileEntry:
+        return taking(self._store)(self._prefix + key, path)
+
     def get_file(self, key: str, path: Path | None) -> FileEntry:
         return self._store.get_file(self._prefix + key, path)
 
@@ -148,6 +163,11 @@ class SubStore:
 
     def renew(self) -> bool:
         return renew(self._store)
+
+    @property
+    def folder(self) -> Path | None:
+        folder = folder_on_disk(self._store)
+        return folder and folder / self._prefix
 
     @property
     def endpoint(self) -> str:

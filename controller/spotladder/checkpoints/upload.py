@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.store import Store, StoreRefused
+from spotladder.checkpoints.store import Store, StoreRefused, taking
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import InvalidSpec, StoreUnavailable
 
@@ -41,10 +41,10 @@ def files_below(folder: Path) -> list[tuple[str, Path]]:
 
 
 def upload_folder(
-    store: Store, folder: Path, path: str, below: str = "", *, without: Collection[str] = ()
+    store: Store, folder: Path, path: str, below: str = "", *, without: Collection[str] = (), temporary: bool = False
 ) -> tuple[FileEntry, ...]:
     """Upload all files of `folder` to `path` in the store, in parallel, except those of the names `without`; `below/`
-    is prepended to their names.
+    is prepended to their names. `temporary`: the files are not written any more and will be removed.
 
     Returns the entries of the files for the commit. Raises InvalidSpec for a file name that buckets refuse,
     StoreUnavailable.
@@ -55,8 +55,9 @@ def upload_folder(
     for name in names:
         if not name.isprintable():
             raise InvalidSpec(f"{name!r}: buckets refuse control characters in file names: rename this checkpoint file")
+    put = taking(store) if temporary else store.put_file
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-upload") as pool:
-        futures = [pool.submit(_upload_file, store, file, path, name) for file, name in zip(files, names, strict=True)]
+        futures = [pool.submit(_upload_file, put, file, path, name) for file, name in zip(files, names, strict=True)]
         try:
             return tuple(future.result() for future in futures)
         except BaseException:
@@ -73,11 +74,11 @@ def commit_folder(
     return writer.commit(step, files, total=total, metrics=metrics)
 
 
-def _upload_file(store: Store, file: Path, path: str, name: str) -> FileEntry:
+def _upload_file(put: Callable[[str, Path], FileEntry], file: Path, path: str, name: str) -> FileEntry:
     began = time.monotonic()
     for attempt in range(1, TRIES + 1):
         try:
-            return replace(store.put_file(f"{path}/{name}", file), name=name)
+            return replace(put(f"{path}/{name}", file), name=name)
         except StoreRefused:
             raise
         except StoreUnavailable:

@@ -16,15 +16,19 @@ from spotladder.cli.option_errors import seconds
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.tier_facts import KnownFacts, tier_facts
 from spotladder.core.accounting import GIB, HOUR
-from spotladder.core.model import CommitSize, Seconds
+from spotladder.core.model import CommitSize, Instant, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import Question, check_budget, time_limit
 
 if TYPE_CHECKING:
     from spotladder.planner.simulated import Assumptions
+    from spotladder.sim.trace import Trace
 
 RESTART = 0.05
 """Default restart time after a failure, in hours (3 minutes)."""
+
+RECENT: Seconds = 3600.0
+"""Age of the end of a trace up to which its last spell is that of the present."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,19 @@ def _with_traces(known: KnownFacts, given: Sequence[str]) -> KnownFacts:
         raise InvalidSpec(
             f"the job has no tier {unknown[0]!r} (expected one of {', '.join(names)}): write TIER=FILE", path="--trace"
         )
+    now, only = known.spec.submitted_at, len(found) == 1
+    current = {name for name, each in found.items() if only and all(_ends_at(trace, now) for trace in each)}
     tiers = tuple(
-        with_traces(facts, found[facts.tier.name], known.spec.workers) if facts.tier.name in found else facts
+        with_traces(facts, found[facts.tier.name], known.spec.workers, until_now=facts.tier.name in current)
+        if facts.tier.name in found
+        else facts
         for facts in known.tiers
     )
     return replace(known, tiers=tiers, spec=replace(known.spec, tiers=tuple(facts.tier for facts in tiers)))
+
+
+def _ends_at(trace: Trace, now: Instant) -> bool:
+    return trace.origin is not None and abs(trace.origin + trace.end - now) <= RECENT
 
 
 def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:

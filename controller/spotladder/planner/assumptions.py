@@ -9,11 +9,15 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Tier
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import OUTAGE, outages
+from spotladder.planner.tier_capacity import OUTAGE, outages, spread_of
+from spotladder.sim.spells import spells
 from spotladder.sim.trace import share_of
 
 Z = 1.96
 """Standard deviations of a 95 % interval."""
+
+Z80 = 1.28
+"""Standard deviations of an 80 % interval."""
 
 
 def observed(question: Question) -> list[str]:
@@ -58,7 +62,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
-    sentences += _capacity([facts for facts in question.tiers if facts.spot])
+    sentences += _capacity([facts for facts in question.tiers if facts.spot], question.spec.workers)
     sentences += [_closed(facts) for facts in question.tiers if facts.closed]
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
@@ -70,7 +74,24 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     return sentences
 
 
-def _capacity(spot: list[TierFacts]) -> list[str]:
+def _widened(facts: TierFacts, workers: int) -> str:
+    """How the capacity of the runs differs from the traces of the tier, and why."""
+    found = [spells(trace, workers) for trace in facts.traces]
+    ended = min(sum(spell.available for spell in each[:-1]) for each in found)
+    if any(len(each) == 1 for each in found):
+        hours = max(trace.end for trace in facts.traces) / HOUR
+        return (
+            f"the capacity of {facts.tier.name} does not change in {hours:.4g} h of trace: each run draws how often it "
+            "changes from the rates that such a trace may have, which makes the range wide; a longer trace narrows it"
+        )
+    factor = math.exp(Z80 * spread_of(ended))
+    return (
+        f"spells of {facts.tier.name} last {1 / factor:.2g} to {factor:.2g} times as long as in the trace in 80 % of "
+        f"the runs: the market changes, and the trace has {_count(ended, 'loss', 'losses')}"
+    )
+
+
+def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
     """The assumptions about the capacity of the spot tiers."""
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
@@ -89,6 +110,9 @@ def _capacity(spot: list[TierFacts]) -> list[str]:
             )
     if traced := [facts.tier.name for facts in spot if facts.traces]:
         sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
+        if all(facts.until_now for facts in spot if facts.traces):
+            sentences[-1] = f"the last spell of the trace of {', '.join(traced)} continues, as spells of its age did"
+        sentences += [_widened(facts, workers) for facts in spot if facts.traces]
     for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):
         unknown = [
             facts.tier.name

@@ -35,7 +35,8 @@ class TierFacts:
     maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after` the time in
     seconds from the request for a node until it is ready; both are None if unknown. In `closed` periods, each from a
     time to a time in seconds after the start of the job, the pool provides no new nodes. With `traces` the simulated
-    runs use the capacity of these records instead of the other statistics."""
+    runs use the capacity of these records instead of the other statistics; `until_now`: they end at the start of the
+    job."""
 
     tier: Tier
     capacity: str
@@ -46,6 +47,7 @@ class TierFacts:
     availability: float | None = None
     ready_after: Seconds | None = None
     traces: tuple[Trace, ...] = ()
+    until_now: bool = False
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
 
     @property

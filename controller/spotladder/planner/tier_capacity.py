@@ -2,7 +2,9 @@
 
 A tier with recorded traces has the capacity of a trace from a random moment on; after the end of the trace comes its
 beginning. Tiers with traces begin at the same moment, so that capacity that is lost together in the record is lost
-together in the run. Without a trace, the statistics of the tier are drawn:
+together in the run. If the trace of the only such tier ends at the start of the job, its last spell continues. The
+future differs from the record, the more so the shorter this is: each run has its own mean length of the spells. Without
+a trace, the statistics of the tier are drawn:
  1. Nodes are lost at the tier's rate. The time between losses has the shape that all jobs have observed on the tier
     (`Tier.fleet`). At ages without observations it is that of public spot traces, where a spell of capacity becomes
     less likely to end with its age.
@@ -27,7 +29,7 @@ import numpy as np
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Price, Seconds
+from spotladder.core.model import AgeCounts, Price, Seconds, Spell
 from spotladder.core.outcomes import observed_between
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
@@ -44,6 +46,11 @@ REPLACED: Seconds = 1.0
 LEAST_OUTAGES = 5
 """Number of outages that must have been observed to last for longer than provisionTimeout before they are drawn."""
 
+DRIFT = 0.4
+"""Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
+it. The runs repeat the changes within the trace, so this is less than the 0.6 (capacity) to 0.85 (outages) between 32 h
+of a public trace and the days before."""
+
 OLDEST = 100 * AGES[-1]
 """The age in ticks at which every spell has ended."""
 
@@ -57,13 +64,14 @@ def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
         room = 0 if facts.never_open else UNLIMITED if facts.room is None else facts.room
         return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
-        return _recorded(facts, facts.traces[seed % len(facts.traces)], horizon, seed)
+        return _recorded(facts, facts.traces[seed % len(facts.traces)], workers, horizon, seed)
     return _invented(facts, workers, horizon, seed)
 
 
-def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> TierFacts:
+def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, until_now: bool = False) -> TierFacts:
     """The tier with these recorded traces, and with the rate and the mean price in them. A loss is the moment at which
-    the trace no longer has nodes for all workers. Raises InvalidSpec for a tier whose nodes are never lost."""
+    the trace no longer has nodes for all workers. `until_now`: the traces end at the start of the job. Raises
+    InvalidSpec for a tier whose nodes are never lost."""
     if not facts.spot:
         raise InvalidSpec(
             f"{facts.tier.name} is {facts.tier.capacity_type}, and its nodes are never lost: name a spot tier",
@@ -82,6 +90,7 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
         observed=hours * workers,
         unavailable="",
         traces=traces,
+        until_now=until_now,
         closed=(),
     )
 
@@ -205,17 +214,87 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
     return Trace(facts.tier.name, *found, end=horizon)
 
 
-def _recorded(facts: TierFacts, trace: Trace, horizon: Seconds, seed: int) -> Trace:
-    """The capacity of the tier by this trace from the moment of this seed on, repeated until the horizon.
-    Seed 0 begins at the start of the trace."""
+def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, seed: int) -> Trace:
+    """The capacity of the tier by this trace, repeated until the horizon. Seed 0 begins at the start of the trace and
+    has its spells. Other seeds begin at a random moment, or in the last spell of the trace if this is the present, and
+    stretch the spells."""
     # Seeded on purpose: these numbers simulate a market and are no secret.
-    start = Random(seed).uniform(0.0, trace.end) if seed else 0.0  # noqa: S311
-    parts = [_part(trace, start - lap * trace.end, horizon) for lap in range(math.ceil((start + horizon) / trace.end))]
+    dice = Random(seed)  # noqa: S311
+    found = _spells(trace, workers)
+    if seed and len(found) == 1:
+        return _lasting(facts, trace, workers, horizon, dice)
+    first = 0.0
+    if seed:
+        start = dice.uniform(0.0, trace.end)
+        if facts.until_now:
+            start, first = _present(found, dice)
+        stretches = {kind: _stretch(found, kind, dice) for kind in (True, False)}
+        until = horizon / min(stretches.values())
+    else:
+        start, stretches, until = 0.0, {True: 1.0, False: 1.0}, horizon
+    parts = [_part(trace, start - lap * trace.end, until) for lap in range(math.ceil((start + until) / trace.end))]
     times, nodes = (np.concatenate(one) for one in list(zip(*parts, strict=True))[:2])
     prices = None if trace.prices is None else np.concatenate([part[2] for part in parts if part[2] is not None])
+    lengths = np.diff(times) * np.where(nodes[:-1] >= workers, stretches[True], stretches[False])
+    times = np.concatenate(([0.0], np.cumsum(lengths)))
+    if first:
+        times = np.concatenate(([0.0], first + times))
+        nodes = np.concatenate((trace.nodes[-1:], nodes))
+        if trace.prices is not None and prices is not None:
+            prices = np.concatenate((trace.prices[-1:], prices))
     if facts.room is not None:
         nodes = np.minimum(nodes, facts.room)
-    return Trace(trace.zone, times, nodes, end=horizon, prices=prices)
+    return _until(horizon, Trace(trace.zone, times, nodes, end=horizon, prices=prices))
+
+
+@lru_cache(maxsize=64)
+def _spells(trace: Trace, workers: int) -> Sequence[Spell]:
+    return spells(trace, workers)
+
+
+def _until(horizon: Seconds, trace: Trace) -> Trace:
+    kept = slice(0, int(np.searchsorted(trace.times, horizon)))
+    prices = None if trace.prices is None else trace.prices[kept]
+    return replace(trace, times=trace.times[kept], nodes=trace.nodes[kept], prices=prices)
+
+
+def _stretch(found: Sequence[Spell], available: bool, dice: Random) -> float:
+    """The length of the spells of one kind in a run, relative to the trace: log-normal, wider with fewer spells."""
+    return math.exp(dice.gauss(0.0, spread_of(sum(spell.available is available for spell in found[:-1]))))
+
+
+def spread_of(ended: int) -> float:
+    """The standard deviation of the logarithm of the mean length of the spells of a run, relative to a trace in which
+    so many of them ended."""
+    return math.sqrt(DRIFT**2 + 1 / (ended + 1))
+
+
+def _present(found: Sequence[Spell], dice: Random) -> tuple[Seconds, Seconds]:
+    """The moment of the trace from which a run continues, and how long its last spell lasts before: like that of a
+    spell that was as old. One more draw stands for longer spells than any in the trace: the rest of such a spell is
+    as likely shorter as longer than its age."""
+    now = found[-1]
+    age = now.until - now.since
+    older = [one for one in found[:-1] if one.available is now.available and one.until - one.since > age]
+    pick = dice.randrange(len(older) + 1)
+    if pick < len(older):
+        return older[pick].since + age, 0.0
+    luck = dice.random()
+    return dice.choice([one.since for one in found if one.available is not now.available]), age * luck / (1.0 - luck)
+
+
+def _lasting(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, dice: Random) -> Trace:
+    """The capacity of a trace that never changes: it changes in the run at a rate that such a trace may have."""
+    rate = dice.gammavariate(0.5, 1.0) / trace.end  # Jeffreys' posterior of the rate after no event
+    most = workers if facts.room is None else min(workers, facts.room)
+    has, times, nodes = bool(trace.available(workers)[-1]), [0.0], list[int]()
+    while times[-1] < horizon:
+        times += [times[-1] + dice.expovariate(rate)]
+        times += [times[-1] + dice.expovariate(1.0 / OUTAGE)]
+        nodes += [most, 0] if has else [0, most]
+    prices = None if trace.prices is None else np.full(len(nodes), trace.prices[-1])
+    counts = np.array(nodes, dtype=np.int64)
+    return _until(horizon, Trace(trace.zone, np.array(times[:-1]), counts, end=horizon, prices=prices))
 
 
 def _part(trace: Trace, start: Seconds, horizon: Seconds) -> tuple[Floats, Counts, Floats | None]:

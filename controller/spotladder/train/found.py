@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,17 +34,34 @@ class Found:
     """A commit and its files on this machine. The files are deleted when the `with` block ends. With a cache on this
     machine they are read-only.
 
-    `path` has the files of this rank, or rank 0's files if this rank wrote none. `step` is the number of finished
-    steps.
+    `step` is the number of finished steps.
     """
 
-    path: Path
     commit: Commit = field(repr=False)
     _log: CommitLog = field(repr=False)
     _folder: Path = field(repr=False)
     _retry: StoreRetry = field(repr=False)
+    _rank: int = field(default=0, repr=False)
     skipped: tuple[Skipped, ...] = field(default=(), repr=False)
     """Newer commits that did not verify; filled on rank 0 only."""
+
+    @property
+    def path(self) -> Path:
+        """A folder with the files of this rank, or with rank 0's files if this rank wrote none.
+
+        The files of a log in a folder of this machine are copied and verified when this is first read. Waits while the
+        store is unavailable. Raises CheckpointCorrupt.
+        """
+        if not self._folder.exists():
+            incoming = self._folder.with_name(f"{self._folder.name}.incoming")
+            self._retry.until_answered(lambda: self._log.fetch(self.commit, incoming, [self._source]))
+            incoming.rename(self._folder)
+        own = self._folder / rank_folder(self._source)
+        return own if own.is_dir() else self._folder
+
+    @property
+    def _source(self) -> int:
+        return _source(self.commit, self._rank)
 
     @property
     def step(self) -> int:
@@ -83,12 +100,34 @@ class Found:
         if merged.exists():
             return merged
         self._retry.until_answered(lambda: self._log.fetch(self.commit, parts))
+        for name, target in self._side_by_side(merged):
+            (parts / name).replace(target)
+        return merged
+
+    def to_read(self) -> Path:
+        """Like `merged`, for code that never writes: if the log is in a folder of this machine, the files are links to
+        the committed ones, so that no bytes are copied.
+        """
+        place = self._log.in_place
+        if place is None:
+            return self.merged()
+        links = self._folder.with_name(f"{self._folder.name}.links")
+        if not links.exists():
+            if others := [rank for rank in self.ranks if rank != self._source]:
+                self._retry.until_answered(lambda: self._log.fetch(self.commit, None, others))
+            for name, target in self._side_by_side(links):
+                target.unlink(missing_ok=True)
+                target.symlink_to(place / self.commit.path / name)
+        return links
+
+    def _side_by_side(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """For each file of the commit its path in `folder` without ranks. Of the same name, the lowest rank's is
+        last."""
         for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
             match = _RANK.fullmatch(file.name)
-            target = merged / (match[2] if match else file.name)
+            target = folder / (match[2] if match else file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            (parts / file.name).replace(target)
-        return merged
+            yield file.name, target
 
 
 def find(  # noqa: PLR0917 – one call, from `Job.resume`
@@ -118,9 +157,8 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         )
         if bad is None:
             _keep(log, commit.path)
-            own = target / rank_folder(_source(commit, world.rank))
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
-            return Found(own if own.is_dir() else target, commit, log, target, retry, found)
+            return Found(commit, log, target, retry, world.rank, found)
         corrupt[commit.path] = bad
         skipped[commit.step] = _skipped(commit, bad)
         _log.warning("skipping the commit of step %d: %s", commit.step, bad)
@@ -143,7 +181,7 @@ def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) ->
     if resumed is None:
         return None
     skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
-    return Found(resumed.path, resumed.commit, log, resumed.path, retry, skipped)
+    return Found(resumed.commit, log, resumed.path, retry, skipped=skipped)
 
 
 def _keep(log: CommitLog, path: str) -> None:
@@ -162,7 +200,7 @@ def _newest(
     """Download rank 0's part of the newest commit that verifies; add the commits that do not to `skipped`. All ranks
     must raise the returned error."""
     try:
-        resumed = retry.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt))
+        resumed = retry.until_answered(lambda: _resumed(log, folder, corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
         return error
     if resumed is None:
@@ -172,6 +210,10 @@ def _newest(
             skipped[commit.step] = _skipped(commit, why)
             _log.warning("skipping the commit of step %d: %s", commit.step, why)
     return resumed.commit
+
+
+def _resumed(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Resumed | None:
+    return log.resume(folder, ranks=[0], without=corrupt, verify_only=log.in_place is not None)
 
 
 def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
@@ -187,7 +229,7 @@ def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -
     """Download to `target` the files that this rank needs. Returns the error, or None."""
     try:
         if world.rank > 0:
-            log.fetch(commit, target, ranks=[_source(commit, world.rank)])
+            log.fetch(commit, None if log.in_place else target, ranks=[_source(commit, world.rank)])
         elif any(rank >= world.size for rank in _ranks(commit)):
             _check_listed(log, commit)
     except CheckpointCorrupt as error:

@@ -75,7 +75,7 @@ def restore(found: Found | Path, like: Tree) -> Tree:
     """
     import jax
 
-    folder = (found.merged() if isinstance(found, Found) else found).absolute()
+    folder = (found.to_read() if isinstance(found, Found) else found).absolute()
     rank = ranks.discover().rank
     saved = _read(folder / _SHARED, jax.tree_util.tree_map(lambda leaf: _local(_raw(leaf)), like))
     values = _named(saved) | shards.read(folder, f"rank-{rank}") | shards.read(folder, "shards-*")
@@ -232,7 +232,8 @@ def _checkpointer() -> Any:
     alone = orbax.options.MultiprocessingOptions(
         primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"rank-{me}"
     )
-    handler = orbax.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    # Compression takes longer than the write, and makes random mantissas of weights little smaller.
+    handler = orbax.PyTreeCheckpointHandler(multiprocessing_options=alone, use_compression=False)
     return orbax.Checkpointer(handler, multiprocessing_options=alone)
 
 

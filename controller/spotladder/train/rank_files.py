@@ -50,7 +50,7 @@ def upload_files(
                 next(iter(log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
             pending.write()
             with log.cache.copying(folder, path, below) if log.cache else nullcontext():
-                files = upload_folder(log.store, folder, path, below, without=without)
+                files = upload_folder(log.store, folder, path, below, without=without, temporary=pending.owned)
         except Exception as error:
             if folder != pending.folder:
                 continue  # The program has removed its folder since; its files were copied before.

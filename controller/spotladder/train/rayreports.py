@@ -48,6 +48,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._reports = 0
         self._reported: Any = None
         self._found: Found | None = None
+        self._found_in = Path()
         self._found_is_read = False
         self._committed = 0
         self._replicated = False
@@ -153,8 +154,8 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         if not self._found_is_read:
             member = self._member()
             member.begin()
-            folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
-            self._found = find_as_of(member.log, member.started, folder, member.retry)
+            self._found_in = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
+            self._found = find_as_of(member.log, member.started, self._found_in, member.retry)
             self._found_is_read = True
             if self._found is not None:
                 member.commits.stepped_over(self._found.skipped)
@@ -165,7 +166,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         """Remove the files of the commit from which the attempt started. Ray kills workers, so an exit handler would
         not run."""
         if self._found is not None:
-            shutil.rmtree(self._found.path.parent, ignore_errors=True)
+            shutil.rmtree(self._found_in, ignore_errors=True)
             self._member().log.release()
             self._found = None
 

@@ -81,7 +81,7 @@ class State:
         A rank that the commit does not have continues from rank 0's position in the data. Raises CheckpointCorrupt if
         the parts or their shapes differ from the saved ones.
         """
-        folder = found.merged() if isinstance(found, Found) else found
+        folder = found.to_read() if isinstance(found, Found) else found
         mine = self._mine if (folder / f"{self._mine}.random.json").exists() else "rank-0"
         for checkpoint, name in ((self._shared, _SHARED), (self._own, mine)):
             if checkpoint is not None:

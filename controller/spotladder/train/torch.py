@@ -23,6 +23,7 @@ For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and `res
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,14 @@ class State:
         """
         import torch
 
-        folder = found.merged() if isinstance(found, Found) else found
+        folder = found.to_read() if isinstance(found, Found) else found
         mine = self._rank if (folder / f"rank-{self._rank}.pt").exists() else 0
-        _load(self._shared, _read(folder / _SHARED), _SHARED)
+        # Modules copy from the pages of the mapped file. Other parts keep the tensors, so these are copied before.
+        shared = {
+            name: saved if isinstance(self._shared.get(name), torch.nn.Module) else copy.deepcopy(saved)
+            for name, saved in _read(folder / _SHARED, mmap=True).items()
+        }
+        _load(self._shared, shared, _SHARED)
         own = _read(folder / f"rank-{mine}.pt")
         _load(self._own, own["parts"], f"rank-{mine}.pt")
         torch.set_rng_state(own["random"]["torch"])
@@ -174,7 +180,7 @@ def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
     """
     from torch.distributed import checkpoint
 
-    folder = found.merged() if isinstance(found, Found) else found
+    folder = found.to_read() if isinstance(found, Found) else found
     try:
         checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder))
     except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
@@ -201,13 +207,13 @@ def _save(path: Path, content: dict[str, Any]) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     import pickle
 
     import torch
 
     try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise CheckpointCorrupt(f"{path.name}: cannot be read: {first_line(error)}") from error
     return content

@@ -1,0 +1,260 @@
+"""How often plans come true: each plan knows a trace until its start, and the simulator runs the job on the rest.
+
+`SPOTLADDER_TRACES` names the folder with the traces of single zones (`frontier-cs`) and of clusters (`bamboo`), which
+have numbers of nodes. The job waits on one spot tier, or falls back to on-demand. Of the runs, 80 % should fall between
+p10 and p90 of their plan. A run of which several simulated runs have exactly the same figure falls at a random place
+among these.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+import numpy as np
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
+from spotladder.planner.parallel import spread
+from spotladder.planner.plan import Question, TierFacts, choose
+from spotladder.planner.simulated import Assumptions, simulator
+from spotladder.planner.tier_capacity import with_traces
+from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.trace import Trace, of_ticks
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.run import SimulationOutcome
+from spotladder.sim.world.zone import ZonePlan
+from tests.bench import published, rows
+from tests.bench.rows import Row
+
+TICK = published.TICK
+STARTS = 6
+"""Starts in each trace, at equal distances."""
+
+HISTORY = 0.3
+"""Share of a trace before its first start."""
+
+SHARE = 1 / 36
+"""Hours of work of a job, per hour of its trace."""
+
+LIMIT = 2.0
+"""Longest run, as a multiple of the work."""
+
+DEADLINES = (1.05, 1.2, 1.5, 1.9)
+"""Multiples of the work. A plan has one chance for each."""
+
+COVERED = (0.77, 0.83)
+
+ASSUMED = Assumptions(restart=180.0, commit_time=10.0, ready_after=180.0, commit_interval=300.0)
+
+SPOT = Tier("spot", FOR_EVER, price=Price(0.97, 3.06), capacity_type=CapacityType.SPOT)
+ON_DEMAND = Tier("on-demand", FOR_EVER, price=Price(3.06, 3.06), capacity_type=CapacityType.ON_DEMAND)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run beside its plan. `cost` and `hours` are the places of the run among the simulated runs, 0 to 1. `chances`
+    has for each deadline the chance by the plan, that by the closed formula (0 or 1), and whether the run kept it."""
+
+    trace: str
+    gang: int
+    kind: str
+    cost: float
+    hours: float
+    chances: tuple[tuple[float, float, bool], ...]
+
+
+def measure(runs: int) -> Sequence[Row]:
+    traces = published.folder()
+    assert traces is not None
+    found = evaluated(series(traces), runs)
+    return [
+        *(
+            row
+            for title, chosen in groups(found)
+            for row in (
+                covered(f"cost of {title}: runs between p10 and p90", [one.cost for one in chosen]),
+                covered(f"end of {title}: runs between p10 and p90", [one.hours for one in chosen]),
+            )
+        ),
+        *reliability(found),
+        brier(found),
+    ]
+
+
+def groups(found: Sequence[Planned]) -> Iterator[tuple[str, list[Planned]]]:
+    yield f"all {len(found)} runs", list(found)
+    keys: tuple[Callable[[Planned], str], ...] = (
+        lambda one: one.kind,
+        lambda one: f"{one.gang} nodes" if one.gang > 1 else "1 node",
+        lambda one: one.trace,
+    )
+    for key in keys:
+        parts = defaultdict(list)
+        for one in found:
+            parts[key(one)].append(one)
+        yield from sorted(parts.items())
+
+
+def covered(what: str, places: Sequence[float]) -> Row:
+    share = fmean(float(0.1 <= place <= 0.9) for place in places)
+    low, high = COVERED
+    judged = what.startswith(("cost of all", "end of all"))
+    goal = f"{100 * low:.0f} to {100 * high:.0f} %" if judged else ""
+    return Row(what, 100 * share, "%", "expected", 80.0, goal, low <= share <= high if judged else None)
+
+
+def reliability(found: Sequence[Planned]) -> list[Row]:
+    """The runs that kept a deadline, by the chance of their plan."""
+    bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for one in found:
+        for chance, _formula, kept in one.chances:
+            bins[min(4, int(5 * chance))].append((chance, kept))
+    rows = []
+    for index, pairs in sorted(bins.items()):
+        share, mean = 100 * fmean(met for _, met in pairs), 100 * fmean(chance for chance, _ in pairs)
+        name = f"deadlines with a chance of {20 * index} to {20 * index + 20} % ({len(pairs)}): kept"
+        rows.append(Row(name, share, "%", "mean chance", mean, "± 5 points", abs(share - mean) <= 5))
+    return rows
+
+
+def brier(found: Sequence[Planned]) -> Row:
+    pairs = [pair for one in found for pair in one.chances]
+    mine, formula = (fmean((pair[index] - pair[2]) ** 2 for pair in pairs) for index in (0, 1))
+    return Row("Brier score of the chances", mine, "", "closed formula", formula, "lower", mine < formula)
+
+
+def evaluated(traces: Mapping[str, tuple[Trace, Sequence[int]]], runs: int) -> list[Planned]:
+    jobs = [
+        partial(planned, trace, start, gang, kind, runs)
+        for trace, gangs in traces.values()
+        for gang in gangs
+        for start in np.linspace(HISTORY * trace.end, trace.end * (1 - LIMIT * SHARE), STARTS)
+        for kind in ("spot only", "with on-demand")
+    ]
+    return spread(lambda index: jobs[index](), range(len(jobs)))
+
+
+def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Planned:
+    """One plan, and the run on what came then."""
+    work = SHARE * trace.end / HOUR
+    spot = with_traces(TierFacts(SPOT, "spot"), (before(trace, start),), gang, until_now=True)
+    if kind != "spot only":
+        spot = replace(spot, tier=replace(spot.tier, max_failures=2))
+    tiers = (spot,) if kind == "spot only" else (spot, TierFacts(ON_DEMAND, "on-demand", evictions=0.0))
+    spec = JobSpec(
+        tiers=tuple(facts.tier for facts in tiers),
+        workers=gang,
+        grace=30.0,
+        max_duration=LIMIT * work * HOUR,
+        exhausted=Exhausted.RESTART,
+    )
+    question = Question(spec, tiers, work, 0.1, ASSUMED.commit_interval, ASSUMED.commit_time)
+    run = simulator(question, ASSUMED)
+    simulated = [run(seed) for seed in range(1, runs + 1)]
+    program = ProgramPlan(
+        round(work * HOUR), ASSUMED.restart, ASSUMED.commit_interval, ASSUMED.commit_time, commits_wake=False
+    )
+    zones = [ZonePlan(spot.tier.name, after(trace, start), spot.tier.price, ASSUMED.ready_after)]
+    zones += [ZonePlan(facts.tier.name, None, facts.tier.price, ASSUMED.ready_after) for facts in tiers[1:]]
+    scenario = Scenario(
+        replace(spec, stall_timeout=1e9), program, tuple(zones), {tier.name: tier.name for tier in spec.tiers}
+    )
+    real = simulate(scenario, "ordered", 0)
+    formula = choose(question)
+    expected = formula.scenario.total_hours if formula else work
+    chances = tuple(
+        (
+            fmean(ended(one, work) <= work * factor for one in simulated),
+            float(expected <= work * factor),
+            ended(real, work) <= work * factor,
+        )
+        for factor in DEADLINES
+    )
+    dice = Random(f"{trace.zone} {start} {gang} {kind}")
+    return Planned(
+        trace.zone,
+        gang,
+        kind,
+        place(real.cost, [one.cost for one in simulated], dice),
+        place(ended(real, work), [ended(one, work) for one in simulated], dice),
+        chances,
+    )
+
+
+def ended(outcome: SimulationOutcome, work: float) -> float:
+    """The hours of a run that succeeded; more than any other for one that did not."""
+    return outcome.finished / HOUR if outcome.succeeded else LIMIT * work
+
+
+def place(value: float, simulated: Sequence[float], dice: Random) -> float:
+    """The share of the simulated runs below the value; of equal ones (to 1 %), a random part."""
+    below = sum(one < value * 0.99 for one in simulated)
+    equal = sum(value * 0.99 <= one <= value * 1.01 for one in simulated)
+    return (below + dice.random() * (equal + 1)) / (len(simulated) + 1)
+
+
+def before(trace: Trace, start: float) -> Trace:
+    part = slice(0, max(1, int(np.searchsorted(trace.times, start))))
+    return replace(trace, times=trace.times[part], nodes=trace.nodes[part], end=start)
+
+
+def after(trace: Trace, start: float) -> Trace:
+    first = max(0, int(np.searchsorted(trace.times, start, side="right")) - 1)
+    times = np.maximum(trace.times[first:] - start, 0.0)
+    return replace(trace, times=times, nodes=trace.nodes[first:], end=trace.end - start)
+
+
+# --- traces ---------------------------------------------------------------------------------------------------------
+
+
+def series(folder: Path) -> dict[str, tuple[Trace, Sequence[int]]]:
+    """The traces, with the sizes of the gangs for which they are used."""
+    zones: dict[str, dict[int, bool]] = defaultdict(dict)
+    for name, content in published.zone_windows(folder / "frontier-cs"):
+        window = json.loads(content)
+        first = window["metadata"]["start_time"]
+        zones[name.split("/")[-4]].update({first + index: not lost for index, lost in enumerate(window["data"])})
+    found: dict[str, tuple[Trace, Sequence[int]]] = {
+        zone: (of_ticks(zone, np.array([ticks[key] for key in sorted(ticks)]), TICK), (1,))
+        for zone, ticks in sorted(zones.items())
+    }
+    for file in sorted((folder / "bamboo").glob("*1-east1*.txt")) + sorted((folder / "bamboo").glob("*-trace.csv")):
+        trace = counted(file)
+        found[trace.zone] = trace, (4, 16, 32)
+    return found
+
+
+def counted(file: Path) -> Trace:
+    """A trace of a cluster: counts of nodes, or their additions and removals."""
+    counts: dict[float, int] = {}
+    with file.open(newline="") as opened:
+        held = 0
+        for row in csv.reader(opened, skipinitialspace=True):
+            if file.suffix == ".txt":
+                counts[datetime.fromisoformat(f"{row[0]}T{row[1]}+00:00").timestamp()] = int(row[2])
+            else:
+                held += 1 if row[1] == "add" else -1
+                counts[float(row[0]) / 1000] = held
+    times = np.array(sorted(counts))
+    nodes = np.array([counts[moment] for moment in times], dtype=np.int64)
+    return Trace(file.stem, times - times[0], nodes, end=float(times[-1] - times[0]))
+
+
+if __name__ == "__main__":
+    named = published.folder()
+    rows.main(
+        measure,
+        "Calibration of plans",
+        skipped="" if named else "SPOTLADDER_TRACES is not set",
+        note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there.",
+        runs=30,
+    )
