@@ -19,6 +19,7 @@ from spotladder.cli.cluster.job_namespace import namespace_problems
 from spotladder.cli.cluster.preflight import check_in_cluster
 from spotladder.cli.cluster.sending import Sent, send
 from spotladder.cli.cluster.watch import follow_to_the_end
+from spotladder.cli.cluster.working_dir import Archive, with_source
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.model import UpdateStrategy
@@ -37,6 +38,14 @@ def submit(
     at_next_attempt: Annotated[
         bool, typer.Option("--at-next-attempt", help="With --update: pod changes take effect with the next attempt.")
     ] = False,
+    working_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run the job with the files of this folder: no image to build."),
+    ] = None,
+    pip: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --working-dir: install these requirements, a file in the folder."),
+    ] = None,
     follow: Annotated[bool, typer.Option("--watch", "-w", help="Watch the job until it ends.")] = False,
     output: OutputOption = Format.TABLE,
     target: ClusterTarget,
@@ -50,9 +59,14 @@ def submit(
     pods (image, workers, resources) take effect with a planned next attempt: the job commits, stops and continues on
     the same tier. With --at-next-attempt (spec.updateStrategy) the running attempt is not interrupted.
 
+    --working-dir uploads the folder, without what .gitignore and .rayignore exclude, to checkpoints.uri, with the
+    credentials of this machine (spec.source). Every pod of every attempt unpacks the same files, and its program
+    starts among them.
+
     \b
     Examples:
       spotladder submit job.yaml -n team-a
+      spotladder submit job.yaml --working-dir . --pip requirements.txt
       spotladder submit capacity.yaml job.yaml --watch
       spotladder submit job.yaml --update --at-next-attempt
     """
@@ -65,6 +79,9 @@ def submit(
         raise Refused(f"--watch follows one job, but the files contain {len(jobs)}")
     if at_next_attempt and not update:
         raise Refused("--at-next-attempt is only allowed with --update")
+    if pip and not working_dir:
+        raise Refused("--pip is only allowed with --working-dir")
+    archive, requirements = Archive.of(working_dir, pip) if working_dir else (None, None)
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
@@ -73,6 +90,8 @@ def submit(
         for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
             if at_next_attempt and body["kind"] == "TieredJob":
                 body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
+            if archive and body["kind"] == "TieredJob":
+                body = with_source(body, archive, requirements)  # noqa: PLW2901
             made.append(await send(cluster, body, update=update))
 
     try:
