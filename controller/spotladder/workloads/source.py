@@ -53,7 +53,7 @@ def add_source(spec: dict[str, Any], program: dict[str, Any], source: Source) ->
         if amounts
     }
     words = [MOUNT, _library(), source.uri, source.sha256, *filter(None, [source.pip])]
-    unpacks = {
+    unpacks: dict[str, Any] = {
         "name": CONTAINER,
         "command": ["python3", "-c", _START, *words],
         "env": [*own, {"name": "TMPDIR", "value": MOUNT}],
