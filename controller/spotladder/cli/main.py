@@ -61,6 +61,7 @@ GROUPS = {
         ),
     },
     "Local": {
+        "init": _Entry("spotladder.cli.init", "init", "Write a job, a world and a test beside a training script."),
         "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
     },
     "Plan": {
