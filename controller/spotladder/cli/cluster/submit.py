@@ -85,7 +85,7 @@ def submit(
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
-        await check_in_cluster(cluster, found, update=update)
+        await check_in_cluster(cluster, found, update=update, has_folder=archive is not None)
         bodies = (manifest(e.model) for e in found.objects if isinstance(e.model, TieredJob | CapacityTier))
         for body in sorted(bodies, key=lambda body: str(body["kind"])):  # CapacityTiers come first
             if at_next_attempt and body["kind"] == "TieredJob":
