@@ -87,6 +87,7 @@ def test_workers_of_ray_import_the_files_of_every_attempt(e2e: E2eCluster, tmp_p
 
 def test_an_update_of_the_files_of_a_jobset_is_a_new_attempt(e2e: E2eCluster, tmp_path: Path) -> None:
     e2e.pool("spot", 1)
+    e2e.pool("on-demand", 0)
     folder = tmp_path / "files"
     folder.mkdir()
     program = (PROGRAMS / "plain.py").read_text()
