@@ -1,4 +1,4 @@
-"""Public examples survive ten kills at random steps with at most two changed lines, and end with the weights of an
+"""The listed public examples survive ten kills at random steps with at most two changed lines, and end with the weights of an
 uninterrupted run, bit for bit. docs/trainers.md lists them."""
 
 from __future__ import annotations
