@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ test-torch: ## Tests of the PyTorch parts
 test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
 	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
+
+test-public: setup-frameworks ## Public examples of the frameworks, each killed ten times
+	$(FRAMEWORKS) tests/frameworks/test_public_examples.py
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
@@ -148,7 +151,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s

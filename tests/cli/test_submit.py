@@ -137,6 +137,35 @@ def test_capacity_is_sent_first_in_the_notation_of_the_schema(
     assert "stallTimeout" not in sent["spec"]
 
 
+def test_a_folder_is_sent_with_the_job_and_named_again_at_an_update(
+    client: RecordingClient, capsys: Capture, tmp_path: Path
+) -> None:
+    files, bucket = tmp_path / "files", tmp_path / "bucket"
+    for folder in (files, bucket):
+        folder.mkdir()
+    (files / "train.py").write_text("pass")
+    pip = written(files, "requirements.txt", "torch")
+    file = written(tmp_path, "job.yaml", job(checkpoints={"uri": f"file://{bucket}"}))
+    answer = call(capsys, "submit", file, "--working-dir", files, "--pip", pip)
+    assert answer.code == 0, answer.err
+    source = client.written[0]["spec"]["source"]
+    assert (Path(source["uri"].removeprefix("file://")).stem, source["pip"]) == (source["sha256"], "requirements.txt")
+    assert [path.name for path in (bucket / "digits/source").iterdir()] == [f"{source['sha256']}.zip"]
+
+    answer = call(capsys, "submit", file, "--update")
+    assert (answer.code, len(client.written)) == (2, 1)
+    assert "has the files of --working-dir: name the folder again" in answer.err
+    (files / "train.py").write_text("changed")
+    assert call(capsys, "submit", file, "--update", "--working-dir", files).code == 0
+    assert client.written[1]["spec"]["source"]["sha256"] != source["sha256"]
+
+
+def test_requirements_without_a_folder_are_refused(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "submit", written(tmp_path, "job.yaml", job()), "--pip", tmp_path / "requirements.txt")
+    assert (answer.code, client.written) == (2, [])
+    assert "--pip is only allowed with --working-dir" in answer.err
+
+
 def test_a_job_that_exists_is_found_before_anything_is_written(
     client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,43 @@ def test_interruptions_do_not_change_the_result(steps: list[int], notice: bool, 
 def test_a_step_that_the_program_never_reaches_is_an_error() -> None:
     with pytest.raises(AssertionError, match="without a call of should_commit"):
         interrupt_at(program, step=31)
+
+
+def while_loop(*, stops: bool) -> int:
+    """A program whose number of steps is not known before."""
+    job, total, step = train.current(), 0, 0
+    with job.resume() as found:
+        if found:
+            total, step = int((found.path / "total").read_text()), found.step
+    while total < 400:
+        step += 1
+        total += step
+        ran.append((job.attempt, step))
+        if job.should_commit(step):
+            with job.commit(step) as folder:
+                (folder / "total").write_text(str(total))
+        if stops and job.stopping:
+            job.flush()
+            sys.exit(75)
+    return total
+
+
+@pytest.mark.parametrize("notice", [True, False])
+def test_a_while_loop_resumes_where_it_exited(notice: bool) -> None:
+    assert interrupt_at(lambda: while_loop(stops=True), step=[4, 17], notice=notice) == 406
+    assert (steps_of(1)[-1], steps_of(2)[0]) == ((4, 5) if notice else (4, 1))
+
+
+def test_a_notice_that_the_program_ignores_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"ignored the notice at step 4 .* when job\.stopping is true"):
+        interrupt_at(lambda: while_loop(stops=False), step=4)
+
+
+def test_other_exit_codes_are_those_of_the_program() -> None:
+    with pytest.raises(SystemExit, match="3"):
+        interrupt_at(lambda: sys.exit(3), step=4)
+    with pytest.raises(AssertionError, match="exited with code 75 before step 4, without a notice"):
+        interrupt_at(lambda: sys.exit(75), step=4)
 
 
 def test_errors_of_the_program_are_raised() -> None:

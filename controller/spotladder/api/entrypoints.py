@@ -24,6 +24,11 @@ _PROGRAMS = frozenset({"accelerate", "deepspeed", "horovodrun", "mpirun", "ray",
 def entrypoints(job: TieredJob) -> Iterator[tuple[Path, str]]:
     """Each command of the job, as a shell's script, with its place in the spec. "" for a command that is in the image
     or cannot be read."""
+    for path, script in _of_workload(job):
+        yield path if job.spec.train is None else ("spec", "train", "script"), script
+
+
+def _of_workload(job: TieredJob) -> Iterator[tuple[Path, str]]:
     ray, jobset = job.spec.workload.of(RayWorkload), job.spec.workload.of(JobSetWorkload)
     if ray is not None:
         yield (

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.document import Document, documents_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.resolve import missing_capacity, overlap_of, ray_spec, sizes, tier_of
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.train import local_workload
+from spotladder.api.workload import Workload
 from spotladder.api.world import World, WorldPool
 from spotladder.core.model import Price, Tier
 from spotladder.core.overlap_prices import missing_prices
@@ -23,6 +27,18 @@ class LocalProgram:
     workers: int
     env: Mapping[str, str]
     ignored: tuple[str, ...]
+
+
+def on_this_machine(job: TieredJob, checkpoints: File) -> TieredJob:
+    """The job for local mode, if it has the short form `spec.train`: its commits are in this folder instead of a
+    bucket. Raises InvalidSpec if local mode cannot start its processes."""
+    train, spec = job.spec.train, job.spec
+    if train is None:
+        return job
+    changed: dict[str, Any] = {"workload": Workload.model_validate(local_workload(train))}
+    if "://" in spec.checkpoints.uri:
+        changed["checkpoints"] = spec.checkpoints.model_copy(update={"uri": str(checkpoints)})
+    return job.model_copy(update={"spec": spec.model_copy(update=changed)})
 
 
 def world_tiers(job: TieredJob, world: World) -> tuple[Tier, ...]:

@@ -6,7 +6,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval, ProgramFolder
 from spotladder.api.elastic import Elastic, elastic_problems
@@ -32,6 +32,8 @@ from spotladder.api.job_tier import JobTier
 from spotladder.api.overlap import OverlapBounds, overlap_problems
 from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import API_VERSION, Metadata, Record
+from spotladder.api.source import Source
+from spotladder.api.train import Train, workload_of_train
 from spotladder.api.workload import Workload
 from spotladder.api.workload_kinds import enumerated
 from spotladder.core.model import (
@@ -208,7 +210,31 @@ class TieredJobSpec(Record):
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
+    source: Source | None = Field(
+        default=None,
+        description="Files of the program that its image does not have. Every pod unpacks them and starts its program "
+        "among them. Set by `spotladder submit --working-dir`. `spotladder run` uses the folder of the job's file.",
+    )
+    train: Train | None = Field(
+        default=None,
+        exclude=True,
+        description="Short form of workload, only in files: `spotladder submit` and `spotladder validate --show` "
+        "expand it.",
+    )
     workload: Workload = Field(description=f"Program of the job: exactly one of {enumerated()}.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_train(cls, spec: Any) -> Any:
+        if not isinstance(spec, dict) or "train" not in spec:
+            return spec
+        if "workload" in spec:
+            raise several([Finding(("train",), "is the short form of workload: remove one of them", at_key=True)])
+        try:
+            train = Train.model_validate(spec["train"])
+        except ValidationError:
+            train = Train(script="train.py")  # The field reports the error.
+        return {**spec, "workload": workload_of_train(train)}
 
     @field_validator("tiers")
     @classmethod

@@ -62,6 +62,7 @@ GROUPS = {
     },
     "Local": {
         "demo": _Entry("spotladder.cli.demo", "demo", "Train a small model while its simulated spot nodes go away."),
+        "init": _Entry("spotladder.cli.init", "init", "Write a job, a world and a test beside a training script."),
         "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
     },
     "Plan": {

@@ -8,13 +8,17 @@ from typing import Annotated
 
 import typer
 
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.manifest import manifest
 from spotladder.api.problems import InvalidDocument, Problem
 from spotladder.api.review import Review, review
+from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.job_namespace import namespace_problems
 from spotladder.cli.local.newest_run import run_here
 from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.display import job_text
 from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
 
 
@@ -26,6 +30,9 @@ def validate(
     *,
     for_a_cluster: Annotated[
         bool, typer.Option("--for-cluster", help="Also run the checks that only a cluster needs.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the objects as `spotladder submit` sends them, instead of the result.")
     ] = False,
     namespace: NamespaceOption = None,
     output: OutputOption = Format.TABLE,
@@ -44,6 +51,7 @@ def validate(
     Examples:
       spotladder validate job.yaml
       spotladder validate job.yaml world.yaml --output json
+      spotladder validate --show job.yaml | kubectl apply -f -
       spotladder validate --for-cluster job.yaml capacity.yaml -n team-a
     """
     found = review(files, now=time.time())
@@ -51,6 +59,11 @@ def validate(
     found = found.with_problems(namespace_problems(found, namespace))
     for warning in () if found.problems else _warnings(found) if for_a_cluster else of_programs(found):
         typer.echo(f"warning: {warning}", err=True)
+    if show and not found.problems:
+        bodies = [manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier)]
+        shown = bodies[0] if len(bodies) == 1 else job_text.listed(bodies)
+        print_data(shown, Format.JSON if output is Format.JSON else Format.YAML)
+        raise typer.Exit
     if output is not Format.TABLE:
         print_data(_as_data(found), output)
         raise typer.Exit(2 if found.problems else 0)

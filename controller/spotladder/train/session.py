@@ -96,7 +96,8 @@ class Job:
     def stopping(self) -> bool:
         """Whether the attempt is being drained and `should_commit` has returned True for the last commit.
 
-        Only for programs that do not use `steps`: commit, leave the loop, call `flush`, and exit with code 75.
+        Only for programs that do not use `steps`, as in a `while` loop of unknown length: when it is true after a
+        commit, call `flush` and exit with code 75. Such a program also makes its last commit itself.
         """
         return self._stop_at is not None
 

@@ -20,9 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from spotladder.core.contract import Notice, Variable
+from spotladder.core.contract import ExitCode, Notice, Variable
 from spotladder.train import environment, session
-from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member, join
 from spotladder.train.ranks import ProcessRank
 
@@ -43,9 +42,10 @@ def interrupt_at(
 ) -> Result:
     """Run `program`, interrupt it at each of these steps and restart it until it is done. Returns its last result.
 
-    With `notice`, the program gets a notice before the step, so it commits and stops; without, it ends at that step as
-    if it were killed. `interval` is its commit interval. `folder` keeps the checkpoints for inspection; by default
-    they are deleted. Raises AssertionError if the program does not reach a step, and every error of the program.
+    With `notice`, the program gets a notice before the step, so it commits and stops, with `Interrupted` or an exit
+    code 75 of its own; without, it ends at that step as if it were killed. `interval` is its commit interval. `folder`
+    keeps the checkpoints for inspection; by default they are deleted. Raises AssertionError if the program does not
+    reach a step or ignores a notice, and every error of the program.
     """
     steps = [step] if isinstance(step, int) else list(step)
     if folder is not None:
@@ -57,11 +57,26 @@ def interrupt_at(
 def _run(program: Callable[[], Result], steps: list[int], notice: bool, interval: str, folder: Path) -> Result:
     for attempt, step in enumerate(steps, start=1):
         with _attempt(attempt, interval, folder) as member:
-            session.adopt(_Interrupted(member, step, notice))
+            job = _Interrupted(member, step, notice)
+            session.adopt(job)
             try:
                 program()
-            except (Interrupted, MachineLost):
+            except MachineLost:
                 continue
+            except SystemExit as end:  # `Interrupted`, or a program that exits by itself.
+                if end.code != ExitCode.INTERRUPTED:
+                    raise
+                if not job.heard_at:
+                    raise AssertionError(
+                        f"the program exited with code 75 before step {step}, without a notice"
+                    ) from end
+                continue
+            if job.heard_at:
+                raise AssertionError(
+                    f"the program ignored the notice at step {job.heard_at} and ran to its end, but the node would be "
+                    "gone: commit when should_commit returns True, and iterate over job.steps, or exit with code 75 "
+                    "when job.stopping is true"
+                )
             raise AssertionError(f"the program ended without a call of should_commit({step}) or any later step")
     with _attempt(len(steps) + 1, interval, folder) as member:
         session.adopt(session.Job(member))
@@ -75,11 +90,13 @@ class _Interrupted(session.Job):
         super().__init__(member)
         self._lost_at = step
         self._with_notice = notice
+        self.heard_at = 0
 
     def should_commit(self, step: int) -> bool:
         if step >= self._lost_at:
             if not self._with_notice:
                 raise MachineLost
+            self.heard_at = self.heard_at or step
             self._member.listener.hear(Notice())
         return super().should_commit(step)
 

@@ -60,8 +60,9 @@ def for_clusters_alone(files: Review) -> list[Problem]:
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
-        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.of(RayWorkload) is None:
-            found += _of_job(entry, entry.model, capacity)
+        job = entry.model
+        if isinstance(job, TieredJob) and job.spec.workload.of(RayWorkload) is None and job.spec.train is None:
+            found += _of_job(entry, job, capacity)
     return found
 
 

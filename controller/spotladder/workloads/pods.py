@@ -25,6 +25,7 @@ from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
 from spotladder.workloads.program_container import DEFAULT_CONTAINER
 from spotladder.workloads.security import harden
+from spotladder.workloads.source import add_source
 from spotladder.workloads.tiers import PlacedTier
 
 NOTICE_FOLDER = "/run/spotladder"
@@ -123,6 +124,8 @@ def with_overlay(
     if role is not PodRole.AUXILIARY:
         override(program, overlay, role)
     harden(spec, [program], restricted=overlay.job.spec.pod_security is PodSecurity.RESTRICTED)
+    if overlay.job.spec.source is not None:
+        add_source(spec, program, overlay.job.spec.source)
     return {**template, "metadata": metadata, "spec": spec}
 
 

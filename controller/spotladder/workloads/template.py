@@ -23,7 +23,7 @@ def template_of(job: TieredJob, field: str) -> Any:
 
 def digests_of(job: TieredJob) -> dict[str, str]:
     """For each tier, a digest of the part of the spec from which its pods are created: the workload, the overrides, the
-    queue, the groups beside the tier and the security settings.
+    queue, the groups beside the tier, the security settings and the source.
 
     Default values are left out, so that a field of a later version does not change the digest. The CapacityTier is not
     part of it: an administrator's edit must not replace running attempts.
@@ -35,6 +35,8 @@ def digests_of(job: TieredJob) -> dict[str, str]:
         overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         groups = {name: group.capacity_tier for name, group in sorted(tier.groups.items())}
         parts = [workload, overrides, *([tier.queue] if tier.queue else []), *([groups] if groups else []), *security]
+        if job.spec.source is not None:
+            parts.append(job.spec.source.model_dump(mode="json", exclude_none=True))
         found[tier.name] = digest(parts)
     return found
 

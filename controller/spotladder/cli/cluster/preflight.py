@@ -25,8 +25,9 @@ from spotladder.workloads.file_review import for_cluster, warnings
 from spotladder.workloads.kueue import LOCAL_QUEUES
 
 
-async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool) -> None:
-    """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent."""
+async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool, has_folder: bool = False) -> None:
+    """Check the files and warn about missing capacity. Raises InvalidDocument and Refused if a file cannot be sent.
+    `has_folder`: the jobs get the files of --working-dir."""
     known = await _capacity(cluster)
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
     given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
@@ -43,6 +44,12 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
         problems += await _without_kueue(cluster, entry, job, {**valid, **_given(files)})
     if problems:
         raise InvalidDocument(problems)
+    if (
+        update
+        and not has_folder
+        and (without := [refusal for entry, job in jobs if (refusal := await _loses_files(cluster, entry, job))])
+    ):
+        raise Refused("\n".join(without))
     if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
         raise Refused("\n".join(existing))
     await _rehearse(cluster, files)
@@ -145,3 +152,17 @@ async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:
     except (NotFound, Forbidden):  # without permission to read, the creation reports the conflict
         return ""
     return exists(job.name, namespace)
+
+
+async def _loses_files(cluster: ConnectedCluster, entry: Reviewed, job: TieredJob) -> str:
+    """The error for an update that would take the files of --working-dir away from a job; "" if it does not."""
+    if job.spec.source is not None:
+        return ""
+    namespace = namespace_of(entry, cluster.namespace)
+    try:
+        current = await cluster.client.get(TIEREDJOBS, entry.name, namespace)
+    except (NotFound, Forbidden):
+        return ""
+    if not current["spec"].get("source"):
+        return ""
+    return f"tieredjob {entry.name} in namespace {namespace} has the files of --working-dir: name the folder again"

@@ -76,7 +76,7 @@ def _pods(job: Object) -> object:
     """The fields that determine the pods on the job's current tier."""
     tier = (job.get("status") or {}).get("tier")
     overrides = next((entry.get("overrides") for entry in job["spec"]["tiers"] if entry["name"] == tier), None)
-    return job["spec"]["workload"], overrides
+    return job["spec"]["workload"], job["spec"].get("source"), overrides
 
 
 def _lines(thing: Object) -> list[str]:

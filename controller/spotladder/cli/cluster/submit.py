@@ -20,6 +20,7 @@ from spotladder.cli.cluster.job_namespace import namespace_problems
 from spotladder.cli.cluster.preflight import check_in_cluster
 from spotladder.cli.cluster.sending import Sent, send
 from spotladder.cli.cluster.watch import follow_to_the_end
+from spotladder.cli.cluster.working_dir import Archive, with_source
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.model import UpdateStrategy
@@ -38,6 +39,14 @@ def submit(
     at_next_attempt: Annotated[
         bool, typer.Option("--at-next-attempt", help="With --update: pod changes take effect with the next attempt.")
     ] = False,
+    working_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run the job with the files of this folder: no image to build."),
+    ] = None,
+    pip: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --working-dir: install these requirements, a file in the folder."),
+    ] = None,
     follow: Annotated[bool, typer.Option("--watch", "-w", help="Watch the job until it ends.")] = False,
     output: OutputOption = Format.TABLE,
     target: ClusterTarget,
@@ -51,9 +60,14 @@ def submit(
     pods (image, workers, resources) take effect with a planned next attempt: the job commits, stops and continues on
     the same tier. With --at-next-attempt (spec.updateStrategy) the running attempt is not interrupted.
 
+    --working-dir uploads the folder, without what .gitignore and .rayignore exclude, to checkpoints.uri, with the
+    credentials of this machine (spec.source). Every pod of every attempt unpacks the same files, and its program
+    starts among them.
+
     \b
     Examples:
       spotladder submit job.yaml -n team-a
+      spotladder submit job.yaml --working-dir . --pip requirements.txt
       spotladder submit capacity.yaml job.yaml --watch
       spotladder submit job.yaml --update --at-next-attempt
     """
@@ -63,10 +77,14 @@ def submit(
         raise Refused(f"--watch follows one job, but the files contain {len(jobs)}")
     if at_next_attempt and not update:
         raise Refused("--at-next-attempt is only allowed with --update")
+    if pip and not working_dir:
+        raise Refused("--pip is only allowed with --working-dir")
+    folder = Archive.of(working_dir, pip) if working_dir else None
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
-        async for sent in sent_to(cluster, found, update=update, at_next_attempt=at_next_attempt):
+        sending = sent_to(cluster, found, update=update, at_next_attempt=at_next_attempt, folder=folder)
+        async for sent in sending:
             made.append(sent)  # noqa: PERF401 – what was sent before an error is reported
 
     try:
@@ -88,15 +106,22 @@ def checked(files: Sequence[Path], namespace: str | None, *, update: bool) -> Re
 
 
 async def sent_to(
-    cluster: ConnectedCluster, found: Review, *, update: bool, at_next_attempt: bool = False
+    cluster: ConnectedCluster,
+    found: Review,
+    *,
+    update: bool,
+    at_next_attempt: bool = False,
+    folder: tuple[Archive, str | None] | None = None,
 ) -> AsyncIterator[Sent]:
-    """Check the objects against the cluster, then send them, CapacityTiers first. Raises InvalidDocument and
-    Refused."""
-    await check_in_cluster(cluster, found, update=update)
+    """Check the objects against the cluster, then send them, CapacityTiers first. The jobs get the files of `folder`, an
+    archive and the path of its requirements file. Raises InvalidDocument and Refused."""
+    await check_in_cluster(cluster, found, update=update, has_folder=folder is not None)
     bodies = (manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier))
     for body in sorted(bodies, key=lambda body: str(body["kind"])):
         if at_next_attempt and body["kind"] == "TieredJob":
             body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
+        if folder and body["kind"] == "TieredJob":
+            body = with_source(body, *folder)  # noqa: PLW2901
         yield await send(cluster, body, update=update)
 
 

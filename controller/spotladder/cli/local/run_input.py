@@ -60,17 +60,19 @@ class RunWords:
     def read(self, state_root: Path) -> tuple[TieredJob, World]:
         """The job and the world. Raises InvalidSpec."""
         from spotladder.api.command_job import command_job, command_world, name_of
+        from spotladder.api.local_mode import on_this_machine
         from spotladder.api.read import read_job, read_job_and_world
 
+        checkpoints = state_root / "checkpoints"
         if self.is_command:
-            name = name_of(self.words)
             return (
-                command_job(self.words, name, state_root / "checkpoints", self.folder),
+                command_job(self.words, name_of(self.words), checkpoints, self.folder),
                 command_world(self.evictions),
             )
         if self.world:
-            return read_job_and_world(self.job_file, self.world)
-        job = read_job(self.job_file)
+            job, world = read_job_and_world(self.job_file, self.world)
+            return on_this_machine(job, checkpoints), world
+        job = on_this_machine(read_job(self.job_file), checkpoints)
         return job, _default_world(job)
 
     def to_continue(self, report: Path | None, state_dir: Path | None) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from spotladder.api.default_image import default_image
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
 from spotladder.api.groups import on_tier
 from spotladder.api.jobset_workload import job_groups
@@ -203,6 +204,8 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, is_here: bool,
     job["backoffLimit"] = 0
     program = program_of(job["template"], (*inside, "template"))
     job["podFailurePolicy"] = {"rules": _failure_rules(job["template"], program, alone=alone)}
+    if not program.get("image"):
+        program["image"] = default_image(program)
     folder = overlay.job.spec.checkpoints.program_folder
     if folder is not None and is_here:
         if not program.get("command"):

@@ -20,9 +20,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
+from spotladder.api.default_image import default_image
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
 from spotladder.api.problems import Path, Refusals, dotted
 from spotladder.api.program_folder import started_script
@@ -32,7 +34,7 @@ from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
-from spotladder.versions import TESTED_RAY
+from spotladder.versions import RAY, TESTED_RAY
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.guards import Guarded, budget
@@ -55,7 +57,7 @@ from spotladder.workloads.rayjob.records import (
     driver_log,
     rayjob_of,
 )
-from spotladder.workloads.rayjob.version import ray_version
+from spotladder.workloads.rayjob.version import given_version, ray_version
 from spotladder.workloads.records import Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
@@ -187,6 +189,7 @@ def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     if not isinstance(cluster.get("headGroupSpec"), dict):
         message = "is required on a cluster: a mapping with template, the pod template of the program"
         raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
+    _default_images(cluster)
     tier = overlay.tier
     head_at = (*_CLUSTER, "headGroupSpec")
     refusals = Refusals()
@@ -212,6 +215,16 @@ def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
         for group in groups:
             _probed(group, PodRole.WORKER)
     return spec
+
+
+def _default_images(cluster: dict[str, Any]) -> None:
+    """Give Ray's own image of the cluster's version to the Ray containers of the template that have none."""
+    version = given_version(cluster) or RAY
+    for group in (cluster["headGroupSpec"], *(cluster.get("workerGroupSpecs") or ())):
+        with suppress(InvalidSpec):  # It is reported where the pod template is rendered.
+            container = ray_of(group.get("template") or {}, ())
+            if not container.get("image"):
+                container["image"] = default_image(container, version)
 
 
 def _submission(spec: dict[str, Any]) -> None:

@@ -1,0 +1,42 @@
+"""`spec.source`: the files of the program, as an archive that every pod of the job unpacks before its program."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from spotladder.api.checkpoint_fields import CheckpointUri
+from spotladder.api.fields import filled_text, refused
+from spotladder.api.record import Record
+
+FOLDER = "source"
+"""The folder of the archives, beside the log of the job."""
+
+
+def key_of(sha256: str) -> str:
+    """The key of an archive in the folder of the job."""
+    return f"{FOLDER}/{sha256}.zip"
+
+
+def _inside(value: Any) -> str:
+    path = filled_text(value)
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
+        raise refused("must be the path of a file in the archive, like requirements.txt")
+    return path
+
+
+class Source(Record):
+    """The files of the program, for images that do not have them."""
+
+    uri: CheckpointUri = Field(
+        description="Address of a zip archive: s3://, gs://, az:// or file:///. The pods read it with the credentials "
+        "of the checkpoints."
+    )
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="SHA-256 of the archive in hexadecimal digits. A pod does not start with another archive."
+    )
+    pip: Annotated[str, BeforeValidator(_inside), WithJsonSchema({"type": "string", "minLength": 1})] | None = Field(
+        default=None,
+        description="Requirements file in the archive. Each pod installs the packages that its image does not have.",
+    )

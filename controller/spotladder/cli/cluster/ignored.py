@@ -1,0 +1,80 @@
+"""The rules of .gitignore and .rayignore files: gitignore(5), without rules outside the folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FILES = (".gitignore", ".rayignore")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A line of a file in `folder`. `pattern` matches paths relative to it."""
+
+    folder: Path
+    pattern: re.Pattern[str]
+    excludes: bool
+    only_folders: bool
+
+
+class Ignored:
+    """The rules that have been read so far: those of a folder after those of the folders around it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rules: list[_Rule] = []
+
+    def read(self, folder: Path) -> None:
+        """Add the rules of the files in this folder."""
+        for name in FILES:
+            file = folder / name
+            if file.is_file():
+                lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+                self._rules += [rule for line in lines if (rule := _rule(folder, line)) is not None]
+
+    def matches(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether the last rule that matches excludes this path. Files below an excluded folder are not asked for."""
+        for rule in reversed(self._rules):
+            applies = (is_folder or not rule.only_folders) and path.is_relative_to(rule.folder)
+            if applies and rule.pattern.fullmatch(path.relative_to(rule.folder).as_posix()):
+                return rule.excludes
+        return False
+
+
+def _rule(folder: Path, line: str) -> _Rule | None:
+    line = re.sub(r"(?<!\\)\s+$", "", line)
+    excludes = not line.startswith("!")
+    text = line if excludes else line[1:]
+    only_folders, text = text.endswith("/"), text.rstrip("/")
+    if not text or line.startswith("#"):
+        return None
+    anywhere = "/" not in text
+    pattern = _expression(text.lstrip("/"))
+    return _Rule(folder, re.compile(f"(?:.*/)?{pattern}" if anywhere else pattern), excludes, only_folders)
+
+
+def _expression(glob: str) -> str:
+    """The regular expression of a pattern; `*` and `?` match no slash, `**` any number of folders."""
+    tokens = re.compile(r"(?:^|(?<=/))\*\*/|/\*\*$|\*+|\?|\\.|\[!?\]?[^\]]*\]|.", re.DOTALL)
+    return "".join(_one(token) for token in tokens.findall(glob))
+
+
+def _one(token: str) -> str:
+    match token:
+        case "**/":
+            return "(?:.*/)?"
+        case "/**":
+            return "/.+"
+        case "?":
+            return "[^/]"
+        case _ if token.startswith("*"):
+            return "[^/]*"
+        case _ if token.startswith("\\") and len(token) > 1:
+            return re.escape(token[1])
+        case _ if token.startswith("[") and len(token) > 1:
+            inside = token[1:-1].replace("\\", "\\\\")
+            return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+        case _:
+            return re.escape(token)

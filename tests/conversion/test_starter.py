@@ -1,0 +1,174 @@
+"""`spotladder init`: what a script shows, and the files beside it."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spotladder.api.read import read_job_and_world
+from spotladder.conversion.script import Loop, script_of
+from spotladder.conversion.starter import advice
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+
+ADD = "train.py:{}: add: from spotladder import train"
+
+LIGHTNING = """\
+import lightning as L
+
+def main():
+    trainer = L.Trainer(max_epochs=4)
+    trainer.fit(model, data)
+"""
+
+HUGGING_FACE = """\
+from trl import SFTConfig, SFTTrainer
+
+trainer = SFTTrainer(model=model, args=SFTConfig(output_dir="out"))
+trainer.train()
+"""
+
+KERAS = """\
+from tensorflow import keras
+model = keras.Sequential()
+model.fit(data, epochs=3)
+"""
+
+RAY = """\
+from ray.train.torch import TorchTrainer
+TorchTrainer(loop, scaling_config=two).fit()
+"""
+
+OWN = """\
+import torch
+from torch.utils.data import DataLoader
+torch.distributed.init_process_group("nccl")
+data = DataLoader(words, shuffle=True)
+for epoch in range(3):
+    for batch in data:
+        model(batch).backward()
+    torch.save(model.state_dict(), "model.pt")
+"""
+
+RESUMES = """\
+import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--save-dir", default="ckpts")
+parser.add_argument("--resume", default="")
+for step in range(9):
+    loss.backward()
+    torch.save(state, f"{args.save_dir}/step{step}.pt")
+"""
+
+LIBRARY = """\
+import json
+from spotladder import train
+
+def main():
+    job, start, total = train.current(), 0, 0
+    with job.resume() as found:
+        if found:
+            total, start = json.loads((found.path / "total.json").read_text()), found.step
+    for step in job.steps(start, 30):
+        total += step
+        if job.should_commit(step):
+            with job.commit(step) as folder:
+                (folder / "total.json").write_text(json.dumps(total))
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "loop", "said"),
+    [
+        (LIGHTNING, Loop.LIGHTNING, [ADD.format(1), "train.py:4: add callbacks=[train.lightning.callback()]"]),
+        (
+            HUGGING_FACE,
+            Loop.HUGGING_FACE,
+            [
+                ADD.format(1),
+                "train.py:3: add callbacks=[train.huggingface.callback()]",
+                "train.py:4: train(resume_from_checkpoint=train.huggingface.checkpoint())",
+            ],
+        ),
+        (KERAS, Loop.KERAS, [ADD.format(1), "train.py:3: add callbacks=[train.keras.callback()]"]),
+        (RAY, Loop.RAY, [ADD.format(1), "train.py:2: add run_config=train.ray_run_config()"]),
+        (
+            OWN,
+            Loop.OWN,
+            [
+                ADD.format(2),
+                "train.py:6: use job.resume, job.steps and job.commit: docs/training-script.md",
+                "train.py:8: save into the folder of job.commit instead",
+                "train.py:4: give the DataLoader a train.torch.Sampler, whose position State saves",
+                "train.py: several processes: set workers or gpus in job.yaml; torchrun starts them",
+            ],
+        ),
+        (
+            RESUMES,
+            Loop.OWN,
+            [
+                "train.py: nothing to change: checkpoints in ckpts are committed, --resume resumes from one",
+                "train.py:8: save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated",
+            ],
+        ),
+        (LIBRARY, Loop.LIBRARY, []),
+    ],
+)
+def test_the_lines_to_change_are_named_and_the_files_are_valid(
+    tmp_path: Path, capsys: Capture, text: str, loop: Loop, said: list[str]
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(text)
+    found = script_of(file)
+    assert found.loop_of is loop
+    assert list(advice(found)) == [f"train.py: the training loop is that of {loop.value}", *said]
+    assert call(capsys, "init", str(file)).code == 0
+    job, world = read_job_and_world(tmp_path / "job.yaml", tmp_path / "world.yaml")
+    assert job.spec.train is not None
+    torch = any(word in text for word in ("torch", "trl", "lightning"))
+    assert job.spec.train.framework == ("ray" if loop is Loop.RAY else "torch" if torch else "python")
+    assert job.spec.checkpoints.program_folder == ("ckpts" if text == RESUMES else None)
+    assert ("{checkpoint}" in job.spec.train.script) == (text == RESUMES)
+    assert world.pools["spot"].interruptions is not None
+    compile((tmp_path / "test_recovery_of_train.py").read_text(), "test", "exec")
+    assert file.read_text() == text
+
+
+@pytest.fixture
+def imports_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("program_of_init", None)
+
+
+def test_the_written_test_passes_and_notices_a_wrong_script(imports_from: Path, capsys: Capture) -> None:
+    script = imports_from / "program_of_init.py"
+    script.write_text(LIBRARY)
+    assert call(capsys, "init", str(script)).code == 0
+    written = runpy.run_path(str(imports_from / "test_recovery_of_program_of_init.py"))
+    written["test_a_lost_node_changes_nothing"](imports_from / "right")
+    del sys.modules["program_of_init"]
+    script.write_text(LIBRARY.replace("found.step\n", "found.step + 1\n"))
+    written = runpy.run_path(str(imports_from / "test_recovery_of_program_of_init.py"))
+    with pytest.raises(AssertionError):
+        written["test_a_lost_node_changes_nothing"](imports_from / "wrong")
+
+
+def test_existing_files_are_kept_and_other_files_are_no_scripts(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(LIBRARY)
+    (tmp_path / "world.yaml").write_text("mine")
+    answer = call(capsys, "init", str(file))
+    assert (answer.code, (tmp_path / "world.yaml").read_text()) == (2, "mine")
+    assert "world.yaml exists already" in answer.err
+    assert not (tmp_path / "job.yaml").exists()
+    file.write_text("def (")
+    assert "train.py:1: is not a Python script" in call(capsys, "init", str(file)).err
+    assert "cannot be read: No such file" in call(capsys, "init", str(tmp_path / "none.py")).err

@@ -1,0 +1,40 @@
+"""The listed public examples survive ten kills at random steps with at most two changed lines, and end with the weights of an
+uninterrupted run, bit for bit. docs/trainers.md lists them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT
+from tests.frameworks.public_run import EXAMPLES
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1800)]
+NAMES = sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_kills_change_no_weight(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("keras" if name.startswith("keras") else "torch")
+    changed = [line for line in (EXAMPLES / f"{name}.py").read_text().splitlines() if line.endswith("# changed")]
+    assert 1 <= len(changed) <= 2
+    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.frameworks.public_run", name],
+        cwd=tmp_path,
+        env={**os.environ, **environment, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        timeout=1200,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_the_documentation_lists_them() -> None:
+    text = (ROOT / "docs" / "trainers.md").read_text()
+    assert [name for name in NAMES if f"tests/frameworks/public/{name}.py" not in text] == []
