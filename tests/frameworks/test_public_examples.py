@@ -1,5 +1,5 @@
-"""The listed public examples survive ten kills at random steps with at most two changed lines, and end with the weights of an
-uninterrupted run, bit for bit. docs/trainers.md lists them."""
+"""The public examples of docs/trainers.md survive ten kills at random steps with at most two changed lines, and end with
+the weights of an uninterrupted run, bit for bit."""
 
 from __future__ import annotations
 

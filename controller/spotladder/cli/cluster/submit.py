@@ -113,7 +113,7 @@ async def sent_to(
     at_next_attempt: bool = False,
     folder: tuple[Archive, str | None] | None = None,
 ) -> AsyncIterator[Sent]:
-    """Check the objects against the cluster, then send them, CapacityTiers first. The jobs get the files of `folder`, an
+    """Check the objects against the cluster, then send them, CapacityTiers first. Jobs get the files of `folder`, an
     archive and the path of its requirements file. Raises InvalidDocument and Refused."""
     await check_in_cluster(cluster, found, update=update, has_folder=folder is not None)
     bodies = (manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier))
