@@ -1,5 +1,5 @@
-"""The public examples of docs/trainers.md survive ten kills at random steps with at most two changed lines, and end with
-the weights of an uninterrupted run, bit for bit."""
+"""The public examples of docs/trainers.md survive ten kills at random steps with at most two changed lines, and end
+with the weights of an uninterrupted run, bit for bit."""
 
 from __future__ import annotations
 
