@@ -26,7 +26,7 @@ def sample(kind: Any, name: str = "x") -> Any:
         made = {one.name: sample(hints[one.name], one.name) for one in fields(kind) if one.name not in NEWER}
         return typing.cast("type", kind)(**made)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return list(kind)[-1] if "UNKNOWN" not in kind.__members__ else list(kind)[0]
+        return list(kind)[-1] if "UNKNOWN" not in kind.__members__ else next(iter(kind))
     return {bool: True, int: len(name), float: len(name) + 0.5, str: name}[kind]
 
 

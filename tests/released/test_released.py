@@ -18,6 +18,7 @@ from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import Commit, End, Snapshot, Start, decode, encode
 from spotladder.core import codec
 from spotladder.core.contract import Notice
+from spotladder.core.copying import replace
 from spotladder.core.reasons import Reason
 from spotladder.records.model import decode as decode_record
 from tests.api.builders import JOB
@@ -58,7 +59,7 @@ def contained(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
-# --- N-1 ----------------------------------------------------------------------------------------------------------------
+# --- N-1 --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_current_version_has_a_fixture_of_what_it_writes() -> None:
@@ -101,7 +102,7 @@ def test_names_and_fields_of_a_released_version_are_kept(released: str) -> None:
     assert set(before) <= set(crd_fields())
 
 
-# --- N+1 ----------------------------------------------------------------------------------------------------------------
+# --- N+1 --------------------------------------------------------------------------------------------------------------
 
 
 @earlier
@@ -112,7 +113,7 @@ def test_fields_of_a_newer_state_are_kept_in_every_record(released: str, data: s
     found = [record for record in records(plain) if record.keys() & {"version", "number", "name", "node", "step"}]
     data.draw(st.sampled_from(found)).update(data.draw(fields))
     state = codec.load_state(json.dumps(plain))
-    assert codec.replace(state, newer="") == before
+    assert replace(state, newer="") == before
     assert contained(plain, json.loads(codec.dump(state)))
 
 
@@ -122,7 +123,7 @@ def test_fields_of_a_newer_state_never_prevent_its_reading(released: str, data: 
     (plain,) = lines(released, "state.json")
     before = codec.load_state(json.dumps(plain))
     data.draw(st.sampled_from(list(records(plain)))).update(data.draw(fields))
-    assert codec.replace(codec.load_state(json.dumps(plain)), newer="") == before
+    assert replace(codec.load_state(json.dumps(plain)), newer="") == before
 
 
 @earlier
@@ -131,9 +132,9 @@ def test_a_field_of_the_last_attempt_is_not_given_to_the_next_one(released: str)
     plain["attempt"]["newer_timer"] = 3
     state = codec.load_state(json.dumps(plain))
     assert state.attempt is not None
-    later = codec.replace(state, attempt=codec.replace(state.attempt, number=state.attempt.number + 1))
+    later = replace(state, attempt=replace(state.attempt, number=state.attempt.number + 1))
     assert "newer_timer" not in codec.dump(later)
-    assert "newer_timer" not in codec.dump(codec.replace(state, attempt=None))
+    assert "newer_timer" not in codec.dump(replace(state, attempt=None))
 
 
 @earlier
@@ -186,7 +187,9 @@ def test_a_field_that_a_newer_definition_adds_stops_no_job(data: st.DataObject) 
     plain = YAML(typ="safe").load(JOB)
     before = JobRecord.of(plain).parsed()
     spec = plain["spec"]
-    data.draw(st.sampled_from([spec, spec["tiers"][0], spec["checkpoints"], spec["workload"]])).update(data.draw(fields))
+    data.draw(st.sampled_from([spec, spec["tiers"][0], spec["checkpoints"], spec["workload"]])).update(
+        data.draw(fields)
+    )
     assert JobRecord.of(plain).parsed() == before
 
 

@@ -124,13 +124,13 @@ def unknown_fields(kind: Any, plain: Any) -> list[list[Any]]:
     The last item of a place is the name of the field, each item before it the field of a record and that record's name
     or number. The fields of records in a list without a name or a number are left out.
     """
-    records = _records(kind)
-    found = [[[name], value] for name, value in plain.items() if name not in records]
-    for name, inner in records.items():
-        for record in plain.get(name, ()) if isinstance(plain.get(name), list) else (plain.get(name),):
-            named = _named(record) if isinstance(record, dict) else None
-            if inner is not None and isinstance(record, dict) and (named is not None or record is plain[name]):
-                found += [[[[name, named], *place], value] for place, value in unknown_fields(inner, record)]
+    names, inner = _shape(kind)
+    found = [[[name], plain[name]] for name in plain if name not in names]
+    for name, record_kind in inner.items():
+        held = plain.get(name)
+        for record in held if isinstance(held, list) else (held,):
+            if isinstance(record, dict) and ((named := _named(record)) is not None or record is held):
+                found += [[[[name, named], *place], value] for place, value in unknown_fields(record_kind, record)]
     return found
 
 
@@ -153,10 +153,8 @@ def _named(record: Mapping[str, Any]) -> Any:
 
 
 @cache
-def _records(kind: type) -> dict[str, Any]:
-    """The fields of a record, with the class of the records that each has; None for another value."""
+def _shape(kind: type) -> tuple[frozenset[str], dict[str, Any]]:
+    """The names of the fields of a record, and the classes of those that have records."""
     hints = typing.get_type_hints(kind)
-    return {
-        name: next((one for one in (hints[name], *typing.get_args(hints[name])) if is_dataclass(one)), None)
-        for name, _ in _fields(kind)
-    }
+    found = {name: next(filter(is_dataclass, (hint, *typing.get_args(hint))), None) for name, hint in hints.items()}
+    return frozenset(hints), {name: record for name, record in found.items() if record is not None}
