@@ -42,7 +42,8 @@ ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=t
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
 
-fuzz: setup ## Property tests with random examples, four times as many as in `make test`, which has always the same ones (ROUNDS=10)
+fuzz: setup ## Random bytes for each reader of foreign bytes, then the property tests with random examples (SECONDS=600 TARGETS=entries ROUNDS=10)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 	for round in $$(seq $(or $(ROUNDS),1)); do SPOTLADDER_FUZZ=1 $(BIN)/python -m pytest -q -n $(PROCESSES) -m "hypothesis and not frameworks" $(ALONE) || exit 1; done
 
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one

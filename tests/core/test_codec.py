@@ -70,6 +70,7 @@ def test_a_dumped_state_is_loaded_unchanged(state: JobState) -> None:
     [
         ("", "not JSON"),
         ('{"version":1,"stage":', "truncated"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "has no version"),
         ('{"stage":"Idle"}', "has no version"),
         ('{"version":2}', "version 2, this program reads up to 1"),

@@ -18,8 +18,8 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 
 VERSION = 1
-"""Version of the format. Only a change that an older reader would misread raises it, such as a new stage: then a job that
-the newer version has reconciled cannot go back."""
+"""Version of the format. Only a change that an older reader would misread raises it, such as a new stage: then a job
+that the newer version has reconciled cannot go back."""
 
 _PACKED = "zlib:"
 """Prefix of a state that `pack` wrote; no JSON begins with it."""
@@ -51,7 +51,7 @@ def load_state(text: str) -> JobState:
         text = _unpacked(text.removeprefix(_PACKED))
     try:
         plain = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"the saved state is not JSON ({error}); it is truncated or another file") from error
     if not isinstance(plain, dict) or not isinstance(version := plain.pop("version", None), int):
         raise InvalidSpec("the saved state has no version; it is another file")

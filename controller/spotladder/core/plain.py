@@ -112,7 +112,7 @@ def _record_reader(kind: type) -> Callable[[Any], Any]:
     return record
 
 
-# --- fields of a newer version -----------------------------------------------------------------------------------------
+# --- fields of a newer version ----------------------------------------------------------------------------------------
 
 _NAMES = ("number", "name", "node")
 """The fields that tell one record from the others of a list, and from an earlier one in the same place."""

@@ -61,7 +61,7 @@ class Heartbeats:
         ticks, before = self._clock.ticks(), self._renewals.get(cluster.name)
         if before is not None and ticks - before.ticks < LOOK_INTERVAL:
             return False
-        at, renewed = self._clock.now() + cluster.client.ahead, {}
+        at, renewed = self._clock.now() + cluster.ahead, {}
         try:
             async for page in cluster.client.pages(LEASES, NODE_LEASES):
                 for lease in page.items:
@@ -78,7 +78,7 @@ class Heartbeats:
         """Add the numbers of silent nodes of the attempt and of its cluster; unchanged while no node is silent."""
         if not any(pod.silent for pod in seen.pods):
             return seen
-        now = self._clock.now() + cluster.client.ahead
+        now = self._clock.now() + cluster.ahead
         of_job = {pod.node for pod in pods if pod.node and pod.phase == "Running"}
 
         def since(node: NodeRecord) -> Instant:

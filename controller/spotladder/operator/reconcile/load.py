@@ -142,7 +142,7 @@ def observe(
         if number in unseen and objects.top is None:
             continue  # Its pods are observed before its main object: the attempt is not gone.
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
-        message = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
+        message = "" if hidden else workload.silent(objects, now + cluster.ahead)
         if planned and live and number == live.number and not workload.begun(objects):
             waits, launched = message, not workload.refusal(objects)
         elif number > 0:
@@ -151,7 +151,7 @@ def observe(
                 objects = cluster.inventory.with_failed(objects, live)
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
-            seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
+            seen = heartbeats.facts(_by_controller_clock(seen, cluster.ahead), cluster, objects.pods, nodes)
             seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
             if placed is not None:
                 seen = with_largest_nodes(seen, placed, cluster.inventory.nodes)
