@@ -30,6 +30,7 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.namespace_budget import over_budget
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
@@ -142,6 +143,9 @@ class LeaderRuntime:
                 preflight=self._preflight,
                 environment=settings.environment,
                 rules=settings.tenancy,
+                over_budget=lambda namespace: over_budget(
+                    settings.tenancy, self.jobs.all(), namespace, self._clock.now()
+                ),
             ),
             remover=remover,
             preflight=self._preflight,
