@@ -11,7 +11,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -64,6 +64,20 @@ test-torch test-jax: setup-frameworks
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
 
+# MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
+# their own.
+TRACKERS      := mlflow==3.17.2 wandb==0.31.0 tensorboard==2.21.0 tensorboardX
+TRACKING_VENV := $(VENV)-tracking
+
+$(TRACKING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
+	@test -x $(TRACKING_VENV)/bin/python || $(PYTHON) -m venv $(TRACKING_VENV)
+	@grep -vE '^(pyarrow|graphql-core)==' constraints.txt > $(TRACKING_VENV)/constraints.txt
+	@$(BIN)/uv pip install --quiet --python $(TRACKING_VENV)/bin/python --constraint $(TRACKING_VENV)/constraints.txt --editable '.[operator,dev]' $(TRACKERS)
+	@touch $@
+
+test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B and TensorBoard for all attempts of a job
+	SPOTLADDER_REQUIRE=frameworks $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
+
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
 # tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names
 # runs only the first.
@@ -98,9 +112,9 @@ test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and 
 	$(BIN)/python -m pytest tests/infra
 
 setup-web: setup ## The same, with a driver of Chromium
-	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser]'
+	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser,docs]'
 
-test-web: setup-web ## The page of `spotladder web` in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
+test-web: setup-web ## The page of `spotladder web` and the documentation in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
 	$(BIN)/python -m pytest tests/browser
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
@@ -126,7 +140,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-infra test-frameworks test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-infra test-frameworks test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
@@ -190,8 +204,23 @@ bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/re
 mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
 	$(BIN)/python -m tests.mutation
 
+# A virtual environment of its own: the documentation builds in seconds, without Ray.
+DOCS_VENV := $(VENV)-docs
+MKDOCS    := NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs
+
+$(DOCS_VENV)/.setup: pyproject.toml constraints.txt
+	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt mkdocs-material
+	@touch $@
+
+docs: $(DOCS_VENV)/.setup ## Serve the documentation on this machine, and build it again when a page changes (ADDRESS=127.0.0.1:8008)
+	@$(MKDOCS) serve --dev-addr $(or $(ADDRESS),127.0.0.1:8008)
+
+docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it needs no server. A broken link fails
+	@$(MKDOCS) build --strict --quiet && echo "open build/docs/index.html"
+
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 pictures: setup ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py

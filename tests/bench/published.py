@@ -21,7 +21,7 @@ from spotladder.api.trace import trace_of
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.policies import Policy
 from spotladder.sim.trace import Trace, of_ticks
-from tests.bench.ticks import fast
+from tests.bench.ticks import drive
 from tests.bench.ticks.job import NEVER, TickJob, TickResult, TickTier
 
 HOUR = 3600
@@ -144,7 +144,7 @@ def score(result: TickResult) -> float:
 
 def scores(starts: Starts, entrant: Entrant, every: int = 1) -> Scores:
     """The scores of a policy. `every`: use only each n-th start."""
-    return scored(starts, lambda zone, one: fast.run(one, entrant(zone, one)), every)
+    return scored(starts, lambda zone, one: drive.run(one, entrant(zone, one)), every)
 
 
 def scored(starts: Starts, run: Callable[[str, TickJob], TickResult], every: int = 1) -> Scores:

@@ -14,7 +14,7 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.availability import SPELLS, with_sightings
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobState, Outcomes, Spell
 from spotladder.core.outcomes import ENDED_LIMIT, SURVIVED_LIMIT, added, observed_between
-from spotladder.core.policies.adaptive_zones import evidence
+from spotladder.core.policies.adaptive_zones import weights
 from spotladder.policies.adaptive_model import shipped
 from tests.core.builders import SteppedJob, spec, tier
 
@@ -110,7 +110,7 @@ def test_more_evictions_at_an_age_never_lower_its_hazard(fleet: Outcomes, place:
     model, spells = shipped(), (has(0, own),) if own else ()
 
     def hazard(found: Outcomes) -> float:
-        zones = evidence(model, spells, found).weights(bool(own), own + 1 if own else 0)
+        zones = weights(model, spells, own + 1 if own else 0, found)
         return sum(weight * model.hazards[zone][True][place] for zone, weight in enumerate(zones))
 
     ended = list(fleet.capacity.ended)

@@ -27,7 +27,7 @@ def page() -> str:
         rows = ["| command | what it does | options |", "| --- | --- | --- |"]
         for name, entry in commands.items():
             deferred: Any = root.commands[name]
-            rows += [] if entry.hidden else _rows(f"spotladder {name}", deferred.load(), entry.summary)
+            rows += [] if entry.hidden else _rows(name, deferred.load(), entry.summary)
         tables.append(f"\n## {title}\n\n" + "\n".join(rows) + "\n")
     return HEAD + "".join(tables)
 

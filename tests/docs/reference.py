@@ -1,7 +1,8 @@
-"""Generates docs/reference.md, tables of all fields of the users' files, from the models."""
+"""Generates docs/reference.md, lists of all fields of the users' files, from the models."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +15,12 @@ from spotladder.core.durations import format_duration
 
 HEAD = """# Fields of the files
 
-Look up the fields of TieredJobs, CapacityTiers and world files. Fields without a default are required. This page is
-generated from the models that validate the files (`make reference`).
+Look up the fields of TieredJobs, CapacityTiers and world files. `apiVersion` is `spotladder.io/v1alpha1`; labels and
+annotations are those of every Kubernetes object. This page is generated from the models that validate the files.
 """
+
+OF_EVERY_OBJECT = re.compile(r"^(?:apiVersion|kind|metadata|status|.*\.metadata|.*\b(?:labels|annotations)\.NAME)$")
+"""Fields that the introduction names."""
 
 
 def page() -> str:
@@ -26,15 +30,16 @@ def page() -> str:
         ("World file of local mode", World),
         ("CapacityTier", CapacityTier),
     )
-    return HEAD + "".join(f"\n## {title}\n\n{_table(model)}" for title, model in kinds)
+    return HEAD + "".join(f"\n## {title}\n\n{_list(model)}" for title, model in kinds)
 
 
-def _table(model: type[BaseModel]) -> str:
+def _list(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
-    lines = ["| field | default | meaning |", "| --- | --- | --- |"]
-    for path, default, description in _fields(schema, schema.get("$defs", {}), ""):
-        lines.append(f"| `{path}` | {default} | {description.replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
+    return "".join(
+        f"- `{path}`{note}: {description}\n"
+        for path, note, description in _fields(schema, schema.get("$defs", {}), "")
+        if not OF_EVERY_OBJECT.search(path)
+    )
 
 
 def _fields(node: dict[str, Any], types: dict[str, Any], path: str) -> Iterator[tuple[str, str, str]]:
@@ -45,10 +50,10 @@ def _fields(node: dict[str, Any], types: dict[str, Any], path: str) -> Iterator[
         # The schema leaves a field's description out where it is the same as its type's.
         meaning = field.get("description") or inner.get("description", "")
         if "properties" in inner:
-            yield here + suffix, "" if name in required else "optional", meaning
+            yield here + suffix, " (required)" if name in required else "", meaning
             yield from _fields(inner, types, here + suffix)
         else:
-            yield here + suffix, "" if name in required else _default(field, inner), meaning
+            yield here + suffix, " (required)" if name in required else _default(field, inner), meaning
 
 
 def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -70,14 +75,15 @@ def _resolve(field: dict[str, Any], types: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _default(field: dict[str, Any], inner: dict[str, Any]) -> str:
+    """The default of an optional field in parentheses; nothing if it is absent or empty."""
     default = field.get("default")
-    if default is None:
-        return "none"
+    if default is None or default in ({}, []):
+        return ""
     if isinstance(default, float) and "ms" in inner.get("pattern", ""):
-        return f"`{format_duration(default)}`"
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    return f"`{default}`" if default not in ({}, []) else "none"
+        default = format_duration(default)
+    elif isinstance(default, bool):
+        default = str(default).lower()
+    return f" (default `{default}`)"
 
 
 if __name__ == "__main__":

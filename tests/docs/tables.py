@@ -10,22 +10,23 @@ from spotladder.core.impediment import Timer
 from spotladder.core.model import Stage
 from spotladder.core.rules import table
 from spotladder.core.rules.effect import Rule
+from spotladder.core.transitions import TRANSITIONS
 from spotladder.workloads.provisioner_messages import Meaning
 
 EFFECTS: Mapping[Meaning, str] = MappingProxyType(
     {
         Meaning.NO_CAPACITY: "the tier gives no node: `fallback` leaves it at once, `wait` after `provisionTimeout`",
-        Meaning.QUOTA: "as no capacity: a quota of the cloud belongs to one purchase option and region",
-        Meaning.BACKOFF: "as no capacity: the autoscaler tried in vain and tries again later",
-        Meaning.POOL_LIMIT: "`provisionTimeout` runs: nodes of the pool may become free",
-        Meaning.MIXED: "`provisionTimeout` runs: the sentence does not say whether capacity is missing",
-        Meaning.MISFIT: "`PodDoesNotFit`: no wait mends it",
-        Meaning.VOLUME: "`VolumeUnavailable`: the user must act, no timer runs",
-        Meaning.IMAGE: "`ImageUnavailable`: the user must act, no timer runs",
-        Meaning.RESOURCE_QUOTA: "`QuotaExceeded`: the quota of the namespace is the same for all tiers, no timer runs",
-        Meaning.RIGHTS: "`AccessDenied`: the user must act, no timer runs",
-        Meaning.ADMISSION: "`Blocked`: the user must act, no timer runs",
-        Meaning.TEMPLATE: "`Blocked`: the user must act, no timer runs",
+        Meaning.QUOTA: "the tier gives no node: `fallback` leaves it at once, `wait` after `provisionTimeout`",
+        Meaning.BACKOFF: "the tier gives no node: `fallback` leaves it at once, `wait` after `provisionTimeout`",
+        Meaning.POOL_LIMIT: "`provisionTimeout` runs",
+        Meaning.MIXED: "`provisionTimeout` runs",
+        Meaning.MISFIT: "`PodDoesNotFit`",
+        Meaning.VOLUME: "`VolumeUnavailable`",
+        Meaning.IMAGE: "`ImageUnavailable`",
+        Meaning.RESOURCE_QUOTA: "`QuotaExceeded`",
+        Meaning.RIGHTS: "`AccessDenied`",
+        Meaning.ADMISSION: "`Blocked`",
+        Meaning.TEMPLATE: "`Blocked`",
     }
 )
 """What each meaning of a sentence does."""
@@ -33,31 +34,33 @@ EFFECTS: Mapping[Meaning, str] = MappingProxyType(
 
 def impediments() -> str:
     """The table of impediments, for docs/conditions.md."""
-    head = ("impediment", "reason", "evidence", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
-    rows = [
-        (
-            rule.impediment,
-            f"`{rule.reason}`",
-            _first_sentence(rule.describe),
-            _timer(rule.timer),
-            _yes(rule.counted),
-            _yes(rule.exhausts),
-            _yes(rule.degraded),
-        )
-        for rule in impediment.IMPEDIMENTS
-    ]
-    return _table(head, rows)
+    rows = []
+    for rule in impediment.IMPEDIMENTS:
+        effects = {"failure": rule.counted, "tier exhausted": rule.exhausts, "`Degraded`": rule.degraded}
+        named = ", ".join(name for name, holds in effects.items() if holds)
+        rows.append((f"`{rule.reason}`", _first_sentence(rule.describe), _timer(rule.timer), named))
+    return _table(("reason", "evidence", "timer", "effect"), rows)
 
 
 def rules() -> str:
-    """The table of the life cycle, for docs/design.md. The rules that every live attempt has are listed once."""
-    ends = table._ENDS
-    parts = [_events("a live attempt, in each of its stages", ends)]
+    """The table of the life cycle, for docs/design.md: each rule with the stages in which it applies."""
+    stages: dict[Rule, list[str]] = {rule: ["each live stage"] for rule in table._ENDS}
     for stage, listed in table.RULES_OF_STAGES.items():
-        own = tuple(rule for rule in listed if rule not in ends or stage is Stage.IDLE)
-        if own:
-            parts.append(_events(f"`{stage}`", own))
-    return "\n".join(parts)
+        for rule in listed:
+            if rule not in table._ENDS or stage is Stage.IDLE:
+                stages.setdefault(rule, []).append(f"`{stage}`")
+    rows = [(f"`{rule.__name__}`", ", ".join(named), _first_sentence(rule)) for rule, named in stages.items()]
+    return _table(("event", "stages", "what follows"), rows)
+
+
+def transitions() -> str:
+    """The stages that may follow each stage, for docs/design.md."""
+    rows = [
+        (f"`{stage}`", ", ".join(f"`{one}`" for one in dict.fromkeys(row.values())))
+        for stage, row in TRANSITIONS.items()
+        if row
+    ]
+    return _table(("stage", "next stages"), rows)
 
 
 def verdicts() -> str:
@@ -68,12 +71,10 @@ def verdicts() -> str:
 
 def effects() -> str:
     """The effects of the meanings, for docs/conditions.md."""
-    return _table(("meaning", "effect"), EFFECTS.items())
-
-
-def _events(title: str, listed: Iterable[Rule]) -> str:
-    rows = [(f"`{rule.__name__}`", _first_sentence(rule)) for rule in listed]
-    return _table((f"Events of {title}", "What follows"), rows)
+    meanings: dict[str, list[str]] = {}
+    for meaning, effect in EFFECTS.items():
+        meanings.setdefault(effect, []).append(meaning)
+    return _table(("meaning", "effect"), ((", ".join(named), effect) for effect, named in meanings.items()))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -83,10 +84,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _timer(timer: Timer) -> str:
     return f"`{timer}`" if timer.endswith("Timeout") else timer
-
-
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
 
 
 def _first_sentence(described: object) -> str:

@@ -17,8 +17,8 @@ from spotladder_infra.topology.read import read_fleet
 from tests.docs.follow import follow
 from tests.docs.markdown import ROOT, Block, blocks, commands, pages
 
-LANGUAGES = {"sh", "yaml", "python", "mermaid", "text", "json"}
-FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras)\b", re.MULTILINE)
+LANGUAGES = {"sh", "yaml", "python", "text", "json"}
+FRAMEWORKS = re.compile(r"^\s*(?:import|from) (?:tensorflow|torch|jax|ray|keras|mlflow|wandb)\b", re.MULTILINE)
 OF_A_PACKAGE = re.compile(r"^from your_package\b", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 ANCHOR = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)#([^)\s]+)\)")

@@ -14,6 +14,6 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_field_has_a_description() -> None:
-    rows = [line for line in page().splitlines() if line.startswith("| `")]
+    rows = [line for line in page().splitlines() if line.startswith("- `")]
     assert len(rows) > 50
-    assert not [row for row in rows if row.rstrip(" |").endswith("`") or row.endswith("|  |")]
+    assert not [row for row in rows if row.endswith((":", ": "))]

@@ -50,7 +50,7 @@ def test_every_metric_is_documented_with_its_labels() -> None:
 def test_every_variable_is_documented() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
     named = set(re.findall(r"SPOTLADDER_[A-Z_]*[A-Z]", text))
-    assert {row[0].strip("`") for row in rows("Variables")} == named
+    assert {row[0].strip("`") for row in rows("Variables") if row[0] != "variable"} == named
 
 
 def test_the_example_trace_is_valid(tmp_path: Path) -> None:

@@ -8,12 +8,18 @@ import pytest
 
 from spotladder.workloads.provisioner_messages import Meaning
 from tests.docs.markdown import ROOT
-from tests.docs.tables import EFFECTS, effects, impediments, rules, verdicts
+from tests.docs.tables import EFFECTS, effects, impediments, rules, transitions, verdicts
 
 
 @pytest.mark.parametrize(
     ("page", "table"),
-    [("conditions.md", impediments), ("design.md", rules), ("conditions.md", verdicts), ("conditions.md", effects)],
+    [
+        ("conditions.md", impediments),
+        ("conditions.md", verdicts),
+        ("conditions.md", effects),
+        ("design.md", rules),
+        ("design.md", transitions),
+    ],
 )
 def test_a_page_shows_the_table(page: str, table: Callable[[], str]) -> None:
     assert table() in (ROOT / "docs" / page).read_text()

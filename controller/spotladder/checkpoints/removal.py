@@ -21,7 +21,9 @@ from spotladder.errors import LogCorrupt
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
-_FILE = re.compile(r"(attempts|outputs(/[\w-]+)?)/\d{4,}(\.\d+)?/.+|probes/\d{8}-.+|records/[\w-]+/\d{8}\.jsonl\.gz")
+_FILE = re.compile(
+    r"(attempts|outputs(/[\w-]+)?)/\d{4,}(\.\d+)?/.+|probes/\d{8}-.+|records/[\w-]+/\d{8}\.jsonl\.gz|run-id"
+)
 
 
 def remove(log: CommitLog, *, ours: bool = False) -> None:

@@ -1,7 +1,5 @@
 """The state machine of a job: which stage may follow which, and for which reasons. Every change of stage uses this
 table.
-
-The diagram in docs/design.md is generated from it.
 """
 
 from __future__ import annotations
@@ -133,15 +131,3 @@ def target(source: Stage, reason: Reason) -> Stage:
             f"a job that is {source} cannot move because of {reason}; the transition table has no such row"
         )
     return following
-
-
-def mermaid() -> str:
-    """The table as a Mermaid state diagram."""
-    edges: dict[tuple[Stage, Stage], list[Reason]] = {}
-    for source, row in TRANSITIONS.items():
-        for reason, following in row.items():
-            edges.setdefault((source, following), []).append(reason)
-    lines = ["stateDiagram-v2", f"    [*] --> {Stage.IDLE}"]
-    lines += [f"    {source} --> {following}: {', '.join(reasons)}" for (source, following), reasons in edges.items()]
-    lines += [f"    {stage} --> [*]" for stage, row in TRANSITIONS.items() if not row]
-    return "\n".join(lines) + "\n"

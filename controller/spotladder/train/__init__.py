@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Interrupted", "Job", "current", "ray_run_config", "ray_scaling_config", "tune_restore"]
 
 _HEAVY = {"ray_run_config": "raytrain", "ray_scaling_config": "raytrain", "tune_restore": "tune"}
-_MODULES = frozenset({"huggingface", "jax", "keras", "lightning", "tensorflow", "testing", "torch"})
+_MODULES = frozenset({"huggingface", "jax", "keras", "lightning", "tensorflow", "testing", "torch", "tracking"})
 
 
 def __getattr__(name: str) -> Any:

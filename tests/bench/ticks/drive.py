@@ -1,4 +1,4 @@
-"""Runs a tick job through the real `decide`: the reference for the fast path."""
+"""Runs a tick job through the real `decide`."""
 
 from __future__ import annotations
 

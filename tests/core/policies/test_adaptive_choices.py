@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.ages import TICK
 from spotladder.core.model import MoveCosts, PricePoint, TierRecord, TierView
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.uniform_progress import UniformProgress
@@ -285,105 +284,6 @@ def test_a_budget_that_decides_nothing_changes_no_choice(budget: float, current:
 )
 def test_without_a_use_of_the_model_the_choice_is_that_of_uniform_progress(given: dict[str, Any]) -> None:
     assert Adaptive(shipped()).choose(view(**given)) == UniformProgress().choose(view(**given))
-
-
-def with_newest_spell(
-    current: str,
-    lengths: tuple[int, ...],
-    slack: float,
-    longer: int,
-    *,
-    available: bool,
-    done: float = 0.0,
-    starting: float = 0.0,
-) -> TierView:
-    """A job whose spot tier has had this availability for so many ticks more than the last of these spells. It has
-    `done` so many seconds of its work since that spell."""
-    seen = spells(*lengths)
-    began, work = seen[-1].until, 20 * HOUR
-    now = began + longer * TICK
-    seen = (*seen[:-1], replace(seen[-1], until=now))
-    return view(
-        current,
-        now=now,
-        tiers=("spot-cheap", "on-demand-cheap"),
-        records=(TierRecord("spot-cheap", spells=seen), TierRecord("on-demand-cheap")),
-        capacity={"spot-cheap": available, "on-demand-cheap": True},
-        deadline=began + work + slack,
-        work=work,
-        remaining=work - done,
-        submitted_at=0.0,
-        capacity_lasts=True,
-        starting=starting,
-    )
-
-
-def in_an_outage(lengths: tuple[int, ...], slack: float, longer: int = 0) -> TierView:
-    """A job on no capacity, in an outage that has lasted for so many ticks more than the last of these spells."""
-    return with_newest_spell("", lengths, slack, longer, available=False)
-
-
-@pytest.mark.parametrize("slack", [2 * HOUR, 6 * HOUR, 20 * HOUR])
-@pytest.mark.parametrize(
-    "lengths",
-    [
-        (30, 2, 10, 3),
-        (40, 1, 40, 1, 40, 1, 40, 2),
-        (200, 1, 150, 1, 100, 2),
-        (1, 60, 1, 90, 1, 30),
-        (2, 2) * 4 + (2, 4),
-    ],
-    ids=["a few", "stable", "very stable", "seldom available", "often interrupted"],
-)
-def test_a_job_waits_at_least_as_long_as_it_announces(lengths: tuple[int, ...], slack: float) -> None:
-    """A simulation skips the ticks until then. The announcement ends at the latest when the outage is twice as old."""
-    choice = Adaptive(shipped()).choose(in_an_outage(lengths, slack))
-    assert choice.holds_until is not None
-    began = in_an_outage(lengths, slack).now
-    ticks = [tick for tick in range(1, 400) if began + tick * TICK < choice.holds_until]
-    for tick in ticks:
-        assert Adaptive(shipped()).choose(in_an_outage(lengths, slack, tick)).tier == choice.tier, tick
-    if choice.tier is None and len(ticks) < max(6, lengths[-1]) - 1:
-        later = Adaptive(shipped()).choose(in_an_outage(lengths, slack, len(ticks) + 2))
-        assert later.tier is not None, "it could have announced more"
-
-
-def beside_capacity(lengths: tuple[int, ...], slack: float, starting: float, longer: int = 0) -> TierView:
-    """A job on on-demand whose spot tier has had capacity for so many ticks more than the last of these spells. It
-    works once it has been `starting`."""
-    left, done = max(0.0, starting - longer * TICK), max(0.0, longer * TICK - starting)
-    return with_newest_spell("on-demand-cheap", lengths, slack, longer, available=True, done=done, starting=left)
-
-
-@pytest.mark.parametrize("starting", [0.0, 720.0])
-@pytest.mark.parametrize("slack", [800.0, 1200.0])
-@pytest.mark.parametrize(
-    "lengths",
-    [(30, 2, 10, 3, 1), (40, 1, 40, 1, 40, 1, 2), (1, 60, 1, 90, 1, 30, 1), (2, 2) * 4 + (1,), (2, 2) * 4 + (8,)],
-    ids=["a few", "stable", "seldom available", "often interrupted", "often interrupted and lasting now"],
-)
-def test_a_job_stays_on_demand_at_least_as_long_as_it_announces(
-    lengths: tuple[int, ...], slack: float, starting: float
-) -> None:
-    choice = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting))
-    assert choice.tier == "on-demand-cheap"
-    assert choice.holds_until is not None
-    began = beside_capacity(lengths, slack, starting).now
-    ticks = [tick for tick in range(1, 400) if began + tick * TICK < choice.holds_until]
-    for tick in ticks:
-        later = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting, tick))
-        assert later.tier == choice.tier, tick
-    if len(ticks) < max(6, lengths[-1]) - 1:
-        later = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting, len(ticks) + 2))
-        assert later.tier == "spot-cheap", "it could have announced more"
-
-
-def test_an_attempt_that_waits_announces_that_it_stays_on_the_capacity_that_comes() -> None:
-    waiting = replace(in_an_outage((30, 2, 10, 3), 6 * HOUR), current="spot-cheap", live=True, starting=180.0)
-    choice = Adaptive(shipped()).choose(waiting)
-    assert (choice.tier, choice.until_lost) == ("spot-cheap", True)
-    assert not Adaptive(shipped()).choose(replace(waiting, starting=6 * HOUR)).until_lost
-    assert not Adaptive(shipped()).choose(in_an_outage((30, 2, 10, 3), 6 * HOUR)).until_lost, "no attempt waits"
 
 
 def test_a_job_that_leaves_on_demand_is_reviewed_when_its_slack_is_used_up() -> None:

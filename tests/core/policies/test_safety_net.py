@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -122,7 +121,7 @@ SLACK = 10 * HOUR
     [
         pytest.param({}, SLACK - 180.0 - 60.0, id="a start on the fallback and one interval"),
         pytest.param({"current": "spot-cheap"}, SLACK - 180.0 - 60.0, id="the same while an attempt runs"),
-        pytest.param({"current": "spot-cheap", "capacity_lasts": True}, math.inf, id="capacity lasts"),
+        pytest.param({"current": "spot-cheap", "capacity_lasts": True}, SLACK - 180.0, id="capacity lasts"),
         pytest.param(
             {"capacity_lasts": True},
             SLACK - 180.0 - 60.0,
@@ -140,7 +139,7 @@ SLACK = 10 * HOUR
         ),
         pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 20.0, "remaining": 20 * HOUR - 200.0},
-            math.inf,
+            0.0,
             id="the rest of the start just fits",
         ),
     ],
@@ -253,11 +252,9 @@ CERTAIN = dict.fromkeys(NAMES, True)
 def test_a_choice_is_reviewed_when_the_fallback_is_forced_or_a_start_no_longer_fits() -> None:
     net = SafetyNet(at_limit(-1000.0, capacity=CERTAIN))
     assert net.latest is not None
-    choice = net.choice("spot-cheap", "why", START + 5.0)
+    choice = net.choice("spot-cheap", "why")
     assert (choice.tier, choice.reason, choice.why) == ("spot-cheap", Reason.POLICY, "why")
     assert choice.review_at == pytest.approx(START + 1000.0 + JUST_AFTER, abs=EXACT)
-    assert choice.holds_until == START + 5.0
-    assert not choice.regardless_of_spot
     past = SafetyNet(at_limit(1.0, capacity=CERTAIN, current="spot-cheap"))
     assert past.choice("spot-cheap", "").review_at == (past.latest or 0.0) + JUST_AFTER, "the start is over"
     assert net.choice("on-demand-cheap", "").review_at is None, "the fallback needs no review"
@@ -265,41 +262,13 @@ def test_a_choice_is_reviewed_when_the_fallback_is_forced_or_a_start_no_longer_f
 
 def test_an_unknown_capacity_is_reviewed_when_its_tier_may_be_tried_again() -> None:
     net = SafetyNet(view(failed_at={"spot-cheap": 20.0, "spot-dear": 10.0}))
-    choice = net.choice("on-demand-cheap", "", START + 5.0)
-    assert (choice.review_at, choice.holds_until) == (START + 40.0, None)
+    assert net.choice("on-demand-cheap", "").review_at == START + 40.0
     known = SafetyNet(view(failed_at={"spot-cheap": 20.0}, capacity=CERTAIN))
     assert (known.certain, net.certain) == (True, False)
     assert known.choice("on-demand-cheap", "").review_at is None
 
 
 WAIT_LIMIT = START + WAIT_SHARE * 20 * HOUR
-
-
-@pytest.mark.parametrize(
-    ("given", "forced_at"),
-    [
-        pytest.param({"deadline": None}, math.inf, id="no deadline"),
-        pytest.param({"remaining": None}, WAIT_LIMIT, id="unknown work"),
-        pytest.param({"remaining": None, "current": "spot-cheap"}, WAIT_LIMIT, id="unknown work, unknown capacity"),
-        pytest.param(
-            {"remaining": None, "current": "spot-cheap", "capacity": {"spot-cheap": True}},
-            math.inf,
-            id="unknown work, while the job trains",
-        ),
-        pytest.param({"current": "spot-cheap"}, START + SLACK - 240, id="the live attempt has capacity"),
-        pytest.param({"capacity_lasts": True}, START + SLACK - 240, id="capacity lasts"),
-        pytest.param(
-            {},
-            START + SLACK - 180 - 60 - 60 - LEAST_STAY,
-            id="the last spot tier that may start, with the shortest start",
-        ),
-        pytest.param({"tiers": ("on-demand-cheap",)}, START + SLACK - 240, id="no spot tier"),
-    ],
-)
-def test_the_fallback_is_forced_at_the_latest_when_no_spot_attempt_fits(
-    given: dict[str, Any], forced_at: float
-) -> None:
-    assert SafetyNet(view(**given)).forced_at == pytest.approx(forced_at)
 
 
 AT_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT}
@@ -343,34 +312,3 @@ def test_a_wait_of_unknown_work_is_reviewed_at_its_limit() -> None:
     assert (choice.tier, choice.review_at) == (None, pytest.approx(WAIT_LIMIT, abs=1e-4))
     moved = Greedy().choose(view(capacity=lacks, tiers=NAMES[:4], **AFTER_LIMIT))
     assert moved.why == "the job has no spot capacity, and how much work it has is unknown"
-
-
-@pytest.mark.parametrize(
-    ("given", "tier", "holds_until"),
-    [
-        pytest.param({"current": "spot-cheap"}, "spot-cheap", START + SLACK - 240, id="until the fallback is forced"),
-        pytest.param({"current": "on-demand-cheap"}, "on-demand-cheap", math.inf, id="the fallback without limit"),
-        pytest.param({"capacity_lasts": True}, "spot-cheap", math.inf, id="a start where capacity lasts"),
-    ],
-)
-def test_a_kept_tier_stays_until_its_capacity_is_lost_or_the_fallback_is_forced(
-    given: dict[str, Any], tier: str, holds_until: float
-) -> None:
-    choice = SafetyNet(view(capacity=CERTAIN, **given)).kept(tier, "why")
-    assert (choice.tier, choice.why, choice.regardless_of_spot) == (tier, "why", True)
-    assert choice.holds_until == pytest.approx(holds_until)
-
-
-@pytest.mark.parametrize(
-    ("current", "lacking", "until_lost"),
-    [
-        pytest.param("spot-cheap", "spot-cheap", True, id="the attempt waits for capacity"),
-        pytest.param("spot-cheap", "spot-dear", False, id="the attempt has capacity"),
-        pytest.param("", "spot-dear", False, id="the attempt starts"),
-    ],
-)
-def test_a_kept_tier_without_capacity_is_kept_until_its_next_capacity_is_lost(
-    current: str, lacking: str, until_lost: bool
-) -> None:
-    net = SafetyNet(view(current, capacity={**CERTAIN, lacking: False}, capacity_lasts=True))
-    assert net.kept("spot-cheap", "why").until_lost is until_lost

@@ -13,9 +13,9 @@ import pytest
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.operator.inventory import silence
+from spotladder.operator.inventory.leases import LEAST_LATENESS, LeaseTable
 from spotladder.operator.inventory.silence import (
     ANSWER_TIMEOUT,
-    LEAST_LATENESS,
     POLL_INTERVAL,
     REFUSED_RETRY_INTERVAL,
     SilenceWatch,
@@ -48,6 +48,7 @@ class Machines:
     gone: bool = False
     error_after: float = 0.0
     page_size: int = 100
+    ahead: float = 0.0
     lists: int = 0
     asked: list[str] = field(default_factory=list)
     renewed: dict[str, float] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Machines:
 class JobInventory:
     jobs_on: Mapping[str, Mapping[str, tuple[str, str]]]
     suspected: frozenset[str] = frozenset()
+    leases: LeaseTable = field(default_factory=LeaseTable)
 
     @property
     def occupied(self) -> Mapping[str, Mapping[str, tuple[str, str]]]:

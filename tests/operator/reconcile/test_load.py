@@ -23,7 +23,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
-from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
@@ -33,7 +32,6 @@ from spotladder.workloads.core_spec import core_spec
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import price_of
-from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job, ray_template
 
 JOB = job(ray_template())
@@ -71,8 +69,8 @@ def observed(known: TwoClusters, capacity: CapacityRecord | None = None) -> Obse
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
-        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
-        quiet_for=lambda _: None, now=0.0,
+        reading=Reading(True), blocked=None, outage=lambda _: None,
+        quiet_for=lambda _: None, now=0.0, ticks=0.0,
     )  # fmt: skip
     return seen
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
@@ -224,11 +223,7 @@ class TierView:
     an attempt, and `budget` what the job may cost in USD; None: without limit. `trained` is the training time of the
     steps between commits, while `remaining` is unknown; 0 once it is known. All training times are those with all
     workers.
-
-    `explained`: whether the caller reads `why` and `review_at` of the choice. A policy may omit them otherwise.
     """
-
-    explained: ClassVar[bool] = True
 
     now: Instant
     current: str
@@ -277,22 +272,13 @@ class TierChoice:
     """`tier` None: start no attempt; a live one continues. `reason` is the reason of the transition if the choice ends
     a live attempt. `why` explains the choice to users in one sentence; "" explains nothing. `review_at` is when the
     choice may change without a new observation; None: never. `keeps_open`: when provisionTimeout expires, the attempt
-    ends but its tier is not exhausted, so the policy may choose it again.
-
-    `holds_until`: until then the policy makes this choice, before and after the attempt has moved to `tier`, while the
-    capacity of every tier and the prices stay the same; None: unknown. `regardless_of_spot`: only the capacity of
-    `tier` must stay the same. `until_lost`: if `tier`, which has no capacity now, has capacity before `holds_until` and
-    the capacity of the other tiers stays the same until then, the policy makes this choice until that capacity is lost,
-    whatever happens to the other tiers meanwhile."""
+    ends but its tier is not exhausted, so the policy may choose it again."""
 
     tier: str | None
     reason: Reason = Reason.POLICY
     why: str = ""
     review_at: Instant | None = None
     keeps_open: bool = False
-    holds_until: Instant | None = None
-    regardless_of_spot: bool = False
-    until_lost: bool = False
 
     def reviewed_by(self, at: Instant | None) -> TierChoice:
         """This choice, to be reviewed by `at`."""

@@ -30,11 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import itemgetter
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
 from spotladder.core.model import NO_MOVE_COSTS, Instant, Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.adaptive_budget import within_budget
@@ -48,7 +46,7 @@ class Adaptive:
     """Without a deadline, or while the remaining work is unknown, it chooses as `uniform-progress` does.
 
     `model` is the fitted model: `policies.registry` passes the model of the package, and a benchmark passes a
-    model that was fitted without the tested zone. The simulator reads it from the policy.
+    model that was fitted without the tested zone.
     """
 
     def __init__(self, model: Model) -> None:
@@ -75,21 +73,16 @@ class Adaptive:
             best = usable[0]
             if len(usable) > 1:
                 best = min([Prospect(self.model, net, tier) for tier in usable], key=_useful_price).tier
-            return _moved(net, best, "spot capacity may be available")
+            return net.choice(best.name, "spot capacity may be available")
         prospects = [Prospect(self.model, net, tier) for tier in spot]
-        until = prospects[0].surely_waits_until(slack)
-        if until is not None and not view.explained:
-            return _waits(net, until)
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
         needed = min([one.to_wait() for one in prospects])
         if slack < needed - EXACT:
-            why = _why(view, "no spot capacity, and waiting needs {} of slack, {} are left", needed, slack)
-            return net.choice(net.fallback.name, why, math.inf, review_at=_review_at(prospects))
-        why = _why(view, "waits for spot capacity: {} of slack are left, {} needed", slack, needed)
-        if until is None:
-            until = prospects[0].waits_until(slack, needed)
-        return _waits(net, until, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
+            why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
+            return net.choice(net.fallback.name, why, _review_at(prospects))
+        why = f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
+        return net.choice(net.waiting, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _in_budget(self, net: SafetyNet, slack: Seconds, within: tuple[Tier, ...]) -> TierChoice:
         """Use one of these spot tiers, on which the rest of the job fits into its budget. From another tier, move if
@@ -110,25 +103,22 @@ class Adaptive:
             best = min(startable, key=_useful_price)
             return net.choice(best.tier.name, f"the rest of the job fits into the budget of {view.budget:g} USD there")
         why = f"no tier on which the rest of the job fits into the budget of {view.budget:g} USD has capacity"
-        if trains:
-            return net.choice(view.current, why, review_at=_review_at(prospects))
-        return _waits(net, None, why, _review_at(prospects))
+        return net.choice(view.current if trains else net.waiting, why, _review_at(prospects))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
         view = net.view
-        kept = net.kept(view.current, "the job stays on spot until it is lost")
+        kept = net.choice(view.current, "the job stays on spot until it is lost")
         source = next((tier for tier in net.spot if tier.name == view.current), None)
         cheaper = [] if source is None else [tier for tier in net.spot if price_of(tier) < price_of(source)]
         if source is None or not cheaper:
             return kept
-        kept = replace(kept, regardless_of_spot=False)
         startable = [tier for tier in cheaper if net.may_start(tier)]
         candidates = [tier for tier in startable if view.outlook(tier.name).capacity]
         if not candidates and (not startable or net.certain):
             return kept
         prospects = [Prospect(self.model, net, tier) for tier in net.spot]
-        kept = replace(kept, holds_until=None).reviewed_by(_review_at(prospects))
+        kept = kept.reviewed_by(_review_at(prospects))
         if not _trusted(prospects):
             return kept
         if candidates:
@@ -161,19 +151,19 @@ class Adaptive:
         source = net.fallback or candidates[0]
         if not (paying := [entry for entry in usable if entry[1].pays(source)]):
             why = f"a return to spot does not pay{_balance(usable[0][1], source)}"
-            return net.choice(view.current, why, review_at=_review_at(prospects))
+            return net.choice(view.current, why, _review_at(prospects))
         needed, best = min(paying, key=itemgetter(0))
         if slack < needed - EXACT:
-            why = _why(view, "leaving on-demand needs {} of slack, {} are left", needed, slack)
-            return net.choice(view.current, why, best.stays_until(slack), review_at=_review_at(prospects))
+            why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
+            return net.choice(view.current, why, _review_at(prospects))
         found = "is available" if view.outlook(best.tier.name).capacity else "may be available"
-        why = _why(view, f"spot capacity {found} and {{}} of slack are left", slack) + _balance(best, source)
-        return _moved(net, best.tier, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
+        why = f"spot capacity {found} and {_rounded(slack)} of slack are left" + _balance(best, source)
+        return net.choice(best.tier.name, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Stay on on-demand, or try a spot tier whose capacity is unknown."""
         view = net.view
-        stays = net.choice(view.current, "no spot capacity is known to be available", math.inf)
+        stays = net.choice(view.current, "no spot capacity is known to be available")
         if net.certain or net.fallback is None:
             return stays
         prospects = [Prospect(self.model, net, tier) for tier in net.spot]
@@ -207,7 +197,7 @@ def _review_at(prospects: Sequence[Prospect]) -> Instant:
 
 def _of_uniform_progress(view: TierView, prospects: Sequence[Prospect]) -> TierChoice:
     """The choice of `uniform-progress`, until the model may be trusted again."""
-    return replace(UniformProgress().choose(view), holds_until=None).reviewed_by(_review_at(prospects))
+    return UniformProgress().choose(view).reviewed_by(_review_at(prospects))
 
 
 def _useful_price(prospect: Prospect) -> tuple[float, float]:
@@ -226,7 +216,7 @@ def _with_egress(view: TierView) -> bool:
 def _balance(prospect: Prospect, source: Tier) -> str:
     """`; moving costs 1.20 USD of egress, saves 3.10 USD`; "" if a move costs nothing beside the start."""
     view = prospect.view
-    if not (view.explained and prospect.extra and prospect.tier.price.known and source.price.known):
+    if not (prospect.extra and prospect.tier.price.known and source.price.known):
         return ""
     lasts = min(prospect.life(prospect.age), prospect.remaining)
     saves = (price_of(source) - price_of(prospect.tier)) * lasts * view.workers / HOUR
@@ -240,31 +230,5 @@ def _cost_of(view: TierView, name: str) -> str:
     return " and ".join(f"{usd:.2f} USD of {what}" for usd, what in parts if usd)
 
 
-def _waits(net: SafetyNet, until: Instant | None, why: str = "", review_at: Instant = math.inf) -> TierChoice:
-    """The choice to wait for spot capacity, which holds until this time."""
-    view, forced_at = net.view, net.forced_at
-    waiting = view.current if view.live and view.current in view.open else None
-    until = None if until is None or forced_at is None else min(until, forced_at)
-    until_lost = waiting is not None and net.may_run_from(until)
-    return net.choice(waiting, why, until, until_lost=until_lost, review_at=review_at)
-
-
-def _moved(net: SafetyNet, tier: Tier, why: str, review_at: Instant = math.inf) -> TierChoice:
-    """The choice of this spot tier. Without another one, it is kept until its capacity is lost."""
-    if len(net.spot) == 1:
-        return net.kept(tier.name, why, review_at)
-    return net.choice(tier.name, why, review_at=review_at)
-
-
-def _why(view: TierView, text: str, *times: Seconds) -> str:
-    """This explanation with these times; "" if the caller does not read it."""
-    return text.format(*map(_rounded, times)) if view.explained else ""
-
-
 def _rounded(seconds: Seconds) -> str:
-    return _minutes(max(0, round(seconds / 60.0)))
-
-
-@lru_cache(maxsize=65536)
-def _minutes(minutes: int) -> str:
-    return format_duration(minutes * 60.0)
+    return format_duration(max(0, round(seconds / 60.0)) * 60.0)

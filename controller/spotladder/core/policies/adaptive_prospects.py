@@ -6,21 +6,18 @@ import math
 from operator import mul
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.ages import TICK, age_class, next_tick, ticks_between, ticks_of
+from spotladder.core.ages import next_tick, ticks_between, ticks_of
 from spotladder.core.model import Instant, Price, Seconds, Spell, Tier, TierOutlook, TierView
+from spotladder.core.policies import adaptive_zones
 from spotladder.core.policies.adaptive_tables import (
     Model,
     columns,
     expected_life,
     knot_of,
-    least_slack_between,
-    most_to_wait,
     place_of,
     slack_at,
-    slack_of_zones,
     survivals,
 )
-from spotladder.core.policies.adaptive_zones import Evidence, evidence
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
 from spotladder.core.price_history import mean_price
 
@@ -33,21 +30,14 @@ RETURN_INTERVAL: Seconds = 1800.0
 USUAL_RATIO = 3.145
 """Ratio of the on-demand price to the spot price if one of them is unknown."""
 
-ROUNDING: Seconds = 1e-3
-"""Tolerance for the rounding of a minimum slack."""
-
-AHEAD = 6
-"""How many ticks ahead of a young spell the choice is computed."""
-
 
 class Prospect:
     """One spot tier of a view. `seen_ago` is the time since the newest observation of its availability; 0 without one.
-    `remaining` is the remaining work of the job. `terms` are the overhead of a start on the fallback, and the ratio of
-    its price to that of the tier."""
+    `remaining` is the remaining work of the job, and `weights` the weight of each zone of the model. `terms` are the
+    overhead of a start on the fallback, and the ratio of its price to that of the tier."""
 
-    __slots__ = ("_evidence", "_model", "_net", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier")
+    __slots__ = ("_model", "_net", "_spells", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier", "weights")
 
-    _evidence: Evidence
     newest: Spell | None
 
     def __init__(self, model: Model, net: SafetyNet, tier: Tier) -> None:
@@ -58,18 +48,13 @@ class Prospect:
         self.seen_ago: Seconds = view.now - spells[-1].until if spells else 0.0
         self.remaining: Seconds = view.remaining or 0.0
         self.terms = net.overhead, _ratio(net, tier.price)
-        self._evidence = evidence(model, spells, view.fleet(tier.name))
-        self._ticks = ticks_of(spells[-1]) if spells else 0
+        self._spells, self._ticks = spells, ticks_of(spells[-1]) if spells else 0
+        self.weights = adaptive_zones.weights(model, spells, self._ticks, view.fleet(tier.name))
 
     @property
     def trusted(self) -> bool:
         """Whether the model explains the observed spells of the tier; it does before the first one."""
-        return self.newest is None or self._evidence.trusted(self.newest.available, self._ticks)
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """The weight of each zone of the model."""
-        return self._evidence.weights(self.newest is not None and self.newest.available, self._ticks)
+        return not self._spells or adaptive_zones.trusted(self._model, self._spells, self._ticks)
 
     @property
     def age(self) -> Seconds:
@@ -208,84 +193,12 @@ class Prospect:
 
     def review_at(self) -> Instant:
         """The next moment at which the model's answers may change: when the age of the newest spell, or the time since
-        its last observation, has grown by a tick. Infinity if the caller does not read it."""
+        its last observation, has grown by a tick."""
         newest, now = self.newest, self._net.view.now
-        if not self._net.view.explained:
-            return math.inf
         if newest is None:
             return math.inf if self.outlook.capacity is not None else now + RETURN_INTERVAL
         older = next_tick(newest.since, now)
         return older if newest.until == now else min(older, next_tick(newest.until, now))
-
-    def surely_waits_until(self, slack: Seconds) -> Instant | None:
-        """Until when a job with this slack waits if the outage continues, whichever zone of the model it is in. None if
-        that depends on the zone, or is unknown."""
-        newest, first = self.newest, self._ticks
-        if newest is None or not self._foreseeable(available=False):
-            return None
-        last = self._foreseen
-        most = most_to_wait(self._model, self.terms, age_class(first), age_class(last))
-        end = newest.since + TICK * last
-        if newest.until + slack - slack_at(knot_of(self.remaining), (1.0,), most) - ROUNDING < end:
-            return None
-        return end if self._evidence.trusts(False, first, last) else None
-
-    def waits_until(self, slack: Seconds, needed: Seconds) -> Instant | None:
-        """Until when a job with this slack, of which waiting needs `needed` now, waits if the outage continues: the
-        slack shrinks with time, and the needed slack and the trust in the model change with the age of the outage. At
-        most until this age has doubled, because an older outage is expected to last longer. None if unknown."""
-        newest, held = self.newest, self._evidence
-        if newest is None or not self._foreseeable(available=False):
-            return None
-        knot, terms, place, begins = knot_of(self.remaining), self.terms, -1, newest.until
-        spent, first, most = begins + slack, self._ticks, 0.0
-        zones: list[float] = []
-        for ticks in range(first, self._foreseen + 1):
-            ends = newest.since + TICK * ticks
-            if ticks > first:
-                if not held.trusted(False, ticks):
-                    return begins
-                if age_class(ticks) != place:
-                    place = age_class(ticks)
-                    zones = slack_of_zones(knot, columns(self._model, terms, place)[0])
-                    most = max(zones) + ROUNDING
-                needed = most
-                if spent - most < ends:
-                    needed = sum(map(mul, held.weights(False, ticks), zones)) + ROUNDING
-            if spent - needed < ends:
-                return max(begins, spent - needed)
-            begins = ends
-        return begins
-
-    def stays_until(self, slack: Seconds) -> Instant | None:
-        """Until when a job on the fallback, with less slack than leaving it for this tier needs now, stays there if the
-        capacity lasts: the needed slack and the trust in the model change with the age of the capacity and with the
-        work. At most until this age has doubled. None if unknown."""
-        newest, held, terms = self.newest, self._evidence, self.terms
-        if newest is None or not self._foreseeable(available=True):
-            return None
-        now = begins = newest.until
-        starting, first, later = self._net.view.starting, self._ticks, knot_of(self.remaining)
-        for ticks in range(first, self._foreseen + 1):
-            ends = newest.since + TICK * ticks
-            knot, later = later, knot_of(max(0.0, self.remaining - max(0.0, ends - now - starting)))
-            leaves = columns(self._model, terms, age_class(ticks))[1]
-            needed = least_slack_between(knot, later, held.weights(True, ticks), leaves) - ROUNDING
-            if not held.trusted(True, ticks) or slack - min(begins - now, starting) >= needed:
-                return begins
-            begins = ends
-        return begins
-
-    @property
-    def _foreseen(self) -> int:
-        """The last age of the newest spell, in ticks, for which the choice is computed now."""
-        return self._ticks + max(AHEAD, self._ticks) - 1
-
-    def _foreseeable(self, *, available: bool) -> bool:
-        """Whether the choice only depends on time while the capacity of this tier, the only spot tier, stays."""
-        newest, view = self.newest, self._net.view
-        known = newest is not None and newest.available is available and newest.until == view.now
-        return known and view.capacity_lasts and len(self._net.spot) == 1
 
 
 def _ratio(net: SafetyNet, price: Price) -> float:

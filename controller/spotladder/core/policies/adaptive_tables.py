@@ -131,24 +131,6 @@ def slack_at(knot: Knot, weights: Sequence[float], slacks: Columns) -> Seconds:
     return TICK * factor * (low * (1.0 - part) + top * part)
 
 
-def slack_of_zones(knot: Knot, slacks: Columns) -> list[Seconds]:
-    """The slack at this place, for each zone."""
-    high, part, factor = knot
-    ends = zip(slacks[high - 1], slacks[high], strict=True)
-    return [TICK * factor * (low * (1.0 - part) + top * part) for low, top in ends]
-
-
-def least_slack_between(knot: Knot, later: Knot, weights: Sequence[float], slacks: Columns) -> Seconds:
-    """The least slack between two places, of which `later` has less work. Between knots it is linear."""
-    high, part, factor = knot
-    low: float = sum(map(mul, weights, slacks[high - 1]))
-    top: float = sum(map(mul, weights, slacks[high]))
-    least = factor * (low * (1.0 - part) + top * part)
-    if later.high == high:
-        return TICK * min(least, later.factor * (low * (1.0 - later.part) + top * later.part))
-    return min(TICK * least, TICK * low, slack_at(later, weights, slacks))
-
-
 @lru_cache(maxsize=4096)
 def columns(model: Model, terms: tuple[Seconds, float], place: int) -> tuple[Columns, Columns]:
     """The minimum slack to wait for spot capacity, and to leave on-demand for it, in this age class. `terms` are the
@@ -181,10 +163,3 @@ def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
     high = bisect_right(knots, value)
     part = (value - knots[high - 1]) / (knots[high] - knots[high - 1])
     return [(high - 1, 1.0 - part), (high, part)]
-
-
-@lru_cache(maxsize=4096)
-def most_to_wait(model: Model, terms: tuple[Seconds, float], place: int, last: int) -> Columns:
-    """The most slack to wait of all zones in these age classes, as that of one zone."""
-    found = [columns(model, terms, one)[0] for one in range(place, last + 1)]
-    return tuple([(max(max(zones) for zones in knots),) for knots in zip(*found, strict=True)])

@@ -16,11 +16,11 @@ class Greedy:
         """The cheapest spot tier with capacity; None to wait for it; the fallback if the deadline requires it."""
         net = SafetyNet(view)
         if net.forced and net.fallback:
-            return net.kept(net.fallback.name, net.why_forced)
+            return net.choice(net.fallback.name, net.why_forced)
         if view.live and view.current in view.open and (net.on_fallback or not net.late):
-            return net.kept(view.current, "the job stays on its tier until it is lost")
+            return net.choice(view.current, "the job stays on its tier until it is lost")
         if usable := net.usable_spot:
-            return net.kept(usable.name, "spot capacity may be available")
+            return net.choice(usable.name, "spot capacity may be available")
         if not net.spot and net.fallback:
-            return net.kept(net.fallback.name, "the job has no spot tier left")
-        return net.choice(None, "waits for spot capacity", net.forced_at)
+            return net.choice(net.fallback.name, "the job has no spot tier left")
+        return net.choice(None, "waits for spot capacity")

@@ -12,4 +12,4 @@ class OnDemand:
     def choose(self, view: TierView) -> TierChoice:
         """The fallback tier; None if no tier is open."""
         net, why = SafetyNet(view), "the policy uses no spot capacity"
-        return net.kept(net.fallback.name, why) if net.fallback else net.choice(None, why)
+        return net.choice(net.fallback.name, why) if net.fallback else net.choice(None, why)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from spotladder.core.model import TierChoice, TierView
 
 
@@ -18,9 +16,8 @@ class Ordered:
         stays."""
         names = [tier.name for tier in view.tiers]
         if view.live and view.current in view.open:
-            return TierChoice(view.current, holds_until=math.inf, regardless_of_spot=True)
+            return TierChoice(view.current)
         start = names.index(view.current) if view.current in names else 0
         open_ones = [name for name in names[start:] + names[:start] if name in view.open]
         usable = [name for name in open_ones if name in view.available]
-        chosen = next(iter(usable or open_ones), None)
-        return TierChoice(chosen, holds_until=math.inf, regardless_of_spot=chosen is not None)
+        return TierChoice(next(iter(usable or open_ones), None))

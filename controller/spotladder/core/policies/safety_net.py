@@ -38,9 +38,9 @@ class SafetyNet:
     fallback, `reserve` the time that the job keeps for it. `slack` is the time until the deadline that is needed
     neither for the remaining work nor for the live attempt to stop; None without a deadline or a known remaining work.
     `latest` is the time by which the job must move to the fallback, unless it starts on another tier; None without a
-    deadline, infinity if only a loss requires it. `wait_limit` is the time of rule 5; None if that rule does not apply.
-    `has_capacity`: the live attempt runs, or its tier is not known to be without capacity. `on_fallback`: the live
-    attempt is on the fallback.
+    deadline, infinity while only a loss requires it. `wait_limit` is the time of rule 5; None if that rule does not
+    apply. `has_capacity`: the live attempt runs, or its tier is not known to be without capacity. `on_fallback`: the
+    live attempt is on the fallback.
     """
 
     __slots__ = (
@@ -85,11 +85,10 @@ class SafetyNet:
                 self.latest = math.inf if trains else self.wait_limit
 
     def _latest(self, slack: Seconds) -> Instant:
-        view, spare = self.view, slack - self.reserve
-        if not (view.capacity_lasts and self.has_capacity):
-            return view.now + spare - view.interval
-        # Once the attempt has started, each interval adds as much work as it takes time.
-        return math.inf if spare >= view.starting - EXACT else view.now + spare - min(view.interval, view.starting)
+        view = self.view
+        # Where capacity lasts, each interval adds as much work as it takes time once the attempt has started.
+        idle = min(view.interval, view.starting) if view.capacity_lasts and self.has_capacity else view.interval
+        return view.now + slack - self.reserve - idle
 
     def _fallback(self, steady: Sequence[Tier]) -> Tier:
         return steady[0] if len(steady) == 1 else min(steady, key=self._preference)
@@ -100,6 +99,11 @@ class SafetyNet:
         lives = view.live and tier.name == view.current
         lacks = view.outlook(tier.name).capacity is False if lives else self._failed_recently(tier)
         return lacks, not lives, price_of(tier)
+
+    @property
+    def waiting(self) -> str | None:
+        """The tier of a job that waits for spot capacity: that of its live attempt, which goes on waiting."""
+        return self.view.current if self.view.live and self.view.current in self.view.open else None
 
     @property
     def usable_spot(self) -> Tier | None:
@@ -141,24 +145,10 @@ class SafetyNet:
         apart = min(RETRY_SHARE * lasted, LONGEST_RETRY_INTERVAL)
         return spells[-1].until + max(RETRY_INTERVAL, apart - tier.provision_timeout)
 
-    def choice(
-        self,
-        tier: str | None,
-        why: str,
-        holds_until: Instant | None = None,
-        *,
-        regardless_of_spot: bool = False,
-        until_lost: bool = False,
-        review_at: Instant = math.inf,
-    ) -> TierChoice:
+    def choice(self, tier: str | None, why: str, review_at: Instant = math.inf) -> TierChoice:
         """The choice of this tier, to be reviewed by `review_at`, when only the fallback is left, and when a tier whose
         capacity is unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no
-        capacity. `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes
-        the choice."""
-        if holds_until is not None and not self.certain:
-            holds_until = None
-        if not self.view.explained:
-            return TierChoice(tier, Reason.POLICY, "", None, True, holds_until, regardless_of_spot, until_lost)
+        capacity."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
         reviews = [review_at]
         if not on_fallback and self.latest is not None:
@@ -171,34 +161,7 @@ class SafetyNet:
             reviews += [at + JUST_AFTER for at in ends if at is not None and at + JUST_AFTER > self.view.now]
         first = min(reviews)
         review = None if first == math.inf else first
-        return TierChoice(tier, Reason.POLICY, why, review, True, holds_until, regardless_of_spot, until_lost)
-
-    def kept(self, tier: str, why: str, review_at: Instant = math.inf) -> TierChoice:
-        """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is
-        kept without limit: slack never grows, so a job that must use the fallback must keep it."""
-        view, holds_until = self.view, self.forced_at
-        starts = not (view.live and tier == view.current)
-        if (self.fallback is not None and tier == self.fallback.name) or (view.capacity_lasts and starts):
-            holds_until = math.inf
-        until_lost = not starts and not self.has_capacity and self.may_run_from(holds_until)
-        return self.choice(tier, why, holds_until, regardless_of_spot=True, until_lost=until_lost, review_at=review_at)
-
-    def may_run_from(self, until: Instant | None) -> bool:
-        """Whether the live attempt, which waits for capacity, may stay if it gets capacity by this moment."""
-        view = self.view
-        if until is None or self.slack is None or not view.capacity_lasts:
-            return False
-        return until <= view.now + self.slack - self.reserve - view.starting
-
-    @property
-    def forced_at(self) -> Instant | None:
-        """The earliest moment when only the fallback may be used: infinity without a deadline, None if unknown."""
-        if self.view.deadline is None:
-            return math.inf
-        if self.latest is None or self.has_capacity or self.view.capacity_lasts:
-            return self.latest
-        ends = [at for tier in self.spot if (at := self.start_until(tier)) is not None]
-        return min(self.latest, max(ends, default=math.inf))
+        return TierChoice(tier, Reason.POLICY, why, review, keeps_open=True)
 
     @property
     def certain(self) -> bool:

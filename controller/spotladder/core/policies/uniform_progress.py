@@ -13,9 +13,7 @@ Rules, with the work C0, the time R0 from submission to deadline, the finished w
 
 from __future__ import annotations
 
-import math
-
-from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.model import Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet
 
 
@@ -30,41 +28,33 @@ class UniformProgress:
         if fallback is None:
             return net.choice(None, "no tier is open")
         if net.forced or not net.spot:
-            why = net.why_forced if net.forced else "the job has no spot tier left"
-            return net.kept(fallback.name, why) if net.final else net.choice(fallback.name, why)
+            return net.choice(fallback.name, net.why_forced if net.forced else "the job has no spot tier left")
         if net.on_fallback:
             return self._from_fallback(net, spot)
         if net.has_capacity:
-            return net.kept(view.current, "the job stays on spot until it is lost")
+            return net.choice(view.current, "the job stays on spot until it is lost")
         if spot is not None:
-            return net.kept(spot.name, "spot capacity may be available")
+            return net.choice(spot.name, "spot capacity may be available")
         lead = ahead(view)
         if lead < -EXACT:
             why = "the job is behind uniform progress and no spot capacity is available"
-            return net.choice(fallback.name, why, _leaves_at(net, lead, net.overhead), regardless_of_spot=True)
-        waiting = view.current if view.live and view.current in view.open else None
-        falls_behind = view.now + lead
-        holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
+            return net.choice(fallback.name, why)
         why = "waits for spot capacity: the job is ahead of uniform progress"
-        until_lost = waiting is not None and net.may_run_from(holds_until)
-        return net.choice(waiting, why, holds_until, until_lost=until_lost, review_at=falls_behind + JUST_AFTER)
+        return net.choice(net.waiting, why, view.now + lead + JUST_AFTER)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
         job trains until the spot attempt is ready, the capacity need not be known."""
         view, lead = net.view, ahead(net.view)
-        leaves_at = _leaves_at(net, lead, view.starting)
-        known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
-        if leaves_at is not None:
-            reason = "the job is not far enough ahead of uniform progress to leave on-demand"
-            why = reason if known else "no spot capacity is known to be available"
-            return net.choice(view.current, why, leaves_at, regardless_of_spot=True)
-        if spot is None or not known:
-            return net.choice(view.current, "no spot capacity is known to be available", math.inf)
+        if spot is None or not (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity):
+            return net.choice(view.current, "no spot capacity is known to be available")
+        if lead < 2.0 * net.overhead - EXACT:
+            why = "the job is not far enough ahead of uniform progress to leave on-demand"
+            return net.choice(view.current, why)
         found = "is available" if view.outlook(spot.name).capacity else "may be available"
         # A job that trains until the spot attempt is ready loses its lead again until its next commit.
         stays_at = view.now + lead - 2.0 * net.overhead + JUST_AFTER
-        return net.kept(spot.name, f"spot capacity {found} and the job is ahead of uniform progress", stays_at)
+        return net.choice(spot.name, f"spot capacity {found} and the job is ahead of uniform progress", stays_at)
 
 
 def ahead(view: TierView) -> Seconds:
@@ -73,14 +63,3 @@ def ahead(view: TierView) -> Seconds:
         return float("inf")
     length = view.deadline - view.submitted_at
     return (view.work - view.remaining) * length / view.work - (view.now - view.submitted_at)
-
-
-def _leaves_at(net: SafetyNet, lead: Seconds, starting: Seconds) -> Instant | None:
-    """When a job on the fallback, which makes no progress while it is `starting`, is two overheads ahead at the
-    earliest; None if it is now."""
-    view, missing = net.view, 2.0 * net.overhead - lead
-    if missing <= EXACT:
-        return None
-    length = (view.deadline or 0.0) - view.submitted_at
-    gain = max(EXACT, length / (view.work or length) - 1.0)  # the lead that one second of work adds
-    return view.now + starting + (missing + starting) / gain

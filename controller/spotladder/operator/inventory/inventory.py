@@ -13,6 +13,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.core.model import Attempt, Instant
 from spotladder.operator.inventory.failed_pods import FailedPods
 from spotladder.operator.inventory.guards import Guards
+from spotladder.operator.inventory.leases import LeaseTable
 from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import pending_pods
 from spotladder.workloads.kinds import main_kinds, records
@@ -45,7 +46,8 @@ class Inventory:
     """The caches of one cluster. Empty `namespaces` means all. The caches call `wake` with the job to reconcile.
 
     `labels` select the controller's objects: in a cluster that several home clusters share, those of this home
-    cluster. `suspects` are the nodes that are silent although their status does not say so yet.
+    cluster. `suspects` are the nodes that are silent although their status does not say so yet, `leases` those of the
+    kubelets.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Inventory:
         self._nominations: dict[str, dict[str, EventRecord]] = {}
         self._failed = FailedPods()
         self.suspects: frozenset[str] = frozenset()
+        self.leases = LeaseTable()
         scopes = tuple(namespaces) or ("",)
 
         def scoped(kind: APIResource, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:

@@ -33,30 +33,17 @@ from spotladder.core.evidence import MANY_NODES, MOST_OF_A_CLUSTER
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import WorkloadCluster
-from spotladder.operator.inventory.heartbeats import NODE_LEASES, SAME_MOMENT
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.workloads.records import Object, PodRecord
+
+NODE_LEASES = "kube-node-lease"
+"""The namespace of the kubelets' Leases, named after the nodes."""
 
 POLL_INTERVAL: Seconds = 5.0
 """Interval between two lists of a cluster's Leases."""
 
 MOST_PAGES = 4
 """Maximum number of pages of such a list. In larger clusters only Kubernetes' own status applies."""
-
-LATE_AFTER = 0.625
-"""Share of its duration after which a Lease is late: kubelets renew after 0.25, so two renewals are missing."""
-
-OVERDUE_AFTER = 0.3
-"""Share of its duration after which a renewal of a Lease is overdue: kubelets add 4 % to the quarter at most."""
-
-LEAST_LATENESS: Seconds = 25.0
-"""Minimum time after which a Lease is late, for clusters with shorter Leases: a busy machine may miss some renewals."""
-
-RECENT = 0.375
-"""Share of its duration within which a Lease counts as renewed recently."""
-
-DEFAULT_DURATION: Seconds = 40.0
-"""Duration of a Lease that does not state it."""
 
 ANSWER_TIMEOUT: Seconds = 5.0
 """Time that a kubelet has to answer, and the API server to list the Leases."""
@@ -65,79 +52,10 @@ STOPS_MEANWHILE: Seconds = 2.5
 """How long before the heartbeats of a program have stopped the kubelets of its nodes are asked. It is shorter than
 `ANSWER_TIMEOUT` by the interval between two reads of the heartbeat."""
 
-LONGEST_GAP: Seconds = 15.0
-"""Maximum time between two lists. After a longer one no Lease counts as late until it could have been renewed."""
-
 REFUSED_RETRY_INTERVAL: Seconds = 300.0
 """Interval between two tries in a cluster whose Leases may not be listed or exceed the limit."""
 
 _log = structlog.get_logger("spotladder")
-
-
-@dataclass(slots=True)
-class _Lease:
-    """One kubelet's Lease. `since` is when its current `renewed` was first listed, in ticks. `seen_renewed`: whether
-    the controller has observed a renewal."""
-
-    renewed: str
-    since: Seconds
-    duration: Seconds
-    seen_renewed: bool = False
-
-
-class LeaseTable:
-    """The Leases of one cluster's kubelets by node, and the time of each renewal by the controller's clock."""
-
-    def __init__(self) -> None:
-        self._leases: dict[str, _Lease] = {}
-        self._listed_at: Seconds | None = None
-
-    def listed(self, leases: Iterable[Object], ticks: Seconds) -> None:
-        """Record a complete list of Leases."""
-        before, gap = self._leases, self._listed_at is not None and ticks - self._listed_at > LONGEST_GAP
-        self._leases, self._listed_at = {}, ticks
-        for lease in leases:
-            name, spec = str(lease["metadata"]["name"]), lease.get("spec") or {}
-            renewed, known = str(spec.get("renewTime") or ""), before.get(name)
-            duration = float(spec.get("leaseDurationSeconds") or DEFAULT_DURATION)
-            if known is None:
-                self._leases[name] = _Lease(renewed, ticks, duration)
-            elif known.renewed != renewed:
-                self._leases[name] = _Lease(renewed, ticks, duration, seen_renewed=True)
-            else:
-                self._leases[name] = _Lease(renewed, ticks if gap else known.since, duration, known.seen_renewed)
-
-    def late(self, ticks: Seconds) -> frozenset[str]:
-        """The nodes whose Leases are late while another one was renewed recently."""
-        return self._that(_late, ticks)
-
-    def overdue(self, ticks: Seconds) -> frozenset[str]:
-        """The nodes whose Leases miss a renewal while another one was renewed recently."""
-        return self._that(_overdue, ticks)
-
-    def _that(self, holds: Callable[[_Lease, Seconds], bool], ticks: Seconds) -> frozenset[str]:
-        known = [(name, each) for name, each in self._leases.items() if each.seen_renewed]
-        if not any(ticks - each.since < RECENT * each.duration for _, each in known):
-            return frozenset()
-        return frozenset(name for name, each in known if holds(each, ticks))
-
-    def stopped_with(self, node: str, ticks: Seconds) -> tuple[frozenset[str], int]:
-        """The nodes that stopped at the same time as `node`, which is included, and the number of nodes that had not
-        stopped long before.
-
-        A node stopped at the same time if its last renewal is nearer to that of `node` than to now.
-        """
-        since = self._leases[node].since
-        lived = {name: each.since for name, each in self._leases.items() if each.since >= since - SAME_MOMENT}
-        return frozenset(name for name, at in lived.items() if at < (since + ticks) / 2), len(lived)
-
-
-def _late(lease: _Lease, ticks: Seconds) -> bool:
-    return ticks - lease.since >= max(LEAST_LATENESS, LATE_AFTER * lease.duration)
-
-
-def _overdue(lease: _Lease, ticks: Seconds) -> bool:
-    return ticks - lease.since >= OVERDUE_AFTER * lease.duration
 
 
 class Programs(Protocol):
@@ -152,10 +70,9 @@ class Programs(Protocol):
 
 @dataclass(slots=True)
 class _WatchedCluster:
-    """The Leases of one cluster, its suspected nodes, and the jobs of which a node's Lease is overdue. `due` is when
-    its Leases are listed next, in ticks."""
+    """The suspected nodes of one cluster, and the jobs of which a node's Lease is overdue. `due` is when its Leases are
+    listed next, in ticks."""
 
-    leases: LeaseTable
     suspects: frozenset[str] = frozenset()
     doubted: frozenset[JobKey] = frozenset()
     due: Seconds = 0.0
@@ -187,13 +104,13 @@ class SilenceWatch:
 
     async def _look(self, cluster: WorkloadCluster) -> None:
         ticks = self._clock.ticks()
-        watched = self._watched.setdefault(cluster.name, _WatchedCluster(LeaseTable()))
+        watched = self._watched.setdefault(cluster.name, _WatchedCluster())
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
             return self._doubt(watched, frozenset())
         watched.due = ticks + POLL_INTERVAL
         if not await self._listed(cluster, watched):
             return self._doubt(watched, frozenset())
-        occupied, overdue = cluster.inventory.occupied, watched.leases.overdue(self._clock.ticks())
+        occupied, overdue = cluster.inventory.occupied, cluster.inventory.leases.overdue(self._clock.ticks())
         self._doubt(watched, frozenset(job for name in overdue for job in occupied.get(name, {}).values()))
         until = self._clock.ticks() + ANSWER_TIMEOUT
         silent = await self._unanswered(cluster, watched, until)
@@ -202,8 +119,8 @@ class SilenceWatch:
             if not await self._listed(cluster, watched):
                 return None
         ticks = self._clock.ticks()
-        late, overdue = watched.leases.late(ticks), watched.leases.overdue(ticks)
-        alone = frozenset(self._alone(cluster, watched, silent & late, ticks))
+        late, overdue = cluster.inventory.leases.late(ticks), cluster.inventory.leases.overdue(ticks)
+        alone = frozenset(self._alone(cluster, silent & late, ticks))
         stopped = frozenset(self._stopped(cluster, watched, silent & overdue, ticks))
         return self._suspect(cluster, watched, watched.suspects & overdue | alone | stopped)
 
@@ -226,27 +143,26 @@ class SilenceWatch:
             watched.due = self._clock.ticks() + REFUSED_RETRY_INTERVAL
             self._suspect(cluster, watched, frozenset())
             return False
-        watched.leases.listed(found, self._clock.ticks())
+        cluster.inventory.leases.listed(found, self._clock.ticks(), self._clock.now() + cluster.ahead)
         return True
 
     async def _unanswered(self, cluster: WorkloadCluster, watched: _WatchedCluster, until: Seconds) -> frozenset[str]:
         """The nodes that are not suspected yet, that may be suspected at `until`, and whose kubelet does not answer."""
         late, overdue = (
-            found - watched.suspects for found in (watched.leases.late(until), watched.leases.overdue(until))
+            found - watched.suspects
+            for found in (cluster.inventory.leases.late(until), cluster.inventory.leases.overdue(until))
         )
         stopped = self._stopped(cluster, watched, overdue, until, ahead=STOPS_MEANWHILE)
-        asked = sorted({*self._alone(cluster, watched, late, until), *stopped})
+        asked = sorted({*self._alone(cluster, late, until), *stopped})
         answers = await asyncio.gather(*(_answers(cluster, name) for name in asked))
         return frozenset(name for name, answers_us in zip(asked, answers, strict=True) if not answers_us)
 
     @staticmethod
-    def _alone(
-        cluster: WorkloadCluster, watched: _WatchedCluster, late: frozenset[str], ticks: Seconds
-    ) -> Iterator[str]:
+    def _alone(cluster: WorkloadCluster, late: frozenset[str], ticks: Seconds) -> Iterator[str]:
         """The nodes with pods of attempts that, seen at `ticks`, did not stop together with others."""
         occupied = cluster.inventory.occupied
         for node in (name for name in late if name in occupied):
-            stopped, of = watched.leases.stopped_with(node, ticks)
+            stopped, of = cluster.inventory.leases.stopped_with(node, ticks)
             if len(stopped) >= max(MANY_NODES, MOST_OF_A_CLUSTER * of):
                 continue
             of_job = [
@@ -272,7 +188,7 @@ class SilenceWatch:
             jobs = set(occupied[node].values())
             if not all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
                 continue
-            together, _ = watched.leases.stopped_with(node, ticks)
+            together, _ = cluster.inventory.leases.stopped_with(node, ticks)
             of_jobs = {name for name, pods in occupied.items() if not jobs.isdisjoint(pods.values())}
             if together & of_jobs <= silent:
                 yield node

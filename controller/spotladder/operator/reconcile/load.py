@@ -32,7 +32,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
-from spotladder.operator.inventory.heartbeats import Heartbeats
+from spotladder.operator.inventory.heartbeats import with_silent_nodes
 from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
@@ -120,10 +120,10 @@ def observe(
     tiers: Tiers,
     reading: Reading,
     blocked: Diagnosis | None,
-    heartbeats: Heartbeats,
     outage: Callable[[int], Outage | None],
     quiet_for: Callable[[int], Seconds | None],
     now: Instant,
+    ticks: Seconds,
 ) -> tuple[Observation, JobObjects]:
     """The observation of the job. `blocked` is why the last launch did not succeed; `outage` is the outage of the
     checkpoint store that the program of an attempt reports, `quiet_for` how long its output has not grown.
@@ -151,7 +151,9 @@ def observe(
                 objects = cluster.inventory.with_failed(objects, live)
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
-            seen = heartbeats.facts(_by_controller_clock(seen, cluster.ahead), cluster, objects.pods, nodes)
+            there = now + cluster.ahead
+            seen = _by_controller_clock(seen, cluster.ahead)
+            seen = with_silent_nodes(seen, cluster.inventory, objects.pods, nodes, now=there, ticks=ticks)
             seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
             if placed is not None:
                 seen = with_largest_nodes(seen, placed, cluster.inventory.nodes)

@@ -15,7 +15,6 @@ from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters
-from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded, NotLoaded, Tiers
 from spotladder.operator.prices import Prices
@@ -67,7 +66,6 @@ class Loader:
         self._readings = readings
         self._clock = clock
         self._attribution_window = attribution_window
-        self._heartbeats = Heartbeats(clock)
         self._specs = Specs()
         self._resolved = ResolvedTiers(capacity, clusters=clusters.names, price=prices.of)
 
@@ -106,20 +104,8 @@ class Loader:
         loaded = self._observe(
             record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
         )
-        if await self._contact_changed(loaded):
-            loaded = self._observe(
-                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
-            )
         waits = time_until_log_read(loaded, self._logs, self._clock.now())
         return NotLoaded(record, requeue=waits) if waits else loaded
-
-    async def _contact_changed(self, loaded: Loaded) -> bool:
-        """Whether there is new information about the live attempt's nodes, one of which is silent."""
-        live = loaded.state.attempt
-        located = loaded.found.attempts.get(live.number) if live else None
-        if live is None or located is None:
-            return False
-        return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
     def _tiers(self, record: JobRecord, job: TieredJob, known: KnownJob) -> Tiers:
         for name in job.spec.capacity_names:
@@ -148,10 +134,10 @@ class Loader:
             tiers=tiers,
             reading=reading,
             blocked=known.blocked,
-            heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
             quiet_for=lambda number: self._outages.quiet_for(record.key, number),
             now=self._clock.now(),
+            ticks=self._clock.ticks(),
         )
         return Loaded(
             record=record,
