@@ -1,5 +1,5 @@
-"""The controller parses foreign bytes in threads. A single call into C holds the interpreter, and with it the event loop:
-for the largest input that is read, much shorter than a leader may take to renew its lease."""
+"""The controller parses foreign bytes in threads. One call into C holds the interpreter, and with it the event loop:
+for the largest input, much shorter than a leader may take to renew its lease."""
 
 from __future__ import annotations
 
