@@ -37,7 +37,7 @@ def weights(model: Model, spells: tuple[Spell, ...], ticks: int, fleet: Outcomes
 def trusted(model: Model, spells: tuple[Spell, ...], ticks: int) -> bool:
     """Whether the model explains the observed spells, of which the newest one has reached this age, about as well as
     constant hazard rates that are fitted to them."""
-    best = max(map(add, _closed(model, spells[:-1]), survivals(model, spells[-1].available, ticks)))
+    best: float = max(map(add, _closed(model, spells[:-1]), survivals(model, spells[-1].available, ticks)))
     return best > _memoryless(spells, ticks) - DISTRUST
 
 
