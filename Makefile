@@ -11,7 +11,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation docs docs-build clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints sbom bench mutation docs docs-build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -197,6 +197,10 @@ crds: setup ## The CustomResourceDefinitions of charts/spotladder-crds, from the
 
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --generate-hashes --constraint constraints.txt --extra operator --extra notify --extra aws pyproject.toml -o image.lock
+
+sbom: setup ## The packages of the controller's image as a CycloneDX document, into dist
+	@mkdir -p dist && $(BIN)/python -m tests.packaging.sbom > dist/spotladder.cdx.json
 
 bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/results.md
 	$(BIN)/python -m tests.bench
