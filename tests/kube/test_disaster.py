@@ -99,6 +99,12 @@ async def test_a_job_whose_bucket_is_lost_waits_for_it_and_begins_nothing_anew(a
         await kube.kill_worker(1)
         await kube.kill_worker(1)
         assert "step 40 was committed" in await message_of(kube, "Degraded", "True", "CheckpointsGone")
+
+        async def withheld() -> bool:
+            return (await kube.status())["attempt"] == 2 and await kube.rayjobs() == []
+
+        await eventually(withheld)
+        await kube.pass_time(31)
         assert await kube.rayjobs() == []
         kube.bucket.store.objects = yesterday
         await kube.pass_time(31)
