@@ -226,8 +226,9 @@ docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it nee
 clean: ## Remove what was built here
 	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
-pictures: setup ## Draw the pictures of the README
+pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py
+	$(BIN)/python -m tests.browser.screenshot
 
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json

@@ -6,12 +6,13 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from spotladder.places.place import Printed
+from spotladder.places.place import Place, Printed
 from spotladder.web.server import serving
 from tests.absent import absent
 from tests.web.builders import Shelf, job, tier
@@ -34,8 +35,8 @@ OFFERED = tier(
 )
 
 
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+@contextmanager
+def opened_chromium() -> Iterator[Any]:
     """The browser. `SPOTLADDER_CHROMIUM` is its program; default: the chromium in the path."""
     program = os.environ.get("SPOTLADDER_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     try:
@@ -51,20 +52,27 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-class Served:
-    """A shelf of jobs, served by a thread."""
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    with opened_chromium() as browser:
+        yield browser
 
-    def __init__(self) -> None:
+
+class Served:
+    """A shelf of jobs, served by a thread. `places` replace the shelf."""
+
+    def __init__(self, places: Sequence[Place] = ()) -> None:
         self.shelf = Shelf(job("digits"), job("mnist", "Failed"), job("opt", "Provisioning"))
         self.shelf.offered = [OFFERED]
         self.shelf.texts = [Printed("driver", "step 39 of 100\nstep 40 of 100\n")]
         self.address = ""
+        self._places = places or [self.shelf]
         self._loop = asyncio.new_event_loop()
         self._started, self._ended = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()))
 
     async def _serve(self) -> None:
-        async with serving([self.shelf], "127.0.0.1", 0) as port:
+        async with serving(self._places, "127.0.0.1", 0) as port:
             self.address = f"http://127.0.0.1:{port}"
             self._started.set()
             await self._ended.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
-from spotladder.display.report import gather
+from spotladder.display.report import charts, gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
@@ -232,6 +233,22 @@ def test_a_heartbeat_that_repeats_the_loss_of_the_last_commit_is_not_plotted() -
         Beat(5.0, 1, 50, metrics={"loss": math.nan}),
     )
     assert gather(Recorded(records)).losses == {1: ((20, 0.5), (40, 0.4))}
+
+
+def test_the_loss_is_one_line_from_the_commit_that_each_attempt_continues() -> None:
+    began = Began(0.0, "j", "n", JobSpec((Tier("a"),)))
+    losses = ((1, 20, 0.9), (1, 40, 0.5), (2, 30, 0.8), (3, 50, 0.4))
+    records = tuple(Committed(1.0, each, "a", step, metrics={"loss": loss}) for each, step, loss in losses)
+    drawn = str(charts.loss(gather(Recorded((began, Beat(0.5, 1, 1), *records))), 400))
+    lines = [line.split() for line in re.findall(r'<polyline points="([^"]*)"', drawn)]
+    assert [len(line) for line in lines] == [2, 2, 2]
+    assert lines[1][0] == lines[0][0]
+    assert lines[2][0] == lines[1][1]
+
+
+def test_the_report_says_when_the_job_began() -> None:
+    run = PlayedRun().play()
+    assert gather(Recorded(tuple(run.records))).began_at == run.records[0].at
 
 
 def test_records_whose_beginning_is_lost_are_reported_from_the_next_spec() -> None:

@@ -119,11 +119,15 @@ def loss(facts: Facts, width: int) -> Markup | None:
     ]
     parts.append(element("text", "step", x=(x.start + x.end) / 2, y=height - 5, class_="tick middle"))
     parts.append(element("text", "loss (log)" if log else "loss", x=4, y=top - 12, class_="tick"))
+    earlier: list[tuple[int, float]] = []
     for number, curve in curves.items():
         kind = kinds.get(number, "spot")
         title = element("title", f"attempt {number}")
-        if len(curve) > 1:
-            parts.append(element("polyline", title, points=_points(curve, x, y), class_=f"curve {kind}"))
+        earlier = [point for point in earlier if point[0] <= curve[0][0]]
+        drawn = [*earlier[-1:], *curve]  # from the newest loss that this attempt continues
+        if len(drawn) > 1:
+            parts.append(element("polyline", title, points=_points(drawn, x, y), class_=f"curve {kind}"))
+        earlier += curve
         step, value = curve[0]
         parts.append(element("circle", cx=x(step), cy=y(value), r=3.5, class_=f"start {kind}"))
     return _svg(width, height, "Loss over the steps, across attempts", parts)

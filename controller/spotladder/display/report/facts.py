@@ -157,6 +157,7 @@ def gather(recorded: Recorded) -> Facts:
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
     events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
+    began_at = records[0].at
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)
     last = next(record for record in reversed(records) if isinstance(record, Began | Specified | Ended | Looked))
@@ -173,7 +174,7 @@ def gather(recorded: Recorded) -> Facts:
         exit_code=ended.exit_code if ended else None,
         reason=ended.reason if ended else state.reason,
         message=(ended.message if ended else "") or state.message,
-        began_at=records[0].at,
+        began_at=began_at,
         length=clock.length,
         sessions=max(1, sum(isinstance(record, Began) for record in records)),
         attempts=attempts,
