@@ -1,15 +1,17 @@
 # The controller, and the CLI for who has no Python: docker build -t spotladder .
 # With clusters on GKE beside home: --build-arg EXTRAS=operator,notify,aws,gcp
-# The base is pinned by digest, dependencies by constraints.txt. docs/runbook.md says how to move both.
+# The base is pinned by digest, dependencies by image.lock with digests, and those of other EXTRAS by constraints.txt.
+# docs/runbook.md says how to move them.
 ARG PYTHON=python:3.13-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
 
 FROM ${PYTHON} AS build
 ARG EXTRAS=operator,notify,aws
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
 WORKDIR /build
-COPY constraints.txt ./
+COPY constraints.txt image.lock ./
 RUN pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt uv \
- && uv venv /opt/spotladder
+ && uv venv /opt/spotladder \
+ && uv pip install --python /opt/spotladder/bin/python --require-hashes --requirement image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY controller ./controller
 COPY charts ./charts

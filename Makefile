@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints sbom bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -39,7 +39,8 @@ ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=t
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
 
-fuzz: setup ## Property tests with random examples, four times as many as in `make test`, which has always the same ones (ROUNDS=10)
+fuzz: setup ## Random bytes for each reader of foreign bytes, then the property tests with random examples (SECONDS=600 TARGETS=entries ROUNDS=10)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 	for round in $$(seq $(or $(ROUNDS),1)); do SPOTLADDER_FUZZ=1 $(BIN)/python -m pytest -q -n $(PROCESSES) -m "hypothesis and not frameworks" $(ALONE) || exit 1; done
 
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
@@ -211,6 +212,10 @@ dashboards: setup ## The Grafana dashboards of charts/spotladder
 
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --generate-hashes --constraint constraints.txt --extra operator --extra notify --extra aws pyproject.toml -o image.lock
+
+sbom: setup ## The packages of the controller's image as a CycloneDX document, into dist
+	@mkdir -p dist && $(BIN)/python -m tests.packaging.sbom > dist/spotladder.cdx.json
 
 bench: setup ## Figures beside a peer or a limit, into .bench and tests/bench/results.md
 	$(BIN)/python -m tests.bench

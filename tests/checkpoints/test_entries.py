@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,9 +121,11 @@ def test_json_that_is_not_an_entry_is_rejected(data: bytes) -> None:
         decode(data, "log/x", 0)
 
 
-def test_unknown_fields_are_ignored() -> None:
+def test_unknown_fields_are_kept() -> None:
     data = json.dumps({**json.loads(encode(GOOD)), "colour": "blue"}).encode()
-    assert decode(data, "log/x", 3) == GOOD
+    entry = decode(data, "log/x", 3)
+    assert entry == replace(GOOD, more={"colour": "blue"})
+    assert json.loads(encode(entry)) == json.loads(data)
 
 
 class Scalar:

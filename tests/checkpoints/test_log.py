@@ -273,6 +273,37 @@ def test_a_stale_listing_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
         writer.commit(1, [])
 
 
+# --- a bucket that was restored -------------------------------------------------------------------------------------
+
+
+def test_a_writer_commits_into_a_bucket_that_was_rolled_back_and_leaves_no_gap(
+    log: CommitLog, store: MemoryStore
+) -> None:
+    writer = log.start(1)
+    committed(writer, 1)
+    yesterday = dict(store.objects)
+    committed(writer, 2, 3)
+    store.objects = yesterday
+    committed(writer, 4)
+    assert [commit.step for commit in log.commits()] == [1, 4]
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_writer_whose_start_was_rolled_back_is_fenced_and_the_next_attempt_resumes(
+    log: CommitLog, store: MemoryStore, emptied: bool
+) -> None:
+    committed(log.start(1), 1)
+    yesterday = {} if emptied else dict(store.objects)
+    writer = log.start(2)
+    committed(writer, 2)
+    store.objects = yesterday
+    with pytest.raises(Fenced):
+        committed(writer, 3)
+    assert [commit.step for commit in log.commits()] == ([] if emptied else [1])
+    committed(log.start(3), 2)
+    assert log.read().attempt == 3
+
+
 # --- following ------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.clusters.skew import ahead
+from spotladder.clusters.clock import CorrectedClock
+from spotladder.clusters.skew import ahead, correction
+from tests.clusters.stepped_clock import SteppedClock
 
 NOON = "Sat, 21 Nov 2026 12:00:00 GMT"
 AT = 1795262400.0
@@ -26,3 +28,13 @@ def test_clock_skew_is_computed_from_the_date_header(
     date: str | None, asked: float, answered: float, expected: float
 ) -> None:
     assert ahead(date, asked, answered) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ahead_by", "corrected"), [(0.0, 0.0), (59.0, 0.0), (-60.0, 0.0), (61.0, 61.0), (-3600.0, -3600.0)]
+)
+def test_the_controllers_clock_is_corrected_if_it_is_wrong_by_more_than_a_minute(
+    ahead_by: float, corrected: float
+) -> None:
+    clock = SteppedClock(AT)
+    assert CorrectedClock(clock, lambda: correction(ahead_by)).now() == AT + corrected

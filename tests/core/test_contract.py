@@ -35,7 +35,16 @@ def test_only_an_eviction_is_announced_as_a_notice(reason: Reason) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "stop", "[]", "7", '{"deadline": "soon"}', '{"deadline": []}', '{"deadline": 1' + "0" * 400 + "}"],
+    [
+        "",
+        "stop",
+        "[" * 100_000,
+        "[]",
+        "7",
+        '{"deadline": "soon"}',
+        '{"deadline": []}',
+        '{"deadline": 1' + "0" * 400 + "}",
+    ],
 )
 def test_invalid_text_is_rejected_as_a_notice(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

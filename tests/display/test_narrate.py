@@ -125,6 +125,7 @@ SILENT = {
     *(rule.reason for rule in IMPEDIMENTS if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
     Reason.STALE_OBSERVATION,
+    Reason.UNKNOWN,
     Reason.STANDBY_STARTED,  # no change of the stage: the runner notes it
     Reason.STANDBY_ENDED,
 }

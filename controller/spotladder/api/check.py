@@ -26,10 +26,14 @@ _MESSAGES = {
 }
 
 
-def checked(document: Document, model: type[M]) -> M:
-    """The document as a model. Raises InvalidDocument with every problem found."""
+def checked(document: Document, model: type[M], *, stored: bool = False) -> M:
+    """The document as a model. Raises InvalidDocument with every problem found.
+
+    `stored`: an object of the API server, which has only fields that the definition knows. An unknown one is of a newer
+    definition, and is ignored: its default would otherwise stop every job of an older controller.
+    """
     try:
-        return model.model_validate(document.data)
+        return model.model_validate(document.data, extra="ignore" if stored else None)
     except ValidationError as error:
         details = error.errors(include_url=False)
     problems = [problem for detail in details for problem in _problems(detail, document, model)]

@@ -105,7 +105,7 @@ class JobRecord:
             "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": from_json(self.spec),
         }
-        return checked(Document("", data, {}, {}), TieredJob)
+        return checked(Document("", data, {}, {}), TieredJob, stored=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class CapacityRecord:
             "spec": thing.get("spec") or {},
         }
         try:
-            model = checked(Document("", data, {}, {}), CapacityTier)
+            model = checked(Document("", data, {}, {}), CapacityTier, stored=True)
         except InvalidSpec as error:
             problem = "; ".join(str(error).splitlines())
         return cls(

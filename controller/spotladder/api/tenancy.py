@@ -79,6 +79,10 @@ class TenantRule(BaseModel):
         default=False, description="Allow enableInTreeAutoscaling: the head may change RayClusters of the namespace."
     )
 
+    monthly_budget: float | None = Field(
+        default=None, gt=0, description="USD that the jobs may cost within 30 days. Default: no limit."
+    )
+
     def applies_to(self, namespace: str) -> bool:
         """Whether the rule names this namespace."""
         return ANY in self.namespaces or namespace in self.namespaces
@@ -105,6 +109,14 @@ def listed(mine: Iterable[TenantRule], field: str) -> tuple[Any, ...] | None:
     """What these rules list for a field (its name in Python); None if none of them has it."""
     found = [entries for rule in mine if (entries := getattr(rule, field)) is not None]
     return tuple(dict.fromkeys(entry for entries in found for entry in entries)) if found else None
+
+
+def budget_of(mine: Iterable[TenantRule]) -> float | None:
+    """The USD that the jobs of the namespace of these rules may cost within 30 days: the highest of the rules that name
+    it, or else of those for all. None: no limit."""
+    having = [rule for rule in mine if rule.monthly_budget is not None]
+    own = [rule for rule in having if ANY not in rule.namespaces] or having
+    return max((rule.monthly_budget or 0.0 for rule in own), default=None)
 
 
 def whom(mine: Sequence[TenantRule]) -> str:

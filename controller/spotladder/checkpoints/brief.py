@@ -22,16 +22,18 @@ def brief(entry: Entry, *, files: bool) -> Entry:
     """The entry without lists that a controller does not use. `files`: the newest commit in it keeps its files."""
     match entry:
         case Commit():
-            return replace(entry, metrics={}, files=entry.files if files else ())
+            return replace(entry, metrics={}, more={}, files=entry.files if files else ())
         case Snapshot():
             recent = entry.commits[-RECENT:]
             newest = recent[-1] if recent and files else None
-            commits = (replace(one, metrics={}, files=one.files if one is newest else ()) for one in recent)
-            return replace(entry, commits=tuple(commits), dropped=())
+            commits = (replace(one, metrics={}, more={}, files=one.files if one is newest else ()) for one in recent)
+            start = entry.start and replace(entry.start, more={})
+            end = entry.end and replace(entry.end, more={})
+            return replace(entry, start=start, end=end, commits=tuple(commits), dropped=())
         case Drop():
             return replace(entry, paths=entry.paths[:MOST_DROPPED])
         case _:
-            return entry
+            return replace(entry, more={})
 
 
 def brief_history(history: History) -> History:

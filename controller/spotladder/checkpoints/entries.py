@@ -19,7 +19,7 @@ from typing import Any, Literal
 from spotladder.errors import LogCorrupt, TooLarge
 
 VERSION = 1
-"""Version of the log's format. A log with a higher version is rejected; unknown fields are ignored."""
+"""Version of the log's format. A log with a higher version is rejected. Unknown fields are kept: `more` has them."""
 
 
 class NewerLog(LogCorrupt):
@@ -92,6 +92,7 @@ class Start:
     hands_over: bool = False
     stands_by: bool = False
     workers: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)
     kind: Literal["start"] = "start"
 
 
@@ -111,7 +112,7 @@ class Commit:
     """A checkpoint. `writer` is the nonce of the writer's start; `path` the folder of its files; `at` the time of the
     writer's clock. `skipped`, in the first commit of a start, are the newer commits that this start could not resume
     from. `seconds` is how long the commit took: to write the files, to upload them and to check them in the store; 0 if
-    that was not measured, as during an outage of the store."""
+    that was not measured, as during an outage of the store. `more` are the fields that a newer version has added."""
 
     seq: int
     nonce: str
@@ -126,6 +127,7 @@ class Commit:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
     seconds: float = 0.0
+    more: Mapping[str, Any] = field(default_factory=dict)
     kind: Literal["commit"] = "commit"
 
     @property
@@ -145,6 +147,7 @@ class End:
     attempt: int
     outcome: str
     message: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
     kind: Literal["end"] = "end"
 
 
@@ -261,7 +264,16 @@ def _text_of(value: Any) -> str:
 
 def _as_json(record: Any) -> dict[str, Any]:
     """The fields of an entry or of a nested record, without the copies that `asdict` makes."""
-    return {one.name: getattr(record, one.name) for one in fields(record)}
+    raw = {one.name: getattr(record, one.name) for one in fields(record)}
+    return {**raw.pop("more", {}), **raw}
+
+
+def _more(raw: Mapping[str, Any], kind: type[Start | Commit | End]) -> dict[str, Any]:
+    """The fields of a newer version. A compaction by this version writes them again."""
+    return {name: value for name, value in raw.items() if name not in _FIELDS[kind]}
+
+
+_FIELDS = {kind: {"v", "more", *(one.name for one in fields(kind))} for kind in (Start, Commit, End)}
 
 
 def _entry(raw: Mapping[str, Any]) -> Entry:
@@ -302,6 +314,7 @@ def _start(raw: Mapping[str, Any]) -> Start:
         hands_over=raw.get("hands_over") is True,
         stands_by=raw.get("stands_by") is True,
         workers=_int(raw.get("workers", 0)),
+        more=_more(raw, Start),
     )
 
 
@@ -320,6 +333,7 @@ def _commit(raw: Mapping[str, Any]) -> Commit:
         metrics=dict(raw.get("metrics", {})),
         skipped=tuple(Skipped(_int(one["step"]), _cut(one["why"])) for one in raw.get("skipped", ())),
         seconds=_seconds(raw.get("seconds", 0.0)),
+        more=_more(raw, Commit),
     )
 
 
@@ -332,6 +346,7 @@ def _end(raw: Mapping[str, Any]) -> End:
         attempt=_int(raw["attempt"]),
         outcome=_text(raw["outcome"]),
         message=_cut(raw.get("message", "")),
+        more=_more(raw, End),
     )
 
 

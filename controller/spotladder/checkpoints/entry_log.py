@@ -277,6 +277,9 @@ class EntryLog:
         is not allowed there. Raises StoreUnavailable if the outcome is unknown; a repeated call finds it out.
         """
         failures = 0
+        if history.seq >= 0 and self.store.head(key_of(history.seq)) is None:
+            # The bucket was emptied or rolled back. An entry after the gap would make the log unreadable.
+            history = self.read()
         while True:
             entry = build(history)
             try:

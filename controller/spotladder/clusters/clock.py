@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from spotladder.core.model import Instant, Seconds
@@ -38,6 +39,19 @@ class SystemClock:
 
     async def sleep(self, seconds: Seconds) -> None:
         await asyncio.sleep(seconds)
+
+
+class CorrectedClock:
+    """A clock whose wall time is wrong by `correction` seconds."""
+
+    def __init__(self, clock: Clock, correction: Callable[[], Seconds]) -> None:
+        self._clock = clock
+        self._correction = correction
+        self.ticks = clock.ticks
+        self.sleep = clock.sleep
+
+    def now(self) -> Instant:
+        return self._clock.now() + self._correction()
 
 
 async def wait_at_most(clock: Clock, seconds: Seconds, *events: asyncio.Event) -> None:

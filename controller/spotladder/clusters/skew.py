@@ -10,6 +10,15 @@ from spotladder.core.model import Instant, Seconds
 NOISE: Seconds = 3.0
 """Seconds of difference up to which clocks count as equal."""
 
+TOLERATED: Seconds = 60.0
+"""Seconds by which the clock of a controller may be wrong. The timers of jobs are longer."""
+
+
+def correction(ahead: Seconds) -> Seconds:
+    """The seconds to add to this machine's clock, if the home cluster's is `ahead` of it: the replicas of a controller
+    have the same time then, although one of their machines may have a wrong one."""
+    return ahead if abs(ahead) > TOLERATED else 0.0
+
 
 def ahead(date: str | None, asked: Instant, answered: Instant) -> Seconds:
     """The minimum difference by which the server's clock is ahead; negative if it is behind, 0 if it may be right.

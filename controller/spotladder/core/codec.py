@@ -1,7 +1,7 @@
 """Converts `JobState` to JSON and back. The local runner stores it in a file, the operator in the object's status.
 
-Fields with their default value are not written. Unknown fields are rejected, so that a state of a newer version is not
-misread.
+Fields with their default value are not written. Fields that only a newer version knows are kept and written again, so
+that a job survives a rollback of its controller.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import json
 import typing
 import zlib
 
-from spotladder.core.model import JobState
-from spotladder.core.plain import from_plain, to_plain
+from spotladder.core.copying import replace
+from spotladder.core.model import Impediment, JobState
+from spotladder.core.plain import from_plain, to_plain, unknown_fields, with_unknown_fields
+from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 
 VERSION = 1
-"""Version of the format, raised when an older reader would misread a newer state."""
+"""Version of the format. Only a change that an older reader would misread raises it, such as a new stage: then a job
+that the newer version has reconciled cannot go back."""
 
 _PACKED = "zlib:"
 """Prefix of a state that `pack` wrote; no JSON begins with it."""
@@ -27,7 +30,10 @@ LARGEST = 4 * 1024 * 1024
 
 def dump(state: JobState) -> str:
     """The state as one line of JSON."""
-    return json.dumps({"version": VERSION, **to_plain(state)}, separators=(",", ":"), allow_nan=False)
+    plain = {"version": VERSION, **to_plain(state)}
+    if newer := plain.pop("newer", ""):
+        with_unknown_fields(plain, json.loads(newer))
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
 
 def pack(state: JobState) -> str:
@@ -45,7 +51,7 @@ def load_state(text: str) -> JobState:
         text = _unpacked(text.removeprefix(_PACKED))
     try:
         plain = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"the saved state is not JSON ({error}); it is truncated or another file") from error
     if not isinstance(plain, dict) or not isinstance(version := plain.pop("version", None), int):
         raise InvalidSpec("the saved state has no version; it is another file")
@@ -54,8 +60,15 @@ def load_state(text: str) -> JobState:
             f"the saved state is of version {version}, this program reads up to {VERSION}; use the newer one"
         )
     try:
-        return typing.cast("JobState", from_plain(JobState, plain))
-    except (TypeError, ValueError, KeyError) as error:
+        plain.pop("newer", None)
+        # Each decision finds the impediment again.
+        impeded = plain.get("impeded") or {}
+        if impeded.get("impediment") not in set(Impediment) or impeded.get("reason") not in set(Reason):
+            plain.pop("impeded", None)
+        state = typing.cast("JobState", from_plain(JobState, plain))
+        unknown = unknown_fields(JobState, plain)
+        return replace(state, newer=json.dumps(unknown)) if unknown else state
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidSpec(f"the saved state cannot be read: {error}") from error
 
 

@@ -123,7 +123,10 @@ class Notice:
         Raises:
             ValueError: The text is not a JSON object, or its deadline is not a number.
         """
-        content = json.loads(text)
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise ValueError(f"expected a JSON object, got {text[:80]!r}") from None
         if not isinstance(content, dict):
             raise ValueError(f"expected a JSON object, got {text[:80]!r}")  # noqa: TRY004 – the value of `text` is wrong
         deadline = content.get("deadline")

@@ -105,6 +105,7 @@ class Reason(StrEnum):
     PROGRAM_ENDED = "ProgramEnded"  # the program failed; a lost pod may still explain it
     CRASH_LOOP = "CrashLoop"  # consecutive attempts end before they are ready
     STALE_OBSERVATION = "StaleObservation"
+    UNKNOWN = "Unknown"  # read from a state or a record of a newer version
 
 
 FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(

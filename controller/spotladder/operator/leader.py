@@ -14,10 +14,11 @@ from spotladder.api.capacitytier import HOME, PriceSource
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import Clock
+from spotladder.clusters.clock import Clock, CorrectedClock
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.queue import Queue
 from spotladder.clusters.registry import ConnectionSource
+from spotladder.clusters.skew import correction
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
@@ -29,6 +30,7 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.namespace_budget import over_budget
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
@@ -83,7 +85,7 @@ class LeaderRuntime:
     ) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._clock = clock
+        clock = self._clock = CorrectedClock(clock, lambda: correction(client.ahead))
         self._log = structlog.get_logger("spotladder")
         self._term_over = False
         self.queue: Queue[JobKey] = Queue(clock)
@@ -106,7 +108,7 @@ class LeaderRuntime:
         self._guard = client.guard
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self._object_changed)
         self.clusters = Clusters(
-            WorkloadCluster(HOME, client, self.inventory, most=settings.workers),
+            WorkloadCluster(HOME, client, self.inventory, most=settings.workers, reference=client),
             sources,
             join=self._join,
             clock=clock,
@@ -141,6 +143,9 @@ class LeaderRuntime:
                 preflight=self._preflight,
                 environment=settings.environment,
                 rules=settings.tenancy,
+                over_budget=lambda namespace: over_budget(
+                    settings.tenancy, self.jobs.all(), namespace, self._clock.now()
+                ),
             ),
             remover=remover,
             preflight=self._preflight,
@@ -309,7 +314,8 @@ class LeaderRuntime:
         )
         client.watcher = self._metrics.watcher(name, monitor.heard)
         most = max(1, self._settings.workers // len(self.clusters.names))
-        return WorkloadCluster(name, client, inventory, monitor=monitor, home=home, most=most)
+        reference = self.clusters.home.client
+        return WorkloadCluster(name, client, inventory, monitor=monitor, home=home, most=most, reference=reference)
 
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)

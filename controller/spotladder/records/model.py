@@ -322,4 +322,4 @@ def decode(line: str | bytes) -> Record | None:
     """The record of a line; None for a kind of a newer version. Raises one of `_DAMAGE` for a damaged line."""
     value = json.loads(line)
     kind = KINDS.get(value["kind"])
-    return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))
+    return None if kind is None else cast("Record", from_plain(kind, value))

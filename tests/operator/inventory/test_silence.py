@@ -48,7 +48,6 @@ class Machines:
     gone: bool = False
     error_after: float = 0.0
     page_size: int = 100
-    ahead: float = 0.0
     lists: int = 0
     asked: list[str] = field(default_factory=list)
     renewed: dict[str, float] = field(default_factory=dict)
@@ -125,7 +124,7 @@ class SilentNodesRig:
         self.client = Machines(self.clock, tuple("abcdef"), **more)
         jobs = {"a": "one", "b": "one", "c": "two"}
         self.inventory = JobInventory({name: {f"pod-on-{name}": ("team", jobs[name])} for name in occupied or jobs})
-        self.name, self.problem = "home", ""
+        self.name, self.problem, self.ahead = "home", "", 0.0
         self.counted: list[str] = []
 
     async def __aenter__(self) -> SilentNodesRig:

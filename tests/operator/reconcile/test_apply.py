@@ -42,7 +42,9 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
     loaded, clusters, home = loaded_job(made, client)
     preflight = Preflight(clusters, clock=SteppedClock(), changed=lambda _key: None)
     remover = AttemptRemover(clusters)
-    applier = Applier(clusters, remover=remover, preflight=preflight, environment={}, rules=())
+    applier = Applier(
+        clusters, remover=remover, preflight=preflight, environment={}, rules=(), over_budget=lambda _: None
+    )
     return loaded, applier, home
 
 

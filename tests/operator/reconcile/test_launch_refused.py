@@ -77,7 +77,9 @@ class LaunchRig:
             preflight=Preflight(self.clusters, clock=clock, changed=lambda _key: None),
             environment={},
             rules=(TenantRule(namespaces=("*",), clusters=("*",)),),
+            over_budget=lambda _: self.over_budget,
         )
+        self.over_budget: Diagnosis | None = None
 
     async def launch(self, tier: str = "spot-a") -> Diagnosis | None:
         return await self.applier.launch(self.loaded, Launch(1, tier))
@@ -200,3 +202,12 @@ async def test_a_member_cluster_needs_the_namespace_of_the_job() -> None:
     message = "namespace team-a does not exist in cluster east: create it"
     assert await rig.launch() == Diagnosis(ConditionReason.NAMESPACE_MISSING, message)
     assert client.made == []
+
+
+async def test_a_namespace_over_its_budget_gets_no_attempt_and_keeps_those_that_exist() -> None:
+    rig = LaunchRig(client := AcceptingClient())
+    rig.over_budget = Diagnosis(ConditionReason.NOT_ALLOWED, "over")
+    assert await rig.launch() == rig.over_budget
+    assert client.made == []
+    rig.has(RayJobRecord(name="digits-a001", namespace="team-a", uid="u"))
+    assert await rig.launch() is None

@@ -21,6 +21,7 @@ from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.registry import ConnectionSource
+from spotladder.clusters.skew import correction
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.inventory import OURS, Inventory, JobKey
@@ -44,7 +45,7 @@ class Busy(SpotladderError):
 
 class WorkloadCluster:
     """One cluster. `home` is "" for the home cluster itself, and the home cluster's identity for member clusters,
-    which have a monitor."""
+    which have a monitor. `reference` is the client by which the controller's clock is corrected."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class WorkloadCluster:
         monitor: ClusterMonitor | None = None,
         home: str = "",
         most: int,
+        reference: Client | None = None,
     ) -> None:
         self.name = name
         self.client = client
@@ -62,6 +64,7 @@ class WorkloadCluster:
         self.monitor = monitor
         self.home = home
         self._most = most
+        self._reference = reference
         self._inside = 0
 
     @property
@@ -75,10 +78,15 @@ class WorkloadCluster:
         return selector(self.home)
 
     @property
+    def ahead(self) -> Seconds:
+        """The difference by which the cluster's clock is ahead of the controller's."""
+        return self.client.ahead - (correction(self._reference.ahead) if self._reference else 0.0)
+
+    @property
     def skew(self) -> str:
         """The difference between the clocks of the cluster and of the controller if it is significant; rounded,
         because the status includes it."""
-        minutes = round(self.client.ahead / 60)
+        minutes = round(self.ahead / 60)
         direction = "ahead of" if minutes > 0 else "behind"
         return f"{abs(minutes)} minutes {direction} the controller's" if minutes else ""
 

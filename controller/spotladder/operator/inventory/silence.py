@@ -143,7 +143,7 @@ class SilenceWatch:
             watched.due = self._clock.ticks() + REFUSED_RETRY_INTERVAL
             self._suspect(cluster, watched, frozenset())
             return False
-        cluster.inventory.leases.listed(found, self._clock.ticks(), self._clock.now() + cluster.client.ahead)
+        cluster.inventory.leases.listed(found, self._clock.ticks(), self._clock.now() + cluster.ahead)
         return True
 
     async def _unanswered(self, cluster: WorkloadCluster, watched: _WatchedCluster, until: Seconds) -> frozenset[str]:

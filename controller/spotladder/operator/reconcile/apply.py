@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -44,12 +44,14 @@ class Applier:
         preflight: Preflight,
         environment: Mapping[str, str],
         rules: Sequence[TenantRule],
+        over_budget: Callable[[str], Diagnosis | None],
     ) -> None:
         self._clusters = clusters
         self._remover = remover
         self._preflight = preflight
         self._environment = environment
         self._rules = rules
+        self._over_budget = over_budget
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
         """Create the attempt. Returns why it cannot be created, if capacity is not the reason.
@@ -78,6 +80,8 @@ class Applier:
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
+        if problem := self._over_budget(loaded.record.namespace):
+            return problem
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
         if problem := self._occupied(cluster, loaded.record, action.attempt):

@@ -140,7 +140,7 @@ def observe(
         if number in unseen and objects.top is None:
             continue  # Its pods are observed before its main object: the attempt is not gone.
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
-        message = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
+        message = "" if hidden else workload.silent(objects, now + cluster.ahead)
         if planned and live and number == live.number and not workload.begun(objects):
             waits, launched = message, not workload.refusal(objects)
         elif number > 0:
@@ -149,8 +149,8 @@ def observe(
                 objects = cluster.inventory.with_failed(objects, live)
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
-            there = now + cluster.client.ahead
-            seen = _by_controller_clock(seen, cluster.client.ahead)
+            there = now + cluster.ahead
+            seen = _by_controller_clock(seen, cluster.ahead)
             seen = with_silent_nodes(seen, cluster.inventory, objects.pods, nodes, now=there, ticks=ticks)
             seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
             if placed is not None:
