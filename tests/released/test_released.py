@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +19,6 @@ from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import Commit, End, Snapshot, Start, decode, encode
 from spotladder.core import codec
 from spotladder.core.contract import Notice
-from spotladder.core.copying import replace
 from spotladder.core.reasons import Reason
 from spotladder.records.model import decode as decode_record
 from tests.api.builders import JOB

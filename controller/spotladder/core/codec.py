@@ -10,8 +10,8 @@ import base64
 import json
 import typing
 import zlib
+from dataclasses import replace
 
-from spotladder.core.copying import replace
 from spotladder.core.model import Impediment, JobState
 from spotladder.core.plain import from_plain, to_plain, unknown_fields, with_unknown_fields
 from spotladder.core.reasons import Reason
