@@ -289,6 +289,9 @@ def perform(objects: Objects, request: Request) -> tuple[Objects, Answer]:
         case ("get", key):
             found = [data for known, data in objects if known == key]
             return objects, ("ok", found[0]) if found else (MISSING,)
+        case ("head", key):
+            found = [data for known, data in objects if known == key]
+            return objects, ("ok", ObjectMeta(key, len(found[0])) if found else None)
         case ("list", prefix, after):
             keys = sorted(
                 (key, len(data)) for key, data in objects if key.startswith(prefix) and (after is None or key > after)
