@@ -5,7 +5,9 @@
 
 The Trainer saves after a step and the callback commits the checkpoint: at the job's interval, at an eviction notice on
 any rank, and after the last step. At a notice `train` then ends with `Interrupted` (exit code 75). The Trainer itself
-restores the random state and the position in the data. Each rank commits the files that only it has written, so the
+restores the random state and the position in the data. So that the weights do not depend on where the training was
+interrupted, the callback commits the last step of an epoch after its evaluation, and neither an evaluation nor what the
+loader reads ahead changes the random state of the training. Each rank commits the files that only it has written, so the
 ranks may share `output_dir` or have disks of their own. Checkpoints that the Trainer would not have saved by itself are
 removed from `output_dir`. Its own `save_steps` stay as they are.
 
@@ -16,11 +18,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.upload import files_below
 from spotladder.errors import InvalidSpec
+from spotladder.train import loading, randomness
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
 from spotladder.train.frameworks import require
 from spotladder.train.shared_files import rank_in
@@ -46,6 +50,8 @@ def callback() -> Any:
 class _Hooks:
     """The hooks of the callback, without the base class of transformers."""
 
+    _restore_random: Callable[[], None] | None = None
+
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if args.save_only_model:
             raise InvalidSpec("save_only_model: no training continues from such a checkpoint: remove it")
@@ -54,14 +60,35 @@ class _Hooks:
         remedy = "call trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())"
         self._loop.begin(state.global_step, state.max_steps, remedy)
         self._due = self._own = False
+        self._restore_random = randomness.keep()
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, *, train_dataloader: Any, **_: Any) -> None:
+        loading.seed_batches(train_dataloader, args.seed + int(state.epoch or 0))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._restore_random = randomness.keep()
         asked = self._loop.job.should_commit(state.global_step)
         if asked or self._due:  # A Trainer that keeps only the best checkpoints may have refused the last request.
-            self._due, self._own = True, not control.should_save
-            control.should_save = True
+            self._due = True
+            if not _evaluated_next(args, state, control):
+                self._ask_to_save(control)
         else:
             self._loop.ended(state.global_step)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._due:
+            self._ask_to_save(control)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._restore_random:
+            self._restore_random()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._restore_random = None
+
+    def _ask_to_save(self, control: Any) -> None:
+        self._own = not control.should_save
+        control.should_save = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not self._due:
@@ -77,6 +104,13 @@ class _Hooks:
             if args.local_process_index == 0:
                 shutil.rmtree(saved, ignore_errors=True)
         self._loop.ended(step)
+
+
+def _evaluated_next(args: Any, state: Any, control: Any) -> bool:
+    """Whether the epoch ends with this step, and the Trainer then evaluates and can save: the checkpoint has the
+    result, on which the learning rate and the best model may depend."""
+    ends = control.should_training_stop or control.should_epoch_stop or float(state.epoch).is_integer()
+    return bool(ends and args.eval_strategy == "epoch" and args.save_strategy != "best")
 
 
 def _link(saved: Path, folder: Path, rank: int) -> None:
