@@ -52,11 +52,12 @@ class _Hooks:
 
     _restore_random: Callable[[], None] | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any, **_: Any) -> None:
         if args.save_only_model:
             raise InvalidSpec("save_only_model: no training continues from such a checkpoint: remove it")
         self._loop: FrameworkLoop = loop_of_current()
-        self._loop.resume()
+        if found := self._loop.resume():
+            _restore_renamed(model, found.merged())
         remedy = "call trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())"
         self._loop.begin(state.global_step, state.max_steps, remedy)
         self._due = self._own = False
@@ -111,6 +112,22 @@ def _evaluated_next(args: Any, state: Any, control: Any) -> bool:
     result, on which the learning rate and the best model may depend."""
     ends = control.should_training_stop or control.should_epoch_stop or float(state.epoch).is_integer()
     return bool(ends and args.eval_strategy == "epoch" and args.save_strategy != "best")
+
+
+def _restore_renamed(model: Any, folder: Path) -> None:
+    """Restore weights that the Trainer has saved under the names of the Hub and does not find again, as those of ViT
+    and of mixtures of experts: it leaves them as they were initialized (transformers issue 48805)."""
+    from safetensors import safe_open
+    from transformers import PreTrainedModel
+
+    if not isinstance(model, PreTrainedModel) or any(folder.glob("pytorch_model_fsdp*")) or any(folder.glob("global_step*")):
+        return  # FSDP and DeepSpeed save the names of the model.
+    names: set[str] = set()
+    for file in folder.glob("model*.safetensors"):
+        with safe_open(file, "pt") as saved:
+            names.update(saved.keys())
+    if names - model.state_dict().keys():
+        model.load_state_dict(type(model).from_pretrained(folder, config=model.config, dtype=model.dtype).state_dict())
 
 
 def _link(saved: Path, folder: Path, rank: int) -> None:
