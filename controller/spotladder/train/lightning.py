@@ -4,20 +4,24 @@ The callback restores the newest commit when `fit` starts, whatever `ckpt_path` 
 at the job's interval, at an eviction notice on any rank, and after the last step. A commit is Lightning's own
 checkpoint, with the random state of each rank. At a notice `fit` ends with `Interrupted` (exit code 75).
 
-A commit within an epoch includes the position in the data. For that the callback gives the shuffle of each epoch a seed
-of its own, and a resumed epoch reads and skips the batches that were trained. A loader with `state_dict`, such as
-torchdata's StatefulDataLoader, continues by itself.
+A commit within an epoch includes the position in the data. For that the callback gives the shuffle of each epoch and
+the random numbers of each batch a seed of their own, and a resumed epoch reads and skips the batches that were trained.
+A loader with `state_dict`, such as torchdata's StatefulDataLoader, continues by itself.
+
+A commit has all that belongs to its step: it follows the hooks of the other callbacks and of the module. That of the
+last step of an epoch follows the validation and the hooks of the end of the epoch, and the last one `on_train_end`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from spotladder.errors import InvalidSpec
+from spotladder.train import loading, randomness
 from spotladder.train import torch as torch_state
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
 from spotladder.train.frameworks import require
@@ -55,6 +59,7 @@ class _Order:
             if not isinstance(loader, torch.utils.data.DataLoader) or _continues(loader):
                 continue
             seed = (self.seed + epoch + (number << 32)) % 2**63
+            loading.seed_batches(loader, seed)
             loader.generator = torch.Generator().manual_seed(seed)
             for part in (loader.sampler, loader.batch_sampler):
                 if hasattr(part, "generator"):
@@ -71,7 +76,9 @@ class _Hooks:
         if stage != "fit":
             return
         self._loop: FrameworkLoop = loop_of_current()
-        self._order, self._at = _Order(), 0
+        trainer.callbacks = [self, *(other for other in trainer.callbacks if other is not self)]
+        self._order, self._at, self._due = _Order(), 0, False
+        self._restore_random: Callable[[], None] = randomness.keep()
         self._state = torch_state.State(order=self._order)
         if (found := self._loop.resume()) is None:
             return
@@ -94,24 +101,45 @@ class _Hooks:
         self._to_position(trainer)
         if found:
             self._state.restore(found)  # The skipped batches have changed the random state.
-        self._loop.begin(trainer.global_step, int(total), "use a new callback for each Trainer")
+        self._total = int(total)
+        self._loop.begin(trainer.global_step, self._total, "use a new callback for each Trainer")
+        _after(module, "on_train_batch_end", lambda: self._batch_ended(trainer))
+        _after(module, "on_train_end", lambda: self._commit_if_due(trainer))
 
     def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+        progress = trainer.fit_loop.epoch_progress
+        progress.total.ready, progress.current.ready = progress.total.started, progress.current.started
+        self._commit_if_due(trainer)  # The commit does not have the new epoch yet.
+        progress.increment_ready()
         self._order.set_epoch(_loaders(trainer), trainer.current_epoch)
 
-    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        step, job = trainer.global_step, self._loop.job
-        if step == self._at:
-            return  # The gradients of several batches are added up, and no checkpoint includes them.
-        self._at = step
-        if job.should_commit(step):
-            with job.commit(step, numbers(trainer.callback_metrics)) as folder:
-                self._save(trainer, folder)
-        self._loop.ended(step)
+    def on_validation_end(self, trainer: Any, module: Any) -> None:
+        """A validation does not change the random state of the training: an attempt that resumes skips it."""
+        self._restore_random()
 
     def teardown(self, trainer: Any, module: Any, stage: str) -> None:
         if stage == "fit":
+            for hook in ("on_train_batch_end", "on_train_end"):
+                vars(module).pop(hook, None)
             self._loop.close()
+
+    def _batch_ended(self, trainer: Any) -> None:
+        self._restore_random = randomness.keep()
+        step = trainer.global_step
+        if step == self._at:
+            return  # The gradients of several batches are added up, and no checkpoint includes them.
+        self._at, self._due = step, self._loop.job.should_commit(step)
+        if not self._due:
+            self._loop.ended(step)
+        elif not _is_last(trainer) and step < self._total:
+            self._commit_if_due(trainer)
+
+    def _commit_if_due(self, trainer: Any) -> None:
+        if self._due:
+            self._due = False
+            with self._loop.job.commit(self._at, numbers(trainer.callback_metrics)) as folder:
+                self._save(trainer, folder)
+            self._loop.ended(self._at)
 
     def _save(self, trainer: Any, folder: Path) -> None:
         trainer.save_checkpoint(folder / FILE, weights_only=False)
@@ -127,8 +155,10 @@ class _Hooks:
         self._at, loop, loaders = trainer.global_step, trainer.fit_loop, _loaders(trainer)
         progress = loop.epoch_loop.batch_progress
         read = progress.current.ready
-        if read and (progress.is_last_batch or read >= trainer.num_training_batches):
+        if read and _is_last(trainer):
             loop.reset_restart_stage()  # The next epoch begins, with its hooks.
+            if progress.current.completed == read:  # Else the commit is of an older version, made within the last step.
+                loop.epoch_loop.restarting = False
             read = 0
         if all(map(_continues, loaders)):
             return
@@ -138,6 +168,24 @@ class _Hooks:
         for _ in range(read):
             next(fetcher)
         fetcher.fetched -= read  # Lightning adds them.
+
+
+def _after(module: Any, name: str, do: Callable[[], None]) -> None:
+    """Call `do` after this hook of the module, which Lightning calls after those of all callbacks."""
+    hook = getattr(module, name)
+
+    def both(*given: Any, **named: Any) -> Any:
+        result = hook(*given, **named)
+        do()
+        return result
+
+    setattr(module, name, both)
+
+
+def _is_last(trainer: Any) -> bool:
+    """Whether the batch is the last one of its epoch."""
+    progress = trainer.fit_loop.epoch_loop.batch_progress
+    return bool(progress.is_last_batch or progress.current.ready >= trainer.num_training_batches)
 
 
 def _loaders(trainer: Any) -> list[Any]:
