@@ -61,16 +61,29 @@ class TestLightning:
         for seed in (1, 2):
             assert same(interrupt_at(main, step=random_steps(seed, self.TOTAL), notice=seed == 1), uninterrupted)
 
-    def test_the_end_of_an_epoch_is_no_exception(self) -> None:
-        """With validation, and with a schedule that changes the learning rate after each epoch."""
+    def test_validations_and_hooks_are_part_of_their_step(self) -> None:
+        """With a learning rate that follows the validations, a hook of the module that changes weights, random numbers
+        in the validations, and averaged weights at the end."""
         end = "        return torch.optim.Adam(self.parameters(), lr=0.01)\n"
         more = (
             "        optimizer = torch.optim.Adam(self.parameters(), lr=0.01)\n"
-            "        return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)]\n\n"
-            "    def validation_step(self, batch, index):\n        self.training_step(batch, index)\n"
+            "        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=9)\n"
+            "        return [optimizer], [{'scheduler': plateau, 'monitor': 'valid'}]\n\n"
+            "    def on_train_batch_end(self, outputs, batch, index):\n        self.net[3].bias.data.mul_(0.9)\n\n"
+            "    def validation_step(self, batch, index):\n"
+            "        self.log('valid', self.training_step(batch, index) + torch.rand(()))\n"
         )
-        main = program(script(LIGHTNING, {**QUIET, end: more, "fit(model, data)": "fit(model, data, data)"}), weights)
-        assert same(interrupt_at(main, step=[9, 10, 11, 20, 30, 39]), interrupt_at(main, step=[]))
+        callbacks = "lightning.pytorch.callbacks.WeightAveraging(), train.lightning.callback()"
+        changes = {end: more, "fit(model, data)": "fit(model, data, DataLoader(data.dataset, 16))", "train.lightning.callback()": callbacks}
+        for interval in ("", "val_check_interval=0.5, "):
+            main = program(script(LIGHTNING, {**QUIET, **changes, "max_epochs": f"{interval}max_epochs"}), weights)
+            assert same(interrupt_at(main, step=[5, 6, 9, 10, 11, 20, 30, 39]), interrupt_at(main, step=[]))
+
+    def test_a_finished_training_stays_finished(self, tmp_path: Path) -> None:
+        callbacks = "lightning.pytorch.callbacks.WeightAveraging(), train.lightning.callback()"
+        main = program(script(LIGHTNING, {**QUIET, "train.lightning.callback()": callbacks}), weights)
+        uninterrupted = interrupt_at(main, step=[], folder=tmp_path)
+        assert same(interrupt_at(main, step=[], folder=tmp_path), uninterrupted)
 
     def test_loader_processes_accumulated_gradients_and_hyperparameters_of_any_type(self) -> None:
         changes = {
@@ -116,6 +129,15 @@ class TestHuggingFace:
         for seed in (1, 2):
             steps_lost = [*random_steps(seed, self.TOTAL), self.TOTAL - 1]
             assert same(interrupt_at(main, step=steps_lost, notice=seed == 1), uninterrupted)
+
+    @pytest.mark.parametrize("kind", ["epoch", "steps"])
+    def test_evaluations_do_not_change_the_random_state(self, kind: str) -> None:
+        changes = {
+            "use_cpu=True": f"use_cpu=True, disable_tqdm=True, eval_strategy='{kind}', eval_steps=6, eval_on_start=True",
+            "train_dataset=Words()": "train_dataset=Words(), eval_dataset=Words()",
+        }
+        main = program(script(HUGGINGFACE, changes), weights)
+        assert same(interrupt_at(main, step=[11, 12, 13, 36]), interrupt_at(main, step=[]))
 
     def test_its_own_checkpoints_stay(self, tmp_path: Path) -> None:
         changes = {'save_strategy="no"': "save_steps=10, enable_jit_checkpoint=True, disable_tqdm=True, max_steps=20"}

@@ -101,6 +101,8 @@ class _Hooks:
         self._to_position(trainer)
         if found:
             self._state.restore(found)  # The skipped batches have changed the random state.
+            trainer.fit_loop._restarting = False  # noqa: SLF001 – else ReduceLROnPlateau skips the end of this epoch
+            self._restore_random = randomness.keep()
         self._total = int(total)
         self._loop.begin(trainer.global_step, self._total, "use a new callback for each Trainer")
         _after(module, "on_train_batch_end", lambda: self._batch_ended(trainer))
@@ -112,6 +114,11 @@ class _Hooks:
         self._commit_if_due(trainer)  # The commit does not have the new epoch yet.
         progress.increment_ready()
         self._order.set_epoch(_loaders(trainer), trainer.current_epoch)
+
+    def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
+        if self._within_epoch:  # Lightning has prepared a validation again, to skip it.
+            self._within_epoch = False
+            self._restore_random()
 
     def on_validation_end(self, trainer: Any, module: Any) -> None:
         """A validation does not change the random state of the training: an attempt that resumes skips it."""
@@ -160,6 +167,7 @@ class _Hooks:
             if progress.current.completed == read:  # Else the commit is of an older version, made within the last step.
                 loop.epoch_loop.restarting = False
             read = 0
+        self._within_epoch = read > 0
         if all(map(_continues, loaders)):
             return
         self._order.set_epoch(loaders, trainer.current_epoch)
