@@ -67,14 +67,18 @@ class TestLightning:
         end = "        return torch.optim.Adam(self.parameters(), lr=0.01)\n"
         more = (
             "        optimizer = torch.optim.Adam(self.parameters(), lr=0.01)\n"
-            "        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=9)\n"
+            "        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=9)\n"
             "        return [optimizer], [{'scheduler': plateau, 'monitor': 'valid'}]\n\n"
             "    def on_train_batch_end(self, outputs, batch, index):\n        self.net[3].bias.data.mul_(0.9)\n\n"
             "    def validation_step(self, batch, index):\n"
             "        self.log('valid', self.training_step(batch, index) + torch.rand(()))\n"
         )
         callbacks = "lightning.pytorch.callbacks.WeightAveraging(), train.lightning.callback()"
-        changes = {end: more, "fit(model, data)": "fit(model, data, DataLoader(data.dataset, 16))", "train.lightning.callback()": callbacks}
+        changes = {
+            end: more,
+            "fit(model, data)": "fit(model, data, DataLoader(data.dataset, 16))",
+            "train.lightning.callback()": callbacks,
+        }
         for interval in ("", "val_check_interval=0.5, "):
             main = program(script(LIGHTNING, {**QUIET, **changes, "max_epochs": f"{interval}max_epochs"}), weights)
             assert same(interrupt_at(main, step=[5, 6, 9, 10, 11, 20, 30, 39]), interrupt_at(main, step=[]))
@@ -133,7 +137,7 @@ class TestHuggingFace:
     @pytest.mark.parametrize("kind", ["epoch", "steps"])
     def test_evaluations_do_not_change_the_random_state(self, kind: str) -> None:
         changes = {
-            "use_cpu=True": f"use_cpu=True, disable_tqdm=True, eval_strategy='{kind}', eval_steps=6, eval_on_start=True",
+            "use_cpu=True": f"use_cpu=True, disable_tqdm=True, eval_strategy='{kind}', eval_steps=6",
             "train_dataset=Words()": "train_dataset=Words(), eval_dataset=Words()",
         }
         main = program(script(HUGGINGFACE, changes), weights)

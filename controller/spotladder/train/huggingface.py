@@ -4,12 +4,13 @@
     trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())
 
 The Trainer saves after a step and the callback commits the checkpoint: at the job's interval, at an eviction notice on
-any rank, and after the last step. At a notice `train` then ends with `Interrupted` (exit code 75). The Trainer itself
-restores the random state and the position in the data. So that the weights do not depend on where the training was
-interrupted, the callback commits the last step of an epoch after its evaluation, and neither an evaluation nor what the
-loader reads ahead changes the random state of the training. Each rank commits the files that only it has written, so the
-ranks may share `output_dir` or have disks of their own. Checkpoints that the Trainer would not have saved by itself are
-removed from `output_dir`. Its own `save_steps` stay as they are.
+any rank, and after the last step. At a notice `train` then ends with `Interrupted` (exit code 75). Each rank commits
+the files that only it has written, so the ranks may share `output_dir` or have disks of their own. Checkpoints that the
+Trainer would not have saved by itself are removed from `output_dir`. Its own `save_steps` stay as they are.
+
+The Trainer itself restores the random state and the position in the data. So that the weights do not depend on where
+the training was interrupted, the last step of an epoch is committed after its evaluation, and neither an evaluation nor
+the loading of data changes the random state of the training.
 
 With Ray's `RayTrainReportCallback` this callback is not needed.
 """
@@ -120,7 +121,11 @@ def _restore_renamed(model: Any, folder: Path) -> None:
     from safetensors import safe_open
     from transformers import PreTrainedModel
 
-    if not isinstance(model, PreTrainedModel) or any(folder.glob("pytorch_model_fsdp*")) or any(folder.glob("global_step*")):
+    if (
+        not isinstance(model, PreTrainedModel)
+        or any(folder.glob("pytorch_model_fsdp*"))
+        or any(folder.glob("global_step*"))
+    ):
         return  # FSDP and DeepSpeed save the names of the model.
     names: set[str] = set()
     for file in folder.glob("model*.safetensors"):

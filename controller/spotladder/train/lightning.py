@@ -77,7 +77,7 @@ class _Hooks:
             return
         self._loop: FrameworkLoop = loop_of_current()
         trainer.callbacks = [self, *(other for other in trainer.callbacks if other is not self)]
-        self._order, self._at, self._due = _Order(), 0, False
+        self._order, self._at, self._due, self._within_epoch = _Order(), 0, False, False
         self._restore_random: Callable[[], None] = randomness.keep()
         self._state = torch_state.State(order=self._order)
         if (found := self._loop.resume()) is None:
