@@ -1,4 +1,4 @@
-"""Every test with the marker `frameworks` belongs to a part of `make test-frameworks`, or to a target of its own."""
+"""Every test with the marker `frameworks` belongs to a part of `make test-frameworks` or to a target of its own."""
 
 from __future__ import annotations
 
