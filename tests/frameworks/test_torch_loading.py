@@ -43,7 +43,7 @@ def test_loading_does_not_change_the_random_state() -> None:
 
 
 def test_a_stream_is_left_as_it_is() -> None:
-    class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+    class Stream(torch.utils.data.IterableDataset):  # type: ignore[name-defined]
         def __iter__(self) -> Any:
             return iter(range(4))
 
