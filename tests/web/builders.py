@@ -54,7 +54,7 @@ class Shelf:
     def tiers(self) -> Sequence[Object]:
         return self.offered
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         if self.gap:
             raise EnvironmentFailure(self.gap)
         return self.texts

@@ -21,6 +21,7 @@ async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere
     Raises Refused."""
     if everywhere and target.namespace:
         raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
+    from spotladder.cli.cluster.attempt_clusters import AttemptClusters
     from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.connection import IN_CLUSTER, connect
@@ -36,4 +37,6 @@ async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere
         here = []
     async with Client(connection, manager=MANAGER) as client:
         cluster = ConnectedCluster(client, target)
-        yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]
+        async with AttemptClusters(cluster, target, {}) as members:
+            namespace = "" if everywhere else cluster.namespace
+            yield [*here, JobsOfCluster(client, cluster.context, namespace, members)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
@@ -14,8 +15,12 @@ from spotladder.checkpoints.store import folder_of
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.errors import NotFound
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
+from spotladder.errors import SpotladderError
+from spotladder.output.redact import redacted
+from spotladder.places.attempt_output import cluster_of, is_home, is_live, sources
 from spotladder.places.place import Object, Printed
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
@@ -31,6 +36,35 @@ KEPT_REPORTS = 32
 
 SHOWN_OUTPUTS = 8
 """Number of sources of one attempt whose output is shown: the driver and the first ranks."""
+
+LINES = 2_000
+"""Number of last lines that are requested of a program that runs."""
+
+LONGEST = 65_536
+"""Maximum bytes of the output of a program that runs."""
+
+LARGEST_ANSWER = 8 << 20
+"""Maximum bytes of a whole output that Ray's dashboard sends. It has no way to ask for the end."""
+
+OUTPUT_INTERVAL = 2.0
+"""Seconds between two reads of the output of one attempt, however many pages show it."""
+
+OUTPUT_TIMEOUT = 15.0
+"""Seconds after which reading an output is given up."""
+
+
+class Reached(Protocol):
+    """A member cluster, through a context of the user's kubeconfig."""
+
+    @property
+    def client(self) -> Client: ...
+
+
+class Members(Protocol):
+    """The clusters of attempts, by their names in the controller's settings."""
+
+    def on(self, name: str) -> AbstractAsyncContextManager[Reached]:
+        """The cluster, until the block ends. Raises SpotladderError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +92,12 @@ class _Held:
 class JobsOfCluster:
     """The TieredJobs of one namespace of a cluster, or of all ("")."""
 
-    def __init__(self, client: Client, context: str, namespace: str) -> None:
+    def __init__(self, client: Client, context: str, namespace: str, members: Members | None = None) -> None:
         self.name = context
         self.title = context
+        self._client = client
+        self._members = members
+        self._outputs: dict[tuple[str, int], tuple[float, asyncio.Task[Sequence[Printed]]]] = {}
         self._changed: Callable[[], None] = lambda: None
         self._read: dict[str, tuple[float, Facts]] = {}
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
@@ -98,11 +135,56 @@ class JobsOfCluster:
         self._read[held.uid] = (now, found)
         return found
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         held = self._jobs.get(name, namespace)
-        if held is None or not held.uri.startswith(BUCKETS):
+        if held is None or not attempt:
             return ()
-        store = outputs.of_job(folder_of(open_store(held.uri), name), held.uid)
+        key, now = (held.uid, attempt), time.monotonic()
+        began, reading = self._outputs.get(key, (0.0, None))
+        if reading is None or (reading.done() and now - began >= OUTPUT_INTERVAL):
+            self._outputs = {kept: read for kept, read in self._outputs.items() if now - read[0] < OUTPUT_INTERVAL}
+            reading = asyncio.create_task(self._read_output(held, attempt))
+            self._outputs[key] = (now, reading)
+        return await asyncio.shield(reading)
+
+    async def _read_output(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        """The output of the pods, as `spotladder logs` reads it; without pods the stored output."""
+        async with asyncio.timeout(OUTPUT_TIMEOUT):
+            if is_live(held.thing, attempt):
+                return await self._of_pods(held, attempt)
+            try:
+                if found := await self._of_pods(held, attempt):
+                    return found
+            except SpotladderError:
+                if not held.uri.startswith(BUCKETS):
+                    raise
+            return await asyncio.to_thread(self._stored, held, attempt)
+
+    async def _of_pods(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        async with self._on(cluster_of(held.thing, attempt)) as client:
+            found = [each for each in await sources(client, held.namespace, held.thing, attempt) if each.started]
+            texts = [
+                await _end(each.printed(client, held.namespace, tail=LINES, most=LARGEST_ANSWER)) for each in found
+            ]
+        shown = await asyncio.to_thread(lambda: [redacted(text) for text in texts])
+        return [
+            Printed("driver" if len(found) == 1 else source.pod, text)
+            for source, text in zip(found, shown, strict=True)
+            if text
+        ]
+
+    @asynccontextmanager
+    async def _on(self, cluster: str) -> AsyncIterator[Client]:
+        if self._members is None or is_home(cluster):
+            yield self._client
+        else:
+            async with self._members.on(cluster) as reached:
+                yield reached.client
+
+    def _stored(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        if not held.uri.startswith(BUCKETS):
+            return ()
+        store = outputs.of_job(folder_of(open_store(held.uri), held.name), held.uid)
         found = outputs.kept(store, attempt)[:SHOWN_OUTPUTS]
         texts = outputs.read(store, found)
         return [Printed(output.title, text) for output, text in zip(found, texts, strict=True)]
@@ -112,3 +194,16 @@ class JobsOfCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
             group.create_task(self._tiers.run())
+
+
+async def _end(pieces: AsyncIterator[bytes]) -> str:
+    """The last `LONGEST` bytes, from the beginning of a line; "" if the pod is gone."""
+    kept = bytearray()
+    try:
+        async for piece in pieces:
+            kept += piece
+            if len(kept) > 2 * LONGEST:
+                del kept[: -LONGEST - 1]
+    except NotFound:
+        return ""
+    return outputs.end_of(kept.decode(errors="replace"), LONGEST)
