@@ -7,16 +7,21 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import folder_of
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.places import cluster
+from spotladder.places import cluster, deleted
 from spotladder.places.cluster import JobsOfCluster
+from spotladder.records.model import encode
+from spotladder.records.stored import append, of_job
 from spotladder.web.server import serving
 from tests.kube.apiserver import ApiServer
-from tests.kube.commands import set_status
+from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import kubelet, ray_pod
 from tests.kube.test_report import walk
 from tests.kube.world import eventually, world
+from tests.records.test_deleted import TRAINED, began, decided
 
 
 async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> None:
@@ -92,3 +97,38 @@ async def test_the_output_of_an_attempt_that_runs_is_read_from_its_pods(
         logs.logs = {(head, "ray-job-submitter"): ["step 40", "step 41"]}
         await eventually(lambda: shows("step 41"))
         assert logs.asked[-1]["tailLines"] == str(cluster.LINES)
+
+
+async def test_deleted_jobs_stay_visible_as_long_as_their_records(
+    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cluster, deleted):
+        monkeypatch.setattr(module, "BUCKETS", ("file://",))
+    async with world(api_server) as kube, Client(connect(str(api_server.kubeconfig)), manager="page") as client:
+        job = await kube.submit("kept", checkpoints={"uri": tmp_path.as_uri()})
+        for name, uid, namespace in (
+            ("kept", job["metadata"]["uid"], kube.namespace),
+            ("digits", "u1", kube.namespace),
+            ("foreign", "u2", "other"),
+        ):
+            store = of_job(folder_of(open_store(tmp_path.as_uri()), name), uid)
+            append(store, [encode(each) for each in (began(name, namespace=namespace), decided(TRAINED))], None)
+        listed = await cli("get", "-n", kube.namespace)
+        assert "digits" not in listed.out
+        every = await cli("get", "--all", "-n", kube.namespace)
+        assert (every.code, every.err, "foreign" in every.out) == (0, "", False)
+        assert [line.split()[:3] for line in every.out.splitlines()[2:]] == [["digits", "Deleted", "spot-a"]], every.out
+        async with (
+            serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
+            ClientSession(f"http://127.0.0.1:{port}") as browser,
+        ):
+
+            async def shown() -> bool:
+                page = await (await browser.get("/")).text()
+                return "Deleted" in page and "digits" in page
+
+            await eventually(shown)
+            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits")).text()
+            assert "<h2>Timeline</h2>" in page
+            assert (await browser.get(f"/jobs/west/{kube.namespace}/digits/output")).status == 200
+            assert (await browser.get("/jobs/west/other/foreign")).status == 404

@@ -19,8 +19,8 @@ from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
 
-ENDED = frozenset({"Succeeded", "Failed"})
-"""The phases of jobs that have ended."""
+ENDED = frozenset({"Succeeded", "Failed", "Deleted"})
+"""The phases of jobs that have ended. Deleted: a deleted job that had not, from its records."""
 
 COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
 
@@ -44,10 +44,12 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 
 def _phase(job: Mapping[str, Any]) -> str:
-    """The phase of the status, or Deleting for a job with a deletion timestamp, whose status has the phase
-    Suspended."""
+    """The phase of the status, with a mark for a deleted job; or Deleting for a job with a deletion timestamp, whose
+    status has the phase Suspended."""
     phase = (job.get("status") or {}).get("phase") or ""
     ended = phase in ENDED
+    if job.get("deleted") and phase != "Deleted":
+        return f"{phase}, deleted"
     return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 

@@ -21,18 +21,19 @@ from spotladder.display.report.facts import Facts
 from spotladder.errors import SpotladderError
 from spotladder.output.redact import redacted
 from spotladder.places.attempt_output import cluster_of, is_home, is_live, sources
+from spotladder.places.deleted import BUCKETS, deleted_from
 from spotladder.places.place import Object, Printed
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
-
-BUCKETS = ("s3://", "gs://", "az://")
-"""Addresses whose records the page reads. A path would be one of this machine."""
 
 REPORT_INTERVAL = 10.0
 """Seconds between two reads of the records of one job."""
 
 KEPT_REPORTS = 32
 """Number of jobs whose newest report is kept."""
+
+DELETED_INTERVAL = 600.0
+"""Seconds between two searches for deleted jobs in the buckets."""
 
 SHOWN_OUTPUTS = 8
 """Number of sources of one attempt whose output is shown: the driver and the first ranks."""
@@ -96,6 +97,8 @@ class JobsOfCluster:
         self.name = context
         self.title = context
         self._client = client
+        self._namespace = namespace
+        self._deleted: dict[tuple[str, str], _Held] = {}
         self._members = members
         self._outputs: dict[tuple[str, int], tuple[float, asyncio.Task[Sequence[Printed]]]] = {}
         self._changed: Callable[[], None] = lambda: None
@@ -116,27 +119,34 @@ class JobsOfCluster:
         return "; ".join(filter(None, (self._jobs.problem, self._tiers.problem)))
 
     def jobs(self) -> Sequence[Object]:
-        return [held.thing for held in self._jobs.all()]
+        existing = self._jobs.all()
+        names = {(held.namespace, held.name) for held in existing}
+        deleted = [held for key, held in self._deleted.items() if key not in names]
+        return [held.thing for held in (*existing, *deleted)]
+
+    def _held(self, namespace: str, name: str) -> _Held | None:
+        return self._jobs.get(name, namespace) or self._deleted.get((namespace, name))
 
     def tiers(self) -> Sequence[Object]:
         return [held.thing for held in sorted(self._tiers.all(), key=lambda held: held.name)]
 
     def facts(self, namespace: str, name: str) -> Facts | None:
-        held = self._jobs.get(name, namespace)
+        held = self._held(namespace, name)
         if held is None or not held.uri.startswith(BUCKETS):
             return None
         now = time.time()
         before = self._read.get(held.uid)
         if before is not None and now - before[0] < REPORT_INTERVAL:
             return before[1]
-        found = gather(recorded_in(folder_of(open_store(held.uri), name), held.uid, now))
+        looked = None if held.thing.get("deleted") else now
+        found = gather(recorded_in(folder_of(open_store(held.uri), name), held.uid, looked))
         for uid in list(self._read)[: len(self._read) + 1 - KEPT_REPORTS]:
             del self._read[uid]
         self._read[held.uid] = (now, found)
         return found
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
-        held = self._jobs.get(name, namespace)
+        held = self._held(namespace, name)
         if held is None or not attempt:
             return ()
         key, now = (held.uid, attempt), time.monotonic()
@@ -194,6 +204,24 @@ class JobsOfCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
             group.create_task(self._tiers.run())
+            group.create_task(self._find_deleted())
+
+    async def _find_deleted(self) -> None:
+        """Look for deleted jobs now and then. A bucket that this machine cannot read has none."""
+        uris: set[str] = set()
+        while True:
+            await self._jobs.wait_for_sync()
+            existing = list(self._jobs.all())
+            uris |= {held.uri for held in existing}
+            found, _ = await asyncio.to_thread(deleted_from, uris, {held.uid for held in existing}, self._namespace)
+            newest: dict[tuple[str, str], _Held] = {}
+            for uri, job in found:
+                key = (job["metadata"]["namespace"], job["metadata"]["name"])
+                newest.setdefault(key, _Held(key[1], key[0], job["metadata"]["uid"], "", uri, job))
+            self._deleted = newest
+            if newest:
+                self._changed()
+            await asyncio.sleep(DELETED_INTERVAL)
 
 
 async def _end(pieces: AsyncIterator[bytes]) -> str:
