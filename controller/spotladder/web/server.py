@@ -106,7 +106,7 @@ class Pages:
         return _html(jobs_page(self._places, self._rows.all, Selection.of(request.query)))
 
     async def _tiers(self, _request: web.Request) -> web.StreamResponse:
-        return _html(tiers_page(self._places, time.time()))
+        return _html(await asyncio.to_thread(tiers_page, self._places, time.time()))
 
     async def _job(self, request: web.Request) -> web.StreamResponse:
         place, job = self._found(**request.match_info)
