@@ -17,7 +17,7 @@ from spotladder.places.place import Place, Printed
 from spotladder.timestamps import utc_timestamp
 from spotladder.web.server import serving
 from tests.absent import absent
-from tests.web.builders import Shelf, job, tier
+from tests.web.builders import Shelf, job, seen_clusters, tier
 
 OFFERED = tier(
     "a100-spot",
@@ -71,6 +71,7 @@ class Served:
         self.shelf = Shelf(held, job("mnist", "Failed"), job("opt", "Provisioning"))
         self.shelf.offered = [OFFERED]
         self.shelf.texts = [Printed("driver", "step 39 of 100\nstep 40 of 100\n")]
+        self.shelf.seen = seen_clusters()
         self.address = ""
         self._places = places or [self.shelf]
         self._loop = asyncio.new_event_loop()

@@ -11,7 +11,7 @@ from tests.browser.conftest import Served
 from tests.web.builders import HOSTILE, job
 
 PAGES = (
-    *("/", "/tiers", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
+    *("/", "/tiers", "/fleet", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
     "/jobs/west/team-a/none",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import folder_of
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.places import cluster, deleted
+from spotladder.installed import DEPLOYMENTS
+from spotladder.places import cluster, deleted, fleet
 from spotladder.places.cluster import JobsOfCluster
 from spotladder.records.model import encode
 from spotladder.records.stored import append, of_job
@@ -132,3 +134,33 @@ async def test_deleted_jobs_stay_visible_as_long_as_their_records(
             assert "<h2>Timeline</h2>" in page
             assert (await browser.get(f"/jobs/west/{kube.namespace}/digits/output")).status == 200
             assert (await browser.get("/jobs/west/other/foreign")).status == 404
+
+
+async def test_the_fleet_has_each_cluster_with_its_problem(api_server: ApiServer) -> None:
+    reader = replace(connect(str(api_server.kubeconfig)), server="https://127.0.0.1:1")
+    async with (
+        world(api_server) as kube,
+        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
+        Client(reader, manager="page") as silent,
+    ):
+        home = await fleet.seen(client, "west", home=True)
+        assert (home.reachable, home.kinds) == (True, ("TieredJob v1alpha1", "RayJob v1"))
+        assert home.kubernetes.startswith("1.")
+        assert "the controller is not installed" in home.problem
+        labels = {"app.kubernetes.io/part-of": "spotladder", "app.kubernetes.io/component": "controller"}
+        version = {"app.kubernetes.io/version": "0.1.0"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "c", "namespace": kube.namespace, "labels": {**labels, **version}},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+        await kube.client.create(DEPLOYMENTS, body)
+        home = await fleet.seen(client, "west", home=True)
+        assert (home.controller, home.problem) == (
+            "0.1.0", f"no pod of the controller is ready (Deployment {kube.namespace}/c)",
+        )  # fmt: skip
+        east = await fleet.seen(silent, "east", home=False)
+        assert not east.reachable
+        assert east.problem

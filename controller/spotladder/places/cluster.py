@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, Self
 
 from spotladder.checkpoints import outputs
@@ -20,9 +21,11 @@ from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.errors import SpotladderError
 from spotladder.output.redact import redacted
-from spotladder.places.attempt_output import cluster_of, is_home, is_live, sources
+from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live, sources
 from spotladder.places.deleted import BUCKETS, deleted_from
+from spotladder.places.fleet import ClusterSeen, lost, seen
 from spotladder.places.place import Object, Printed
+from spotladder.places.recent import Recent
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 
@@ -31,6 +34,9 @@ REPORT_INTERVAL = 10.0
 
 KEPT_REPORTS = 32
 """Number of jobs whose newest report is kept."""
+
+FLEET_INTERVAL = 30.0
+"""Seconds between two looks at a cluster of the fleet."""
 
 DELETED_INTERVAL = 600.0
 """Seconds between two searches for deleted jobs in the buckets."""
@@ -83,7 +89,7 @@ class _Held:
     def of(cls, thing: Mapping[str, Any]) -> Self:
         metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
         spec = thing.get("spec") or {}
-        shown = {key: spec[key] for key in ("tiers", "budget", "deadline") if key in spec}
+        shown = {key: spec[key] for key in ("tiers", "budget", "deadline", "cluster") if key in spec}
         kept = {"metadata": metadata, "spec": shown, "status": thing.get("status") or {}}
         uri = str((spec.get("checkpoints") or {}).get("uri") or "")
         namespace = metadata.get("namespace", "")
@@ -100,7 +106,8 @@ class JobsOfCluster:
         self._namespace = namespace
         self._deleted: dict[tuple[str, str], _Held] = {}
         self._members = members
-        self._outputs: dict[tuple[str, int], tuple[float, asyncio.Task[Sequence[Printed]]]] = {}
+        self._outputs = Recent[tuple[str, int], Sequence[Printed]](OUTPUT_INTERVAL)
+        self._clusters = Recent[str, ClusterSeen](FLEET_INTERVAL)
         self._changed: Callable[[], None] = lambda: None
         self._read: dict[str, tuple[float, Facts]] = {}
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
@@ -145,17 +152,27 @@ class JobsOfCluster:
         self._read[held.uid] = (now, found)
         return found
 
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        tiers = {str(tier["spec"].get("cluster") or "") for tier in self.tiers()}
+        attempts = {str((job.get("status") or {}).get("cluster") or "") for job in self.jobs()}
+        names = [HERE, *sorted(name for name in tiers | attempts if not is_home(name))]
+        return await asyncio.gather(*(self._clusters.get(name, partial(self._seen, name)) for name in names))
+
+    async def _seen(self, name: str) -> ClusterSeen:
+        """The home cluster (""), or a member."""
+        if name and self._members is None:
+            return lost(name, "this page has no access to members")
+        try:
+            async with self._on(name) as client:
+                return await seen(client, name or self.title, home=not name)
+        except SpotladderError as error:
+            return lost(name or self.title, str(error), home=not name)
+
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         held = self._held(namespace, name)
         if held is None or not attempt:
             return ()
-        key, now = (held.uid, attempt), time.monotonic()
-        began, reading = self._outputs.get(key, (0.0, None))
-        if reading is None or (reading.done() and now - began >= OUTPUT_INTERVAL):
-            self._outputs = {kept: read for kept, read in self._outputs.items() if now - read[0] < OUTPUT_INTERVAL}
-            reading = asyncio.create_task(self._read_output(held, attempt))
-            self._outputs[key] = (now, reading)
-        return await asyncio.shield(reading)
+        return await self._outputs.get((held.uid, attempt), lambda: self._read_output(held, attempt))
 
     async def _read_output(self, held: _Held, attempt: int) -> Sequence[Printed]:
         """The output of the pods, as `spotladder logs` reads it; without pods the stored output."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.display.report.facts import Facts
+from spotladder.places.fleet import ClusterSeen
 
 Object = dict[str, Any]
 
@@ -40,6 +41,9 @@ class Place(Protocol):
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         """What the programs of this attempt have printed. Raises SpotladderError, TimeoutError."""
+
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        """The clusters of the place, home first."""
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Keep the jobs current until the task is cancelled. Calls `changed` after each change."""

@@ -15,6 +15,7 @@ from spotladder.local.job_object import object_of
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted, secret_values
+from spotladder.places.fleet import ClusterSeen
 from spotladder.places.place import Object, Printed
 
 THIS_MACHINE = "this-machine"
@@ -53,6 +54,9 @@ class ThisMachine:
         run = local_run(self._root, namespace, name)
         text = "" if run is None else end_of(run.log(attempt), LONGEST)
         return [Printed("driver", redacted(text, secret_values(os.environ)))] if text else []
+
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        return ()
 
     async def follow(self, changed: Callable[[], None]) -> None:
         while True:

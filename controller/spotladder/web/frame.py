@@ -9,7 +9,7 @@ from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import document
 from spotladder.places.place import Place
 
-PAGES = {"/": "Jobs", "/tiers": "Tiers"}
+PAGES = {"/": "Jobs", "/tiers": "Tiers", "/fleet": "Fleet"}
 """The pages in the bar at the top."""
 
 

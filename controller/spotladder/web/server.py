@@ -13,6 +13,7 @@ from aiohttp import web
 
 from spotladder.errors import SpotladderError
 from spotladder.places.place import Object, Place
+from spotladder.web.fleet_page import fleet_page
 from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
 from spotladder.web.rows import ROW_AGE, Rows, Selection
@@ -67,6 +68,7 @@ class Pages:
             [
                 web.get("/", self._jobs),
                 web.get("/tiers", self._tiers),
+                web.get("/fleet", self._fleet),
                 web.get("/jobs/{place}/{namespace}/{name}", self._job),
                 web.get("/jobs/{place}/{namespace}/{name}/output", self._output),
                 web.get("/changes", self._stream),
@@ -107,6 +109,10 @@ class Pages:
 
     async def _tiers(self, _request: web.Request) -> web.StreamResponse:
         return _html(await asyncio.to_thread(tiers_page, self._places, time.time()))
+
+    async def _fleet(self, _request: web.Request) -> web.StreamResponse:
+        found = await asyncio.gather(*(place.clusters() for place in self._places))
+        return _html(fleet_page(self._places, [each for clusters in found for each in clusters]))
 
     async def _job(self, request: web.Request) -> web.StreamResponse:
         place, job = self._found(**request.match_info)
