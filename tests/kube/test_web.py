@@ -119,7 +119,9 @@ async def test_deleted_jobs_stay_visible_as_long_as_their_records(
         assert "digits" not in listed.out
         every = await cli("get", "--all", "-n", kube.namespace)
         assert (every.code, every.err, "foreign" in every.out) == (0, "", False)
-        assert [line.split()[:3] for line in every.out.splitlines()[2:]] == [["digits", "Deleted", "spot-a"]], every.out
+        assert [(*line.split()[:3], line.split()[-1]) for line in every.out.splitlines()[2:]] == [
+            ("digits", "Deleted", "spot-a", "deleted")
+        ], every.out
         async with (
             serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
             ClientSession(f"http://127.0.0.1:{port}") as browser,

@@ -44,12 +44,10 @@ def row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 
 def _phase(job: Mapping[str, Any]) -> str:
-    """The phase of the status, with a mark for a deleted job; or Deleting for a job with a deletion timestamp, whose
-    status has the phase Suspended."""
+    """The phase of the status, or Deleting for a job with a deletion timestamp, whose status has the phase
+    Suspended."""
     phase = (job.get("status") or {}).get("phase") or ""
     ended = phase in ENDED
-    if job.get("deleted") and phase != "Deleted":
-        return f"{phase}, deleted"
     return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 
@@ -76,7 +74,10 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def problem(job: Mapping[str, Any], now: float) -> str:
-    """That no controller answers, else why the job does not train or what is wrong with it; "" if nothing is."""
+    """That the job was deleted, else that no controller answers, else why the job does not train or what is wrong with
+    it; "" if nothing is."""
+    if job.get("deleted"):
+        return "; ".join(filter(None, ("deleted", message(job.get("status") or {}, now))))
     return _unattended(job, now) or message(job.get("status") or {}, now)
 
 

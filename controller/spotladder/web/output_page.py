@@ -44,6 +44,7 @@ def output_page(place: Place, job: Mapping[str, Any], attempt: Attempt, texts: S
     first = max(1, attempt.newest - KEPT_ATTEMPTS + 1)
     links = [_link(address, number, attempt) for number in range(first, attempt.newest + 1)]
     shown = [_printed(text) for text in texts if text.text]
+    exists = not job.get("deleted")
     none = element("p", gap or _why_none(attempt), class_="note") if not shown else None
     return framed(
         f"Output of {namespace}/{name} – spotladder",
@@ -55,7 +56,9 @@ def output_page(place: Place, job: Mapping[str, Any], attempt: Attempt, texts: S
                 element("nav", *links, class_="attempts", aria_label="Attempts") if links else None,
                 *shown,
                 none,
-                element("p", f"spotladder logs {name} prints all of it.", class_="soft"),
+                None
+                if job.get("deleted")
+                else element("p", f"spotladder logs {name} prints all of it.", class_="soft"),
                 every=FOLLOW_INTERVAL if attempt.live else None,
             ),
         ),
