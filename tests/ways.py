@@ -167,6 +167,6 @@ WAYS: tuple[Way, ...] = (
     _endpoint("the metadata service of the cloud as an endpoint", "http://169.254.169.254"),
     _endpoint("the API server as an endpoint", "https://10.0.0.1:6443"),
     _endpoint("the controller's own machine as an endpoint", "http://127.0.0.1:8080"),
-    Way("a policy from another package", "policy", {_at("policy"): {"name": "os:system"}}),
+    Way("a policy from another package", "policy", {_at("policy"): "os:system"}),
 )  # fmt: skip
 """Each is one change of `spec()`. Direct calls of the API are in tests/kube/test_persona.py: RBAC refuses them."""

@@ -24,7 +24,7 @@ def test_without_a_known_benchmark_nothing_is_written(
     else:
         assert ended.value.code == 2
         expected = (
-            "no benchmark is called storm (expected elastic,"
+            "no benchmark is called storm (expected calibration, elastic,"
             if "storm" in arguments
             else "--only, --passes and --minutes need exactly one benchmark"
         )

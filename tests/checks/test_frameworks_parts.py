@@ -1,4 +1,4 @@
-"""Every test with the marker `frameworks` belongs to a part of `make test-frameworks`."""
+"""Every test with the marker `frameworks` belongs to a part of `make test-frameworks` or to a target of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ def words() -> set[str]:
     makefile = (ROOT / "Makefile").read_text()
     by_name = re.search(r"^(test-\w+ test-\w+): .*\n\t\$\(FRAMEWORKS\) -k \$\(@:test-%=%\)", makefile, re.MULTILINE)
     raytrain = re.search(r'^test-raytrain: .*\n\t\$\(FRAMEWORKS\) -k "([\w ]+)"', makefile, re.MULTILINE)
+    files = re.findall(r"^test-(?:public|tracking): .*\n\t.* tests/frameworks/(\w+)\.py$", makefile, re.MULTILINE)
     assert by_name, "the parts test-torch and test-jax select their tests by their names"
     assert raytrain, "the part test-raytrain lists its words"
-    return {name.removeprefix("test-") for name in by_name[1].split()} | set(raytrain[1].split(" or "))
+    assert len(files) == 2, "test-public and test-tracking name their files"
+    return {name.removeprefix("test-") for name in by_name[1].split()} | set(raytrain[1].split(" or ")) | set(files)
 
 
 def test_every_test_of_a_framework_belongs_to_a_part() -> None:

@@ -90,8 +90,8 @@ WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
     ("upgrade", "--cluster", "lab"): "pulumi",
 }
 
-ANYWHERE = {"doctor", "graph"}
-"""Commands that need neither: doctor lists what is missing, graph reads a file."""
+ANYWHERE = {"doctor", "explain", "graph", "permissions"}
+"""Commands that need neither: doctor lists what is missing, the others read files."""
 
 MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[")
 

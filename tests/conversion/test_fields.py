@@ -266,7 +266,7 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
     [
         (
             "apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: a}\n",
-            "given.yaml:2:7: kind: is a TieredJob already",
+            "given.yaml:2:7: kind: already is a TieredJob",
         ),
         (
             "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\nspec: {}\n",

@@ -53,7 +53,7 @@ def test_the_controller_makes_the_decisions_that_the_simulator_predicts(
     day.begin()
     e2e.submit(
         *({"name": pool.name, "maxFailures": -1, "provisionTimeout": PROVISION_TIMEOUT} for pool in pools),
-        policy={"name": "adaptive"},
+        policy="adaptive",
         maxDuration=DEADLINE,
         workload=workload(e2e, WORKERS, STEPS),
     )

@@ -28,7 +28,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
     with controller(e2e, tmp_path):
         e2e.submit(
             *({"name": name, "maxFailures": -1, "provisionTimeout": "10m"} for name in (SPOT, ON_DEMAND)),
-            policy={"name": "adaptive"},
+            policy="adaptive",
             overlap={"maxDuration": "15m", "hedgeAfter": "5s", "budget": "1"},
             maxDuration="2h",
             workload=workload(e2e, WORKERS, STEPS),

@@ -310,7 +310,7 @@ async def walk_in_member(kube: KubeWorld, east: SecondCluster) -> None:
     await eventually(lambda: gone(kube, "digits"))
     await kube.submit("odd", tiers=tiers(kube, "spot-east"))
     await eventually(lambda: east.rayjob(1, "odd"))
-    await kube.patch("odd", policy={"name": "no-such"})
+    await kube.patch("odd", policy="no-such")
     await kube.delete("odd")
     await eventually(lambda: gone(kube, "odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
@@ -393,7 +393,7 @@ async def walk(kube: KubeWorld) -> None:
     await eventually(lambda: gone(kube, "digits"))
     await kube.submit("odd")
     await eventually(lambda: kube.rayjob(1, "odd"))
-    await kube.patch("odd", policy={"name": "no-such"})
+    await kube.patch("odd", policy="no-such")
     await kube.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
     await eventually(lambda: gone(kube, "odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):

@@ -256,7 +256,7 @@ async def test_a_deleted_rayjob_is_a_failure_and_the_job_continues(api_server: A
 async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         await running(kube)
-        await kube.patch(policy={"name": "no-such"})
+        await kube.patch(policy="no-such")
         await eventually(lambda: _valid(kube, "False"))
         assert await kube.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
         await kube.delete()

@@ -52,7 +52,7 @@ class Found:
         The files of a log in a folder of this machine are copied and verified when this is first read. Waits while the
         store is unavailable. Raises CheckpointCorrupt.
         """
-        if not self._folder.exists():
+        if not self._folder.exists() and self._folder.parent.exists():  # after the `with` block, neither exists
             incoming = self._folder.with_name(f"{self._folder.name}.incoming")
             self._retry.until_answered(lambda: self._log.fetch(self.commit, incoming, [self._source]))
             incoming.rename(self._folder)
