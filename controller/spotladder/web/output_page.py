@@ -56,9 +56,7 @@ def output_page(place: Place, job: Mapping[str, Any], attempt: Attempt, texts: S
                 element("nav", *links, class_="attempts", aria_label="Attempts") if links else None,
                 *shown,
                 none,
-                None
-                if job.get("deleted")
-                else element("p", f"spotladder logs {name} prints all of it.", class_="soft"),
+                element("p", f"spotladder logs {name} prints all of it.", class_="soft") if exists else None,
                 every=FOLLOW_INTERVAL if attempt.live else None,
             ),
         ),
