@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 
 from spotladder.places.place import Place, Printed
+from spotladder.timestamps import utc_timestamp
 from spotladder.web.server import serving
 from tests.absent import absent
-from tests.web.builders import Shelf, job, tier
+from tests.web.builders import Shelf, job, seen_clusters, tier
 
 OFFERED = tier(
     "a100-spot",
@@ -62,9 +64,14 @@ class Served:
     """A shelf of jobs, served by a thread. `places` replace the shelf."""
 
     def __init__(self, places: Sequence[Place] = ()) -> None:
-        self.shelf = Shelf(job("digits"), job("mnist", "Failed"), job("opt", "Provisioning"))
+        times = {"startedAt": time.time() - 9_000, "runningAt": time.time() - 8_000, "endedAt": time.time() - 900}
+        ended = {"number": 1, "tier": "spot-a", **{key: utc_timestamp(at) for key, at in times.items()}}
+        spec = {"tiers": [{"name": "spot-a", "capacityTier": "a100-spot"}]}
+        held = {**job("digits", attempts=[ended]), "spec": spec}
+        self.shelf = Shelf(held, job("mnist", "Failed"), job("opt", "Provisioning"))
         self.shelf.offered = [OFFERED]
         self.shelf.texts = [Printed("driver", "step 39 of 100\nstep 40 of 100\n")]
+        self.shelf.seen = seen_clusters()
         self.address = ""
         self._places = places or [self.shelf]
         self._loop = asyncio.new_event_loop()

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from spotladder.places.place import Printed
 from tests.browser.conftest import Served
 from tests.web.builders import HOSTILE, job
 
 PAGES = (
-    *("/", "/tiers", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
+    *("/", "/tiers", "/fleet", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
     "/jobs/west/team-a/none",
 )
 
@@ -96,4 +97,20 @@ def test_a_server_that_ends_is_named_and_the_last_jobs_stay(chromium: Any) -> No
         page.get_by_text("live", exact=True).wait_for()
     page.get_by_text("The connection is lost").wait_for()
     assert page.get_by_role("link", name="digits").count() == 1
+    page.close()
+
+
+def test_the_output_of_a_running_program_is_followed_at_its_end(chromium: Any, served: Served) -> None:
+    lines = "".join(f"step {number}\n" for number in range(200))
+    served.shelf.texts = [Printed("driver", lines)]
+    page = chromium.new_page()
+    page.goto(f"{served.address}/jobs/west/team-a/digits/output")
+    served.shelf.texts = [Printed("driver", f"{lines}step 200\n")]
+    box = page.get_by_role("region", name="Output of driver")
+    box.get_by_text("step 200").wait_for()
+    assert box.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight < 4")
+    box.evaluate("box => { box.scrollTop = 10 }")
+    served.shelf.texts = [Printed("driver", f"{lines}step 201\n")]
+    box.get_by_text("step 201").wait_for()
+    assert box.evaluate("box => box.scrollTop") == 10
     page.close()

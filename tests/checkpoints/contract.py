@@ -16,7 +16,7 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.progress import progress
-from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.checkpoints.store import ObjectMissing, Store, folders_in
 from spotladder.checkpoints.store_check import check_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import CheckpointCorrupt, Fenced
@@ -34,6 +34,13 @@ class StoreContract:
         assert store.put_if_absent("log/0", b"first")
         assert not store.put_if_absent("log/0", b"second")
         assert store.get("log/0") == b"first"
+
+    def test_folders_are_those_directly_below(self, store: Store) -> None:
+        for key in ("a/log/0", "a/records/x/1", "a/records/y/1", "b/0", "c"):
+            store.put_if_absent(key, b"1")
+        assert folders_in(store) == ["a", "b"]
+        assert folders_in(store, "a/records/") == ["x", "y"]
+        assert folders_in(store, "none/") == []
 
     def test_one_of_many_concurrent_creates_succeeds(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:

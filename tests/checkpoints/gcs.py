@@ -124,8 +124,14 @@ class XmlCalls(BaseHTTPRequestHandler):
         with self.server.lock:
             keys = sorted(key for key in self.server.objects if key.startswith(prefix) and key > after)
             sizes = {key: len(self.server.objects[key]) for key in keys}
+        folders: set[str] = set()
+        if delimiter := query.get("delimiter", ""):
+            folders = {prefix + key[len(prefix) :].partition(delimiter)[0] + "/" for key in keys
+                       if delimiter in key[len(prefix) :]}  # fmt: skip
+            keys = [key for key in keys if delimiter not in key[len(prefix) :]]
         page = keys[:PAGE]
-        contents = "".join(
+        contents = "".join(f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in folders)
+        contents += "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{sizes[key]}</Size><LastModified>{WHEN}</LastModified>"
             f"<ETag>&quot;1&quot;</ETag></Contents>"
             for key in page

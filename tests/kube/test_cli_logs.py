@@ -77,7 +77,7 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
 ) -> None:
     """With HTTPMode, KubeRay's default kube, no container prints the program's output."""
     async with world(api_server) as kube, dashboard() as (ray, address, port):
-        monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
+        monkeypatch.setattr("spotladder.places.dashboard.PORT", port)
         await kube.submit()
         await set_status(kube, phase="Running", attempt=2, tier="spot-b", attempts=[])
         node = await kube.node(f"{kube.namespace}-head")
@@ -117,7 +117,7 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
             f"{kube.namespace}/{TOKEN}: allow get on secrets\n"
         ), refused.err
 
-        monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", 1)
+        monkeypatch.setattr("spotladder.places.dashboard.PORT", 1)
         silent = await cli(*arguments)
         assert (silent.code, silent.out) == (0, "")
         assert silent.err.endswith(f"the dashboard of {head} does not answer: it is starting, or its node is lost\n")

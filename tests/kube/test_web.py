@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
 
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import folder_of
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.places import cluster
+from spotladder.installed import DEPLOYMENTS
+from spotladder.places import cluster, deleted, fleet
 from spotladder.places.cluster import JobsOfCluster
+from spotladder.records.model import encode
+from spotladder.records.stored import append, of_job
 from spotladder.web.server import serving
 from tests.kube.apiserver import ApiServer
+from tests.kube.commands import Cli, set_status
+from tests.kube.kubelet import kubelet, ray_pod
 from tests.kube.test_report import walk
 from tests.kube.world import eventually, world
+from tests.records.test_deleted import TRAINED, began, decided
 
 
 async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> None:
@@ -61,3 +70,99 @@ async def test_the_page_of_a_job_has_the_report_from_its_bucket(
 
         await walk(kube, tmp_path)
         await eventually(reported)
+
+
+async def test_the_output_of_an_attempt_that_runs_is_read_from_its_pods(
+    api_server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "OUTPUT_INTERVAL", 0.0)
+    async with (
+        world(api_server) as kube,
+        kubelet(kube) as (logs, node),
+        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
+        serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
+        ClientSession(f"http://127.0.0.1:{port}") as browser,
+    ):
+
+        async def shows(*texts: str) -> bool:
+            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits/output")).text()
+            assert [text for text in texts if text not in page] == [], page
+            assert "ghp_" not in page
+            return True
+
+        await kube.submit()
+        await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
+        await eventually(lambda: shows("Attempt 1 has printed nothing yet", 'data-every="2"'))
+        head = await ray_pod(kube, node, "digits-a001-head", attempt="1", role="head", containers=["ray-job-submitter"])
+        logs.logs = {(head, "ray-job-submitter"): ["step 40", f"token ghp_{'a' * 36}"]}
+        await eventually(lambda: shows("<h2>driver</h2>", "step 40"))
+        logs.logs = {(head, "ray-job-submitter"): ["step 40", "step 41"]}
+        await eventually(lambda: shows("step 41"))
+        assert logs.asked[-1]["tailLines"] == str(cluster.LINES)
+
+
+async def test_deleted_jobs_stay_visible_as_long_as_their_records(
+    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cluster, deleted):
+        monkeypatch.setattr(module, "BUCKETS", ("file://",))
+    async with world(api_server) as kube, Client(connect(str(api_server.kubeconfig)), manager="page") as client:
+        job = await kube.submit("kept", checkpoints={"uri": tmp_path.as_uri()})
+        for name, uid, namespace in (
+            ("kept", job["metadata"]["uid"], kube.namespace),
+            ("digits", "u1", kube.namespace),
+            ("foreign", "u2", "other"),
+        ):
+            store = of_job(folder_of(open_store(tmp_path.as_uri()), name), uid)
+            append(store, [encode(each) for each in (began(name, namespace=namespace), decided(TRAINED))], None)
+        listed = await cli("get", "-n", kube.namespace)
+        assert "digits" not in listed.out
+        every = await cli("get", "--all", "-n", kube.namespace)
+        assert (every.code, every.err, "foreign" in every.out) == (0, "", False)
+        assert [(*line.split()[:3], line.split()[-1]) for line in every.out.splitlines()[2:]] == [
+            ("digits", "Deleted", "spot-a", "deleted")
+        ], every.out
+        async with (
+            serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
+            ClientSession(f"http://127.0.0.1:{port}") as browser,
+        ):
+
+            async def shown() -> bool:
+                page = await (await browser.get("/")).text()
+                return "Deleted" in page and "digits" in page
+
+            await eventually(shown)
+            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits")).text()
+            assert "<h2>Timeline</h2>" in page
+            assert (await browser.get(f"/jobs/west/{kube.namespace}/digits/output")).status == 200
+            assert (await browser.get("/jobs/west/other/foreign")).status == 404
+
+
+async def test_the_fleet_has_each_cluster_with_its_problem(api_server: ApiServer) -> None:
+    reader = replace(connect(str(api_server.kubeconfig)), server="https://127.0.0.1:1")
+    async with (
+        world(api_server) as kube,
+        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
+        Client(reader, manager="page") as silent,
+    ):
+        home = await fleet.seen(client, "west", home=True)
+        assert (home.reachable, home.kinds) == (True, ("TieredJob v1alpha1", "RayJob v1"))
+        assert home.kubernetes.startswith("1.")
+        assert "the controller is not installed" in home.problem
+        labels = {"app.kubernetes.io/part-of": "spotladder", "app.kubernetes.io/component": "controller"}
+        version = {"app.kubernetes.io/version": "0.1.0"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "c", "namespace": kube.namespace, "labels": {**labels, **version}},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+        await kube.client.create(DEPLOYMENTS, body)
+        home = await fleet.seen(client, "west", home=True)
+        assert (home.controller, home.problem) == (
+            "0.1.0", f"no pod of the controller is ready (Deployment {kube.namespace}/c)",
+        )  # fmt: skip
+        east = await fleet.seen(silent, "east", home=False)
+        assert not east.reachable
+        assert east.problem

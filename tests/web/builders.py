@@ -10,6 +10,7 @@ from typing import Any
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.state import JobFolder, RunIdentity
+from spotladder.places.fleet import ClusterSeen, lost
 from spotladder.places.place import Object, Printed
 from spotladder.records.timeline import read
 
@@ -31,6 +32,13 @@ def tier(name: str, **status: Any) -> Object:
     return {"metadata": {"name": name}, "status": status}
 
 
+def seen_clusters(name: str = "west", problem: str = "connection refused") -> list[ClusterSeen]:
+    """A home cluster, and a member that cannot be reached."""
+    kinds = ("TieredJob v1alpha1", "RayJob v1", "JobSet v1alpha2")
+    home = ClusterSeen(name=name, home=True, kubernetes="1.35", kuberay="1.6.1", controller="0.1.0", kinds=kinds)
+    return [home, lost("east", problem)]
+
+
 class Shelf:
     """A place with the jobs that a test puts there."""
 
@@ -41,6 +49,7 @@ class Shelf:
         self.problem = self.gap = ""
         self.offered: list[Object] = []
         self.texts: list[Printed] = []
+        self.seen: list[ClusterSeen] = []
         self._changed: Callable[[], None] = lambda: None
 
     def jobs(self) -> Sequence[Object]:
@@ -54,10 +63,13 @@ class Shelf:
     def tiers(self) -> Sequence[Object]:
         return self.offered
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         if self.gap:
             raise EnvironmentFailure(self.gap)
         return self.texts
+
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        return self.seen
 
     async def follow(self, changed: Callable[[], None]) -> None:
         self._changed = changed

@@ -25,6 +25,11 @@ def test_a_row_has_the_figures_of_the_status() -> None:
     assert row.why.startswith("0/5 nodes are available")
 
 
+def test_a_deleted_job_keeps_its_phase_and_says_that_it_is_deleted() -> None:
+    (row,) = rows({**job("a", "Succeeded"), "deleted": True})
+    assert (row.phase, row.why) == ("Succeeded", "deleted")
+
+
 def test_a_job_without_a_status_is_new() -> None:
     (row,) = rows({"metadata": {"name": "a", "namespace": "team-a"}})
     assert (row.phase, row.share, row.spent) == ("New", None, 0.0)

@@ -18,7 +18,7 @@ from spotladder.places.place import Printed
 from spotladder.places.this_machine import ThisMachine
 from spotladder.web.beside import serve_runs
 from spotladder.web.server import MAX_PAGES, serving
-from tests.web.builders import HOSTILE, Shelf, job, recorded_run, tier
+from tests.web.builders import HOSTILE, Shelf, job, recorded_run, seen_clusters, tier
 
 
 @asynccontextmanager
@@ -53,7 +53,8 @@ async def test_a_job_that_does_not_exist_is_not_found(path: str) -> None:
 async def test_text_of_a_job_never_becomes_markup() -> None:
     shelf = Shelf(job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE, attempt=2))
     shelf.offered, shelf.texts = [tier(HOSTILE)], [Printed(HOSTILE, HOSTILE)]
-    paths = ("/", "/tiers", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output")
+    shelf.seen = seen_clusters(HOSTILE, HOSTILE)
+    paths = ("/", "/tiers", "/fleet", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output")
     async with browsing(shelf) as client:
         for path in (*paths, f"/?text={HOSTILE}&phase={HOSTILE}", f"/jobs/west/{HOSTILE}/x"):
             text = await (await client.get(path)).text()

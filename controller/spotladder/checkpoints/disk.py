@@ -107,11 +107,11 @@ class DiskStore:
             found = sorted(self._walk(self._path(prefix.rstrip("/")), prefix), key=lambda meta: meta.key)
         return (meta for meta in found if after is None or meta.key > after)
 
-    def folders(self) -> Sequence[str]:
-        """The names of the direct subfolders, except those that cannot be read."""
+    def folders(self, prefix: str) -> Sequence[str]:
+        """The names of the folders directly below, except those that cannot be read."""
         found = []
-        with self._typed("list", ""), suppress(FileNotFoundError):
-            for item in os.scandir(self._root):
+        with self._typed("list", prefix), suppress(FileNotFoundError):
+            for item in os.scandir(self._path(prefix.rstrip("/")) if prefix else self._root):
                 with suppress(OSError):  # A link to itself.
                     if item.is_dir():
                         found.append(item.name)

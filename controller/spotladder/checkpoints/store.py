@@ -118,6 +118,15 @@ def listed(store: Store, prefix: str, after: str | None = None, *, most: int = L
         yield meta
 
 
+def folders_in(store: Store, prefix: str = "") -> Sequence[str]:
+    """The names of the folders directly below `prefix`, which is "" or ends with a slash. Their content is not listed,
+    unless the store can only do that. Raises StoreUnavailable."""
+    find: Callable[[str], Sequence[str]] | None = getattr(store, "folders", None)
+    if find is not None:
+        return find(prefix)
+    return sorted({rest.partition("/")[0] for meta in store.list(prefix) if "/" in (rest := meta.key[len(prefix) :])})
+
+
 def folder_of(store: Store, name: str) -> Store:
     """The part of the store below `name/`."""
     return SubStore(store, name.strip("/") + "/") if name.strip("/") else store
@@ -148,6 +157,9 @@ class SubStore:
         start = None if after is None else self._prefix + after
         for meta in self._store.list(self._prefix + prefix, start):
             yield ObjectMeta(meta.key.removeprefix(self._prefix), meta.size)
+
+    def folders(self, prefix: str) -> Sequence[str]:
+        return folders_in(self._store, self._prefix + prefix)
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         return self._store.put_file(self._prefix + key, path)

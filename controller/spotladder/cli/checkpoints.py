@@ -13,7 +13,7 @@ from spotladder.checkpoints.entries import Commit, Entry
 from spotladder.checkpoints.garbage import garbage
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import Store, StoreRefused, endpoint_of, folder_of
+from spotladder.checkpoints.store import Store, StoreRefused, endpoint_of, folder_of, folders_in
 from spotladder.checkpoints.store_check import StoreUnsafe, check_store
 from spotladder.cli.invocation import refuse_without_command
 from spotladder.cli.output import Format, OutputOption, print_result
@@ -206,20 +206,10 @@ def _open(uri: str) -> CommitLog:
 
 def _jobs_below(store: Store) -> Iterator[str]:
     """The names of the folders directly below that contain a log."""
-    from spotladder.checkpoints.disk import DiskStore
-
-    if isinstance(store, DiskStore):  # list only one level: a folder on a disk may contain any number of files
-        for name in store.folders():
-            with suppress(StoreUnavailable):
-                if any(meta.key.endswith(".json") for meta in store.list(f"{name}/log/")):
-                    yield name
-        return
-    after: str | None = None
-    while meta := next(store.list("", after), None):
-        name = meta.key.partition("/")[0]
-        after = f"{name}/\U0010ffff"
-        if any(True for _ in store.list(f"{name}/log/")):
-            yield name
+    for name in folders_in(store):
+        with suppress(StoreUnavailable):
+            if any(meta.key.endswith(".json") for meta in store.list(f"{name}/log/")):
+                yield name
 
 
 def _chosen(log: CommitLog, step: int | None) -> list[Commit]:

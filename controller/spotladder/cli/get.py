@@ -35,6 +35,9 @@ def get(
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List the jobs of all namespaces.")
     ] = False,
+    deleted: Annotated[
+        bool, typer.Option("--all", help="List deleted jobs, too, from the records in the buckets of the listed jobs.")
+    ] = False,
     output: OutputOption = Format.TABLE,
     state_dir: StateDirOption = None,
     target: ClusterTarget,
@@ -49,11 +52,17 @@ def get(
     Examples:
       spotladder get
       spotladder get digits
+      spotladder get --all
       spotladder get digits -n team-a --output yaml
     """
     if names and everywhere:
         raise Refused("NAME and --all-namespaces exclude each other: remove one of them")
-    found = _named(names, target, state_dir) if names else _all(target, state_dir, everywhere=everywhere)
+    if names and deleted:
+        raise Refused("NAME and --all exclude each other: remove one of them")
+    if names:
+        found = _named(names, target, state_dir)
+    else:
+        found = _all(target, state_dir, everywhere=everywhere, deleted=deleted)
     jobs = [job for _, job in found]
     if output is not Format.TABLE:
         print_data(job_text.cleaned(jobs[0]) if names and len(names) == 1 else job_text.listed(jobs), output)
@@ -76,9 +85,9 @@ def _named(names: Sequence[str], target: ClusterTarget, state_dir: Path | None) 
     return [found[name] for name in names]
 
 
-def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> list[Located]:
-    """The runs on this machine, then the jobs of the cluster. If there are runs, a cluster that does not answer is a
-    warning. Prints where it has looked if there is nothing."""
+def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool, deleted: bool) -> list[Located]:
+    """The runs on this machine, then the jobs of the cluster, with its deleted ones last. If there are runs, a cluster
+    that does not answer is a warning. Prints where it has looked if there is nothing."""
     runs = [] if target.is_explicit else _runs(None if everywhere else target.namespace, state_dir)
     if is_local(target, state_dir):
         if not runs:
@@ -94,7 +103,7 @@ def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> 
         return runs
     if not runs and not jobs:
         typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {namespace}.", err=True)
-    return [*runs, *jobs]
+    return [*runs, *jobs, *(_deleted(jobs, "" if everywhere else namespace) if deleted else ())]
 
 
 def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
@@ -107,6 +116,18 @@ async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, li
     about = {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind}
     pages = cluster.client.pages(TIEREDJOBS, "" if everywhere else cluster.namespace)
     return cluster.namespace, [(cluster.context, {**about, **job}) async for page in pages for job in page.items]
+
+
+def _deleted(jobs: Sequence[Located], namespace: str) -> list[Located]:
+    """The deleted jobs of the namespace, or of all (""). A bucket that cannot be read is a warning."""
+    from spotladder.places.deleted import deleted_from
+
+    uris = [job["spec"]["checkpoints"]["uri"] for _, job in jobs]
+    found, problems = deleted_from(uris, {job["metadata"]["uid"] for _, job in jobs}, namespace)
+    for problem in problems:
+        typer.echo(f"warning: deleted jobs may be missing: {problem}", err=True)
+    contexts = {context for context, _ in jobs}
+    return [(context, job) for context in contexts for _, job in found]
 
 
 def _print_rows(found: Sequence[Located], *, namespaces: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spotladder.cli.local.selection import is_local, state_folder
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool) -> AsyncIterator[list[Place]]:
+async def places_of(
+    target: ClusterTarget,
+    state_dir: Path | None,
+    *,
+    everywhere: bool,
+    contexts: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[list[Place]]:
     """This machine, unless the command names a cluster or runs in a pod of one, and the cluster, if one is configured.
-    Raises Refused."""
+    `contexts` are those of its members. Raises Refused."""
     if everywhere and target.namespace:
         raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
+    from spotladder.cli.cluster.attempt_clusters import AttemptClusters
     from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.connection import IN_CLUSTER, connect
@@ -36,4 +44,6 @@ async def places_of(target: ClusterTarget, state_dir: Path | None, *, everywhere
         here = []
     async with Client(connection, manager=MANAGER) as client:
         cluster = ConnectedCluster(client, target)
-        yield [*here, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace)]
+        async with AttemptClusters(cluster, target, contexts) as members:
+            namespace = "" if everywhere else cluster.namespace
+            yield [*here, JobsOfCluster(client, cluster.context, namespace, members)]

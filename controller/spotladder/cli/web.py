@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.cluster.attempt_clusters import contexts_given
 from spotladder.cli.local.selection import StateDirOption
+from spotladder.cli.options import ContextForOption
 from spotladder.cli.places import places_of
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure
@@ -25,6 +27,7 @@ def web(
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     state_dir: StateDirOption = None,
+    context_for: ContextForOption = None,
     target: ClusterTarget,
 ) -> None:
     """Serve a page with the jobs of this machine and of a cluster.
@@ -40,10 +43,12 @@ def web(
       spotladder web --all-namespaces --port 9000
     """
 
+    contexts = contexts_given(context_for)
+
     async def serve() -> None:
         from spotladder.web.server import serving
 
-        async with places_of(target, state_dir, everywhere=everywhere) as places:
+        async with places_of(target, state_dir, everywhere=everywhere, contexts=contexts) as places:
             try:
                 async with serving(places, HOST, port) as chosen:
                     address = f"http://localhost:{chosen}"

@@ -19,8 +19,8 @@ from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
 
-ENDED = frozenset({"Succeeded", "Failed"})
-"""The phases of jobs that have ended."""
+ENDED = frozenset({"Succeeded", "Failed", "Deleted"})
+"""The phases of jobs that have ended. Deleted: a deleted job that had not, from its records."""
 
 COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
 
@@ -74,7 +74,10 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def problem(job: Mapping[str, Any], now: float) -> str:
-    """That no controller answers, else why the job does not train or what is wrong with it; "" if nothing is."""
+    """That the job was deleted, else that no controller answers, else why the job does not train or what is wrong with
+    it; "" if nothing is."""
+    if job.get("deleted"):
+        return "; ".join(filter(None, ("deleted", message(job.get("status") or {}, now))))
     return _unattended(job, now) or message(job.get("status") or {}, now)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import partial
+from typing import Any, Protocol, Self
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
@@ -14,14 +16,18 @@ from spotladder.checkpoints.store import folder_of
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.errors import NotFound
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
+from spotladder.errors import SpotladderError
+from spotladder.output.redact import redacted
+from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live, sources
+from spotladder.places.deleted import BUCKETS, deleted_from
+from spotladder.places.fleet import ClusterSeen, lost, seen
 from spotladder.places.place import Object, Printed
+from spotladder.places.recent import Recent
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
-
-BUCKETS = ("s3://", "gs://", "az://")
-"""Addresses whose records the page reads. A path would be one of this machine."""
 
 REPORT_INTERVAL = 10.0
 """Seconds between two reads of the records of one job."""
@@ -29,8 +35,43 @@ REPORT_INTERVAL = 10.0
 KEPT_REPORTS = 32
 """Number of jobs whose newest report is kept."""
 
+FLEET_INTERVAL = 30.0
+"""Seconds between two looks at a cluster of the fleet."""
+
+DELETED_INTERVAL = 600.0
+"""Seconds between two searches for deleted jobs in the buckets."""
+
 SHOWN_OUTPUTS = 8
 """Number of sources of one attempt whose output is shown: the driver and the first ranks."""
+
+LINES = 2_000
+"""Number of last lines that are requested of a program that runs."""
+
+LONGEST = 65_536
+"""Maximum bytes of the output of a program that runs."""
+
+LARGEST_ANSWER = 8 << 20
+"""Maximum bytes of a whole output that Ray's dashboard sends. It has no way to ask for the end."""
+
+OUTPUT_INTERVAL = 2.0
+"""Seconds between two reads of the output of one attempt, however many pages show it."""
+
+OUTPUT_TIMEOUT = 15.0
+"""Seconds after which reading an output is given up."""
+
+
+class Reached(Protocol):
+    """A member cluster, through a context of the user's kubeconfig."""
+
+    @property
+    def client(self) -> Client: ...
+
+
+class Members(Protocol):
+    """The clusters of attempts, by their names in the controller's settings."""
+
+    def on(self, name: str) -> AbstractAsyncContextManager[Reached]:
+        """The cluster, until the block ends. Raises SpotladderError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +89,7 @@ class _Held:
     def of(cls, thing: Mapping[str, Any]) -> Self:
         metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
         spec = thing.get("spec") or {}
-        shown = {key: spec[key] for key in ("tiers", "budget", "deadline") if key in spec}
+        shown = {key: spec[key] for key in ("tiers", "budget", "deadline", "cluster") if key in spec}
         kept = {"metadata": metadata, "spec": shown, "status": thing.get("status") or {}}
         uri = str((spec.get("checkpoints") or {}).get("uri") or "")
         namespace = metadata.get("namespace", "")
@@ -58,9 +99,15 @@ class _Held:
 class JobsOfCluster:
     """The TieredJobs of one namespace of a cluster, or of all ("")."""
 
-    def __init__(self, client: Client, context: str, namespace: str) -> None:
+    def __init__(self, client: Client, context: str, namespace: str, members: Members | None = None) -> None:
         self.name = context
         self.title = context
+        self._client = client
+        self._namespace = namespace
+        self._deleted: dict[tuple[str, str], _Held] = {}
+        self._members = members
+        self._outputs = Recent[tuple[str, int], Sequence[Printed]](OUTPUT_INTERVAL)
+        self._clusters = Recent[str, ClusterSeen](FLEET_INTERVAL)
         self._changed: Callable[[], None] = lambda: None
         self._read: dict[str, tuple[float, Facts]] = {}
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
@@ -79,30 +126,92 @@ class JobsOfCluster:
         return "; ".join(filter(None, (self._jobs.problem, self._tiers.problem)))
 
     def jobs(self) -> Sequence[Object]:
-        return [held.thing for held in self._jobs.all()]
+        existing = self._jobs.all()
+        names = {(held.namespace, held.name) for held in existing}
+        deleted = [held for key, held in self._deleted.items() if key not in names]
+        return [held.thing for held in (*existing, *deleted)]
+
+    def _held(self, namespace: str, name: str) -> _Held | None:
+        return self._jobs.get(name, namespace) or self._deleted.get((namespace, name))
 
     def tiers(self) -> Sequence[Object]:
         return [held.thing for held in sorted(self._tiers.all(), key=lambda held: held.name)]
 
     def facts(self, namespace: str, name: str) -> Facts | None:
-        held = self._jobs.get(name, namespace)
+        held = self._held(namespace, name)
         if held is None or not held.uri.startswith(BUCKETS):
             return None
         now = time.time()
         before = self._read.get(held.uid)
         if before is not None and now - before[0] < REPORT_INTERVAL:
             return before[1]
-        found = gather(recorded_in(folder_of(open_store(held.uri), name), held.uid, now))
+        looked = None if held.thing.get("deleted") else now
+        found = gather(recorded_in(folder_of(open_store(held.uri), name), held.uid, looked))
         for uid in list(self._read)[: len(self._read) + 1 - KEPT_REPORTS]:
             del self._read[uid]
         self._read[held.uid] = (now, found)
         return found
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
-        held = self._jobs.get(name, namespace)
-        if held is None or not held.uri.startswith(BUCKETS):
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        tiers = {str(tier["spec"].get("cluster") or "") for tier in self.tiers()}
+        attempts = {str((job.get("status") or {}).get("cluster") or "") for job in self.jobs()}
+        names = [HERE, *sorted(name for name in tiers | attempts if not is_home(name))]
+        return await asyncio.gather(*(self._clusters.get(name, partial(self._seen, name)) for name in names))
+
+    async def _seen(self, name: str) -> ClusterSeen:
+        """The home cluster (""), or a member."""
+        if name and self._members is None:
+            return lost(name, "this page has no access to members")
+        try:
+            async with self._on(name) as client:
+                return await seen(client, name or self.title, home=not name)
+        except SpotladderError as error:
+            return lost(name or self.title, str(error), home=not name)
+
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        held = self._held(namespace, name)
+        if held is None or not attempt:
             return ()
-        store = outputs.of_job(folder_of(open_store(held.uri), name), held.uid)
+        return await self._outputs.get((held.uid, attempt), lambda: self._read_output(held, attempt))
+
+    async def _read_output(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        """The output of the pods, as `spotladder logs` reads it; without pods the stored output."""
+        async with asyncio.timeout(OUTPUT_TIMEOUT):
+            if is_live(held.thing, attempt):
+                return await self._of_pods(held, attempt)
+            try:
+                if found := await self._of_pods(held, attempt):
+                    return found
+            except SpotladderError:
+                if not held.uri.startswith(BUCKETS):
+                    raise
+            return await asyncio.to_thread(self._stored, held, attempt)
+
+    async def _of_pods(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        async with self._on(cluster_of(held.thing, attempt)) as client:
+            found = [each for each in await sources(client, held.namespace, held.thing, attempt) if each.started]
+            texts = [
+                await _end(each.printed(client, held.namespace, tail=LINES, most=LARGEST_ANSWER)) for each in found
+            ]
+        shown = await asyncio.to_thread(lambda: [redacted(text) for text in texts])
+        return [
+            Printed("driver" if len(found) == 1 else source.pod, text)
+            for source, text in zip(found, shown, strict=True)
+            if text
+        ]
+
+    @asynccontextmanager
+    async def _on(self, cluster: str) -> AsyncIterator[Client]:
+        if self._members is None or is_home(cluster):
+            yield self._client
+        else:
+            async with self._members.on(cluster) as reached:
+                yield reached.client
+
+    def _stored(self, held: _Held, attempt: int) -> Sequence[Printed]:
+        if not held.uri.startswith(BUCKETS):
+            return ()
+        store = outputs.of_job(folder_of(open_store(held.uri), held.name), held.uid)
         found = outputs.kept(store, attempt)[:SHOWN_OUTPUTS]
         texts = outputs.read(store, found)
         return [Printed(output.title, text) for output, text in zip(found, texts, strict=True)]
@@ -112,3 +221,34 @@ class JobsOfCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
             group.create_task(self._tiers.run())
+            group.create_task(self._find_deleted())
+
+    async def _find_deleted(self) -> None:
+        """Look for deleted jobs now and then. A bucket that this machine cannot read has none."""
+        uris: set[str] = set()
+        while True:
+            await self._jobs.wait_for_sync()
+            existing = list(self._jobs.all())
+            uris |= {held.uri for held in existing}
+            found, _ = await asyncio.to_thread(deleted_from, uris, {held.uid for held in existing}, self._namespace)
+            newest: dict[tuple[str, str], _Held] = {}
+            for uri, job in found:
+                key = (job["metadata"]["namespace"], job["metadata"]["name"])
+                newest.setdefault(key, _Held(key[1], key[0], job["metadata"]["uid"], "", uri, job))
+            self._deleted = newest
+            if newest:
+                self._changed()
+            await asyncio.sleep(DELETED_INTERVAL)
+
+
+async def _end(pieces: AsyncIterator[bytes]) -> str:
+    """The last `LONGEST` bytes, from the beginning of a line; "" if the pod is gone."""
+    kept = bytearray()
+    try:
+        async for piece in pieces:
+            kept += piece
+            if len(kept) > 2 * LONGEST:
+                del kept[: -LONGEST - 1]
+    except NotFound:
+        return ""
+    return outputs.end_of(kept.decode(errors="replace"), LONGEST)

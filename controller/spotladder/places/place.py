@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spotladder.display.report.facts import Facts
+from spotladder.places.fleet import ClusterSeen
 
 Object = dict[str, Any]
 
@@ -38,8 +39,11 @@ class Place(Protocol):
     def facts(self, namespace: str, name: str) -> Facts | None:
         """The report of the job; None if the place has no records of it. Blocks on files. Raises SpotladderError."""
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
-        """What the programs of this attempt have printed. Blocks on files. Raises SpotladderError."""
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        """What the programs of this attempt have printed. Raises SpotladderError, TimeoutError."""
+
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        """The clusters of the place, home first."""
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Keep the jobs current until the task is cancelled. Calls `changed` after each change."""

@@ -15,6 +15,7 @@ from spotladder.local.job_object import object_of
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted, secret_values
+from spotladder.places.fleet import ClusterSeen
 from spotladder.places.place import Object, Printed
 
 THIS_MACHINE = "this-machine"
@@ -34,7 +35,7 @@ class ThisMachine:
         self.problem = ""
         self._root = root
         self._seen: dict[Path, tuple[_Stamp, Object]] = {}
-        self._printed: dict[Path, _Stamp] = {}
+        self._versions: dict[Path, _Stamp] = {}
 
     def jobs(self) -> Sequence[Object]:
         return [thing for _, thing in self._seen.values()]
@@ -46,10 +47,16 @@ class ThisMachine:
         run = local_run(self._root, namespace, name)
         return None if run is None else gather(run.recorded())
 
-    def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+    async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
+        return await asyncio.to_thread(self._output, namespace, name, attempt)
+
+    def _output(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         run = local_run(self._root, namespace, name)
         text = "" if run is None else end_of(run.log(attempt), LONGEST)
         return [Printed("driver", redacted(text, secret_values(os.environ)))] if text else []
+
+    async def clusters(self) -> Sequence[ClusterSeen]:
+        return ()
 
     async def follow(self, changed: Callable[[], None]) -> None:
         while True:
@@ -72,8 +79,8 @@ class ThisMachine:
                 seen[path] = (stamp, object_of(run))
             except EnvironmentFailure as error:
                 problem = str(error)
-        before = (self.problem, self._printed, _stamps(self._seen))
-        self._seen, self._printed, self.problem = seen, printed, problem
+        before = (self.problem, self._versions, _stamps(self._seen))
+        self._seen, self._versions, self.problem = seen, printed, problem
         return before != (problem, printed, _stamps(seen))
 
 

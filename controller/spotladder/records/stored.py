@@ -38,6 +38,9 @@ MAX_UNPACKED = 32 * 1024 * 1024
 CHUNK = 256
 """Number of objects that are read at a time."""
 
+ENDS = 4
+"""Number of the newest objects of a job that `ends` reads."""
+
 TRIM_INTERVAL = 100
 """Number of writes after which old objects are deleted."""
 
@@ -95,6 +98,15 @@ def newest_uid(folder: Store) -> str:
     if not found:
         raise EnvironmentFailure(f"{folder.uri}/{FOLDER}: has no records: name the folder of a job")
     return max(found, key=found.__getitem__)
+
+
+def ends(store: Store) -> Recorded:
+    """The first records of a job and its newest ones, which have its spec and its last state. Raises
+    StoreUnavailable."""
+    objects = _objects(store)
+    chosen = objects[:1] + objects[1:][-ENDS:]
+    found = [record for _, lines in _contents(store, chosen) for record in decoded(lines or ()) if record is not None]
+    return Recorded(tuple(found))
 
 
 def _first(store: Store) -> tuple[Record, ...]:

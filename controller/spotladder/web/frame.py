@@ -9,7 +9,7 @@ from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import document
 from spotladder.places.place import Place
 
-PAGES = {"/": "Jobs", "/tiers": "Tiers"}
+PAGES = {"/": "Jobs", "/tiers": "Tiers", "/fleet": "Fleet"}
 """The pages in the bar at the top."""
 
 
@@ -29,9 +29,9 @@ def framed(title: str, *body: Markup, here: str = "") -> str:
     return document(title, bar, *body, head=head)
 
 
-def live(*children: Markup | None) -> Markup:
-    """The part of a page that the script replaces after a change."""
-    return element("div", *children, id="live")
+def live(*children: Markup | None, every: int | None = None) -> Markup:
+    """The part of a page that the script replaces after a change, and every so many seconds."""
+    return element("div", *children, id="live", data_every=every)
 
 
 def problems(places: Sequence[Place]) -> Markup | None:

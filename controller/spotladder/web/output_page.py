@@ -15,6 +15,9 @@ from spotladder.web.frame import framed, job_address, live, problems
 SHOWN = 65_536
 """Maximum bytes of one output on the page, the end of it."""
 
+FOLLOW_INTERVAL = 2
+"""Seconds after which the page requests the output of a program that runs again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -41,7 +44,8 @@ def output_page(place: Place, job: Mapping[str, Any], attempt: Attempt, texts: S
     first = max(1, attempt.newest - KEPT_ATTEMPTS + 1)
     links = [_link(address, number, attempt) for number in range(first, attempt.newest + 1)]
     shown = [_printed(text) for text in texts if text.text]
-    none = element("p", gap or _why_none(name, attempt), class_="note") if not shown else None
+    exists = not job.get("deleted")
+    none = element("p", gap or _why_none(attempt), class_="note") if not shown else None
     return framed(
         f"Output of {namespace}/{name} – spotladder",
         element(
@@ -52,7 +56,8 @@ def output_page(place: Place, job: Mapping[str, Any], attempt: Attempt, texts: S
                 element("nav", *links, class_="attempts", aria_label="Attempts") if links else None,
                 *shown,
                 none,
-                element("p", f"spotladder logs {name} prints all of it.", class_="soft"),
+                element("p", f"spotladder logs {name} prints all of it.", class_="soft") if exists else None,
+                every=FOLLOW_INTERVAL if attempt.live else None,
             ),
         ),
     )
@@ -72,11 +77,9 @@ def _printed(printed: Printed) -> Markup:
     )
 
 
-def _why_none(name: str, attempt: Attempt) -> str:
+def _why_none(attempt: Attempt) -> str:
     if not attempt.newest:
         return "The job has no attempt yet."
     if attempt.live:
-        return (
-            f"Attempt {attempt.number} has printed nothing yet, or runs in a cluster: spotladder logs {name} --follow"
-        )
+        return f"Attempt {attempt.number} has printed nothing yet. This page follows it."
     return f"No output of attempt {attempt.number} is kept."

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from importlib.resources import files
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from aiohttp import web
 
 from spotladder.errors import SpotladderError
 from spotladder.places.place import Object, Place
+from spotladder.web.fleet_page import fleet_page
 from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
 from spotladder.web.rows import ROW_AGE, Rows, Selection
@@ -68,6 +68,7 @@ class Pages:
             [
                 web.get("/", self._jobs),
                 web.get("/tiers", self._tiers),
+                web.get("/fleet", self._fleet),
                 web.get("/jobs/{place}/{namespace}/{name}", self._job),
                 web.get("/jobs/{place}/{namespace}/{name}/output", self._output),
                 web.get("/changes", self._stream),
@@ -107,13 +108,17 @@ class Pages:
         return _html(jobs_page(self._places, self._rows.all, Selection.of(request.query)))
 
     async def _tiers(self, _request: web.Request) -> web.StreamResponse:
-        return _html(tiers_page(self._places, time.time()))
+        return _html(await asyncio.to_thread(tiers_page, self._places, time.time()))
+
+    async def _fleet(self, _request: web.Request) -> web.StreamResponse:
+        found = await asyncio.gather(*(place.clusters() for place in self._places))
+        return _html(fleet_page(self._places, [each for clusters in found for each in clusters]))
 
     async def _job(self, request: web.Request) -> web.StreamResponse:
         place, job = self._found(**request.match_info)
         if place is None or job is None:
             return _missing(request)
-        facts, gap = await _read("records", partial(place.facts, *_name(job)))
+        facts, gap = await _read("records", asyncio.to_thread(place.facts, *_name(job)))
         return _html(job_page(place, job, facts, time.time(), gap))
 
     async def _output(self, request: web.Request) -> web.StreamResponse:
@@ -121,7 +126,7 @@ class Pages:
         if place is None or job is None:
             return _missing(request)
         attempt = Attempt.of(job, request.query)
-        texts, gap = await _read("output", partial(place.printed, *_name(job), attempt.number))
+        texts, gap = await _read("output", place.printed(*_name(job), attempt.number))
         return _html(output_page(place, job, attempt, texts or (), gap))
 
     def _found(self, place: str, namespace: str, name: str) -> tuple[Place | None, Object | None]:
@@ -168,13 +173,13 @@ async def serving(places: Sequence[Place], host: str, port: int) -> AsyncIterato
         await runner.cleanup()
 
 
-async def _read(what: str, read: Callable[[], T]) -> tuple[T | None, str]:
-    """What blocks on files or a bucket, or why it cannot be read."""
+async def _read(what: str, reading: Awaitable[T]) -> tuple[T | None, str]:
+    """What files, a bucket or a cluster have, or why it cannot be read."""
     try:
         async with asyncio.timeout(READ_TIMEOUT):
-            return await asyncio.to_thread(read), ""
+            return await reading, ""
     except TimeoutError:
-        why = f"the bucket does not answer in {READ_TIMEOUT:g} s"
+        why = "it did not arrive in time; the next request tries again"
     except SpotladderError as error:
         why = str(error)
     return None, f"The {what} of the job cannot be read: {why}"

@@ -16,10 +16,14 @@ from spotladder.display.figures import money, numbered, percent, span
 from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element
 from spotladder.places.place import Object, Place
+from spotladder.web.availability import DAYS, heat_map, spells_by_tier
 from spotladder.web.frame import framed, job_address, live, problems
 
 WIDTH, HEIGHT = 120, 24
 """The size of a price history in pixels."""
+
+SHOWN_MAPS = 60
+"""Number of tiers whose capacity is shown by hour."""
 
 SHOWN_HOLDERS = 8
 """Number of jobs that a tier names."""
@@ -87,7 +91,30 @@ def tiers_page(places: Sequence[Place], now: float) -> str:
     shown = element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Tiers")
     title = element("header", element("h1", "Tiers"))
     body = shown if rows else element("p", none, class_="soft")
-    return framed("Tiers – spotladder", element("main", title, live(problems(places), body)), here="/tiers")
+    maps = _maps(places, now)
+    return framed("Tiers – spotladder", element("main", title, live(problems(places), body, maps)), here="/tiers")
+
+
+def _maps(places: Sequence[Place], now: float) -> Markup | None:
+    """When each tier had nodes, by hour; None if no attempt of the listed jobs says so."""
+    found = [
+        heat_map(spells, name, now)
+        for place in places
+        for name, spells in sorted(spells_by_tier(place.jobs(), now).items())
+    ]
+    shown = [each for each in found if each is not None][:SHOWN_MAPS]
+    text = (
+        f"The last {DAYS} days in UTC, as the attempts of the listed jobs found it. Each cell is filled from below by "
+        "the share of the time in which they had their nodes; in the outlined rest they waited in vain."
+    )
+    if not shown:
+        return None
+    return element(
+        "section",
+        element("h2", "Capacity by hour"),
+        element("p", text, class_="note"),
+        element("div", *shown, class_="maps"),
+    )
 
 
 def _rows(place: Place) -> list[TierRow]:

@@ -11,14 +11,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from spotladder.api.capacitytier import HOME
 from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.clusters.connection import connect
 from spotladder.errors import EnvironmentFailure, SpotladderError
-
-HERE = ""
-"""The name of the cluster of the TieredJob. No other cluster has an empty name."""
+from spotladder.places.attempt_output import is_home
 
 
 class NoContext(EnvironmentFailure):
@@ -74,26 +71,12 @@ class AttemptClusters:
         raise NoContext(f"cluster {name} has no context of the same name: set --context-for {name}=CONTEXT ({choice})")
 
 
-def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
-    """The cluster of an attempt, by its name in the controller's settings; "" if unknown."""
-    status = job.get("status") or {}
-    ended = next((entry for entry in status.get("attempts") or [] if entry.get("number") == attempt), None)
-    if ended is not None:
-        return str(ended.get("cluster") or "")
-    return str(status.get("cluster") or "") if attempt == status.get("attempt") else ""
-
-
 def clusters_of(job: Mapping[str, Any]) -> list[str]:
     """The clusters of the job's attempts other than home, in the order of the attempts."""
     status = job.get("status") or {}
     ended = sorted(status.get("attempts") or [], key=lambda entry: entry.get("number", 0))
     names = [str(entry.get("cluster") or "") for entry in (*ended, status)]
     return [name for name in dict.fromkeys(names) if not is_home(name)]
-
-
-def is_home(name: str) -> bool:
-    """Whether this is the cluster of the TieredJob."""
-    return name in (HERE, HOME)
 
 
 def contexts_given(values: Iterable[str] | None) -> Mapping[str, str]:

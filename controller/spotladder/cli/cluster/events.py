@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
+from spotladder.cli.cluster.attempt_clusters import AttemptClusters, clusters_of, contexts_given
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import ContextForOption, JobArgument
@@ -16,6 +16,7 @@ from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
 from spotladder.display.figures import span
 from spotladder.errors import SpotladderError
+from spotladder.places.attempt_output import HERE, is_home
 from spotladder.resources import EVENTS
 
 _Located = tuple[str, Object]

@@ -6,15 +6,14 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import folder_of
-from spotladder.cli.cluster import dashboard
-from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
+from spotladder.cli.cluster.attempt_clusters import AttemptClusters, contexts_given
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.local.logs import print_logs
 from spotladder.cli.local.selection import StateDirOption, run_of
@@ -23,10 +22,7 @@ from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.display import job_text
 from spotladder.errors import SpotladderError
-from spotladder.resources import PODS
-
-if TYPE_CHECKING:
-    from spotladder.workloads.records import Object as Found
+from spotladder.places.attempt_output import Source, cluster_of, is_home, is_live, newest_attempt, record_of, sources
 
 POLL_INTERVAL = 1.0
 """Seconds between two polls for pods that do not exist yet."""
@@ -71,7 +67,7 @@ def logs(
 
     async def run(cluster: ConnectedCluster) -> None:
         job = await cluster.job(name)
-        last = _last(job)
+        last = newest_attempt(job)
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: its newest attempt is {last}")
         async with AttemptClusters(cluster, target, contexts) as clusters:
@@ -79,15 +75,6 @@ def logs(
             await printing.attempts(attempt)
 
     return on_cluster(target, run)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A container whose log is printed. With an empty container name, the log comes from the dashboard of the head."""
-
-    pod: str
-    container: str
-    started: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +119,7 @@ class Printing:
         number = only or 1
         while True:
             job = await self._home.job(self._name)
-            if number <= _last(job):
+            if number <= newest_attempt(job):
                 await self._attempt(job, number, only=only is not None)
                 if only:
                     return
@@ -150,26 +137,26 @@ class Printing:
             async with self._clusters.on(where) as cluster:
                 await self._printed(cluster, job, number)
         except SpotladderError as error:
-            kept, reasons = (False, []) if is_home(where) or _live(job, number) else await self._kept(job, number)
+            kept, reasons = (False, []) if is_home(where) or is_live(job, number) else await self._kept(job, number)
             if not kept and (is_home(where) or only):
                 raise
             lines = [f"==> {title(job, number)} <==", str(error), *(reasons if kept else ())]
             self._to.note("\n".join(lines))
 
     async def _printed(self, cluster: ConnectedCluster, job: Object, number: int) -> None:
-        sources = await self._sources(cluster, job, number)
-        while self._follow and not any(source.started for source in sources) and _live(job, number):
+        found = await self._sources(cluster, job, number)
+        while self._follow and not any(source.started for source in found) and is_live(job, number):
             await asyncio.sleep(POLL_INTERVAL)
             job = await self._home.job(self._name)
-            sources = await self._sources(cluster, job, number)
+            found = await self._sources(cluster, job, number)
         self._to.note(f"==> {title(job, number)} <==")
-        started = [source for source in sources if source.started]
+        started = [source for source in found if source.started]
         write = _Lines(self._to)
         failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
         if started and len(failed) < len(started):
             reasons = failed
-        elif _live(job, number):
-            reasons = failed or [_why_not_yet(sources)]
+        elif is_live(job, number):
+            reasons = failed or [_why_not_yet(found)]
         else:
             _, reasons = await self._kept(job, number)
             where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
@@ -177,14 +164,13 @@ class Printing:
         for why in reasons:
             self._to.note(why)
 
-    async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:
+    async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
+        return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
+
+    async def _print(self, cluster: ConnectedCluster, source: Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
-        client, namespace = cluster.client, cluster.namespace
-        if source.container:
-            pieces = client.log(source.pod, namespace, container=source.container, follow=self._follow, tail=self._tail)
-        else:
-            pieces = dashboard.printed(client, source.pod, namespace, follow=self._follow, tail=self._tail)
+        pieces = source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=self._tail)
         try:
             await write.all(pieces, prefix)
         except NotFound:
@@ -221,29 +207,6 @@ class Printing:
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
         return True, [f"stored output from {store.uri}", *more]
 
-    async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[_Source]:
-        """The containers with the program's output, or with --all-pods the program container of every pod."""
-        from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
-        from spotladder.workloads.program_container import program_name
-        from spotladder.workloads.rayjob.records import SUBMITTER
-
-        pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
-        if self._every_pod:
-            return [_source(pod, program_name(pod)) for pod in pods]
-        submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
-        if submitters:
-            return [_source(pod, SUBMITTER) for pod in submitters]
-        # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
-        since = job["metadata"]["creationTimestamp"]
-        named = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
-        own = [pod for pod in named if pod["metadata"]["creationTimestamp"] >= since]  # not of a deleted job
-        if own:
-            return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
-        head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]
-        if head:
-            return [_Source(source.pod, "", source.started) for source in head]
-        return [_source(pod, program_name(pod)) for pod in pods if _is_first(pod)]
-
 
 class _Lines:
     """Writes complete lines only, so that lines of parallel logs do not mix."""
@@ -266,15 +229,9 @@ class _Lines:
         self._to.write(line.decode(errors="backslashreplace") + "\n")
 
 
-async def _pods(cluster: ConnectedCluster, labels: str) -> list[Object]:
-    pages = cluster.client.pages(PODS, cluster.namespace, labels=labels)
-    found = [pod async for page in pages for pod in page.items]
-    return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
-
-
 def title(job: Mapping[str, Any], number: int) -> str:
     """The title of an attempt: number, tier, cluster, outcome and steps."""
-    known = _record(job, number)
+    known = record_of(job, number)
     name = cluster_of(job, number)
     where = "" if is_home(name) else f" in cluster {name}"
     if known is None:
@@ -284,50 +241,11 @@ def title(job: Mapping[str, Any], number: int) -> str:
     return f"attempt {number} on {known.get('tier', '?')}{where}: {known.get('reason', '?')}, {steps}"
 
 
-def _why_not_yet(sources: list[_Source]) -> str:
-    if sources:
-        return f"pod {sources[0].pod} has not started yet"
+def _why_not_yet(found: list[Source]) -> str:
+    if found:
+        return f"pod {found[0].pod} has not started yet"
     return "the pods of the attempt do not exist yet (see `spotladder events NAME --all`)"
-
-
-def _record(job: Mapping[str, Any], number: int) -> Object | None:
-    attempts = (job.get("status") or {}).get("attempts") or []
-    return next((entry for entry in attempts if entry.get("number") == number), None)
-
-
-def _last(job: Mapping[str, Any]) -> int:
-    return int((job.get("status") or {}).get("attempt") or 0)
 
 
 def _ended(job: Mapping[str, Any]) -> bool:
     return (job.get("status") or {}).get("phase") in job_text.ENDED
-
-
-def _live(job: Mapping[str, Any], number: int) -> bool:
-    return number == _last(job) and _record(job, number) is None and not _ended(job)
-
-
-def _source(pod: Found, container: str) -> _Source:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    states = [entry.get("state") or {} for entry in statuses if entry.get("name") == container]
-    return _Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
-
-
-def _has(pod: Found, container: str) -> bool:
-    return any(entry["name"] == container for entry in pod["spec"]["containers"])
-
-
-def _role(pod: Found) -> str:
-    from spotladder.workloads.names import ROLE
-
-    return str((pod["metadata"].get("labels") or {}).get(ROLE, ""))
-
-
-def _is_first(pod: Found) -> bool:
-    """The first process of a JobSet."""
-    from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
-
-    metadata = pod["metadata"]
-    labels = metadata.get("labels") or {}
-    index = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or labels.get(COMPLETION_INDEX, "0")
-    return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")

@@ -25,7 +25,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
-from spotladder.operator.installed import InstalledVersions, installed
+from spotladder.installed import InstalledVersions, installed
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reconcile.shared_reads import SharedReads

@@ -1,7 +1,8 @@
 // Keeps the part of the page with the id "live" current: after each change on the server, the page is requested again
-// and that part is replaced. Open details, the position and the focus remain.
+// and that part is replaced. Open details, the position and the focus remain. A box of output stays at its end unless the reader has left it.
 "use strict";
 
+const part = document.getElementById("live");
 const connection = document.getElementById("connection");
 let running = false;
 let again = false;
@@ -11,6 +12,10 @@ function keyOf(element) {
   return summary ? summary.textContent : "";
 }
 
+function nameOf(box) { return box.getAttribute("aria-label"); }
+
+function atEnd(box) { return box.scrollHeight - box.scrollTop - box.clientHeight < 4; }
+
 async function refresh() {
   if (running) { again = true; return; }
   running = true;
@@ -19,6 +24,7 @@ async function refresh() {
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const id of ["live", "summary"]) replace(id, next);
+    if (part && next.getElementById("live")) follow(next.getElementById("live").dataset.every);
     connection.textContent = "live";
   } catch (error) {
     connection.textContent = "The page cannot be updated: the server does not answer.";
@@ -28,6 +34,16 @@ async function refresh() {
   if (again) { again = false; refresh(); }
 }
 
+let every = 0;
+let timer = 0;
+
+function follow(seconds) {
+  if (every === seconds) return;
+  every = seconds;
+  clearInterval(timer);
+  if (every) timer = setInterval(() => { if (!document.hidden) refresh(); }, 1000 * every);
+}
+
 function replace(id, next) {
   const here = document.getElementById(id);
   const there = next.getElementById(id);
@@ -35,7 +51,9 @@ function replace(id, next) {
   const open = new Set([...here.querySelectorAll("details[open]")].map(keyOf));
   const focus = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   for (const details of there.querySelectorAll("details")) details.open = open.has(keyOf(details));
+  const above = new Map([...here.querySelectorAll(".output")].filter((box) => !atEnd(box)).map((box) => [nameOf(box), box.scrollTop]));
   here.replaceChildren(...there.childNodes);
+  for (const box of here.querySelectorAll(".output")) box.scrollTop = above.get(nameOf(box)) ?? box.scrollHeight;
   if (focus) [...here.querySelectorAll("a")].find((link) => link.getAttribute("href") === focus)?.focus();
 }
 
@@ -51,10 +69,12 @@ function filter() {
   form.addEventListener("submit", (event) => { event.preventDefault(); show(); });
 }
 
-if (document.getElementById("live")) {
+if (part) {
   const changes = new EventSource("/changes");
   changes.addEventListener("changed", refresh);
   changes.addEventListener("open", () => { connection.textContent = "live"; });
   changes.addEventListener("error", () => { connection.textContent = "The connection is lost. The page shows the last state."; });
+  for (const box of part.querySelectorAll(".output")) box.scrollTop = box.scrollHeight;
+  follow(part.dataset.every);
   filter();
 }

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from spotladder.clusters.ray_token import token_headers
 from spotladder.resources import PODS
+from spotladder.workloads.records import token_source
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
@@ -20,11 +22,11 @@ LARGEST_LOG = 64 << 20
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
-async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
-    """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
-    from spotladder.clusters.ray_token import token_headers
-    from spotladder.workloads.records import token_source
-
+async def printed(
+    client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None, most: int
+) -> AsyncIterator[bytes]:
+    """Yield the output of the job on this head in pieces; with `follow` until the job has ended. Raises TooLarge if the
+    whole output has more than `most` bytes."""
     pages = client.pages(PODS, namespace, fields=f"metadata.name={pod}")
     sources = [token_source(found) async for page in pages for found in page.items]
     printed, headers = 0, await token_headers(client, namespace, next(iter(sources), None))
@@ -33,7 +35,7 @@ async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tai
         job = next((entry for entry in jobs if entry.get("submission_id")), None)
         if job is not None:
             path = f"api/jobs/{quote(str(job['submission_id']), safe='')}/logs"
-            answer = await client.ask(pod, namespace, PORT, path, headers=headers, most=LARGEST_LOG)
+            answer = await client.ask(pod, namespace, PORT, path, headers=headers, most=most)
             text = str(answer.get("logs") or "")
             if tail is not None and not printed:
                 printed = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))

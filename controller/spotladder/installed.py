@@ -51,7 +51,7 @@ class InstalledVersions:
 
 
 async def installed(client: Client) -> InstalledVersions:
-    """The versions that the controller may read. Raises ClusterUnreachable, Throttled."""
+    """The versions that the account may read. Raises ClusterUnreachable, Throttled."""
     found = _MINOR.match(await client.version())
     return InstalledVersions(
         found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER)

@@ -1,0 +1,128 @@
+"""Where the output of an attempt's program is: in the logs of its pods, or on the dashboard of its head."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spotladder.api.capacitytier import HOME
+from spotladder.display import job_text
+from spotladder.places import dashboard
+from spotladder.resources import PODS
+from spotladder.workloads.names import ATTEMPT, JOB_UID, ROLE, attempt_name
+from spotladder.workloads.program_container import program_name
+from spotladder.workloads.rayjob.records import SUBMITTER
+from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
+from spotladder.workloads.records import Object as Found
+
+if TYPE_CHECKING:
+    from spotladder.clusters.client import Client
+
+HERE = ""
+"""The name of the cluster of the TieredJob. No other cluster has an empty name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A container whose log is printed. With an empty container name, the log comes from the dashboard of the head."""
+
+    pod: str
+    container: str
+    started: bool
+
+    def printed(
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        most: int = dashboard.LARGEST_LOG,
+    ) -> AsyncIterator[bytes]:
+        """The output in pieces, or its last `tail` lines; with `follow` until the program ends. `most` is the maximum
+        number of bytes that a dashboard may send. Raises ApiError, ClusterUnreachable, TooLarge."""
+        if self.container:
+            return client.log(self.pod, namespace, container=self.container, follow=follow, tail=tail)
+        return dashboard.printed(client, self.pod, namespace, follow=follow, tail=tail, most=most)
+
+
+async def sources(
+    client: Client, namespace: str, job: Mapping[str, Any], number: int, *, every_pod: bool = False
+) -> list[Source]:
+    """The containers with the program's output in the attempt's cluster, or with `every_pod` the program container of
+    every pod. Raises ApiError, ClusterUnreachable."""
+    pods = await _pods(client, namespace, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
+    if every_pod:
+        return [_source(pod, program_name(pod)) for pod in pods]
+    submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
+    if submitters:
+        return [_source(pod, SUBMITTER) for pod in submitters]
+    # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
+    since = job["metadata"]["creationTimestamp"]
+    named = await _pods(client, namespace, f"job-name={attempt_name(job['metadata']['name'], number)}")
+    own = [pod for pod in named if pod["metadata"]["creationTimestamp"] >= since]  # not of a deleted job
+    if own:
+        return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
+    head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]
+    if head:
+        return [Source(source.pod, "", source.started) for source in head]
+    return [_source(pod, program_name(pod)) for pod in pods if _is_first(pod)]
+
+
+def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
+    """The cluster of an attempt, by its name in the controller's settings; "" if unknown."""
+    status = job.get("status") or {}
+    ended = record_of(job, attempt)
+    if ended is not None:
+        return str(ended.get("cluster") or "")
+    return str(status.get("cluster") or "") if attempt == status.get("attempt") else ""
+
+
+def is_home(name: str) -> bool:
+    """Whether this is the cluster of the TieredJob."""
+    return name in (HERE, HOME)
+
+
+def is_live(job: Mapping[str, Any], number: int) -> bool:
+    """Whether the attempt has not ended."""
+    ended = (job.get("status") or {}).get("phase") in job_text.ENDED
+    return number == newest_attempt(job) and record_of(job, number) is None and not ended
+
+
+def newest_attempt(job: Mapping[str, Any]) -> int:
+    """The number of the newest attempt; 0 before the first one."""
+    return int((job.get("status") or {}).get("attempt") or 0)
+
+
+def record_of(job: Mapping[str, Any], number: int) -> Mapping[str, Any] | None:
+    """What the status says about an ended attempt; None if the attempt has not ended or is no longer listed."""
+    attempts = (job.get("status") or {}).get("attempts") or []
+    return next((entry for entry in attempts if entry.get("number") == number), None)
+
+
+async def _pods(client: Client, namespace: str, labels: str) -> list[Found]:
+    found = [pod async for page in client.pages(PODS, namespace, labels=labels) for pod in page.items]
+    return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
+
+
+def _source(pod: Found, container: str) -> Source:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    states = [entry.get("state") or {} for entry in statuses if entry.get("name") == container]
+    return Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
+
+
+def _has(pod: Found, container: str) -> bool:
+    return any(entry["name"] == container for entry in pod["spec"]["containers"])
+
+
+def _role(pod: Found) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(ROLE, ""))
+
+
+def _is_first(pod: Found) -> bool:
+    """The first process of a JobSet."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    index = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or labels.get(COMPLETION_INDEX, "0")
+    return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")

@@ -1,0 +1,31 @@
+"""Answers that many pages share, so that a cluster or a bucket is asked once for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """The answers of the last `seconds`, and those that are under way, also failed ones."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._kept: dict[K, tuple[float, asyncio.Task[V]]] = {}
+
+    async def get(self, key: K, read: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """The answer for this key. Raises what `read` raises."""
+        now = time.monotonic()
+        self._kept = {
+            each: (began, task)
+            for each, (began, task) in self._kept.items()
+            if now - began < self._seconds or not task.done()
+        }
+        if key not in self._kept:
+            self._kept[key] = (now, asyncio.create_task(read()))
+        return await asyncio.shield(self._kept[key][1])

@@ -1,0 +1,112 @@
+"""A recorded job as an object like the TieredJob of a cluster, so that all are shown alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spotladder.core.deadline_risk import deadline_risk
+from spotladder.core.elastic import trains_with
+from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState
+from spotladder.core.savings import savings
+from spotladder.records.model import Began, Record, Specified, Waited
+from spotladder.resources import TIEREDJOBS
+from spotladder.timestamps import utc_timestamp
+
+
+def job_object(
+    namespace: str,
+    name: str,
+    phase: str,
+    created: Instant | None,
+    *,
+    state: JobState,
+    records: Sequence[Record],
+    active: bool,
+) -> dict[str, Any]:
+    """The job with the fields of a TieredJob. `active`: a runner decides about it now."""
+    begun = {} if created is None else {"creationTimestamp": utc_timestamp(created)}
+    return {
+        "apiVersion": TIEREDJOBS.api_version,
+        "kind": TIEREDJOBS.kind,
+        "metadata": {"namespace": namespace, "name": name, **begun},
+        "spec": _spec(records),
+        "status": {"phase": phase, **_status(state, records, active=active)},
+    }
+
+
+def _spec(records: Sequence[Record]) -> dict[str, Any]:
+    """The tiers and the budget of the run."""
+    spec = _began(records)
+    if spec is None:
+        return {}
+    tiers = [{"name": tier.name} for tier in spec.tiers]
+    return {"tiers": tiers} if spec.budget is None else {"tiers": tiers, "budget": f"{spec.budget:g}"}
+
+
+def _began(records: Sequence[Record]) -> JobSpec | None:
+    return next((record.spec for record in reversed(records) if isinstance(record, Began | Specified)), None)
+
+
+def _status(state: JobState, records: Sequence[Record], *, active: bool) -> dict[str, Any]:
+    progress, size, standby = state.progress, trains_with(state), state.standby
+    waited = _waited(records) if active else None
+    text = f"{progress.step}/{progress.total}" if progress.total else str(progress.step)
+    status = {
+        "reason": str(state.reason),
+        "message": state.message,
+        "attempt": state.number,
+        "tier": state.tier,
+        "failures": state.failures,
+        "conditions": _conditions(_began(records), state),
+        "progress": {"step": progress.step, "total": progress.total, "text": text},
+        "elastic": None if size is None else {"workers": size[0], "wanted": size[1]},
+        "cost": _cost(records, state),
+        "standby": None
+        if standby is None
+        else {
+            "number": standby.number,
+            "tier": standby.tier,
+            "since": utc_timestamp(standby.created_at),
+            "reason": str(state.standby_reason),
+        },
+        "removing": [
+            {"number": left.number, "tier": left.tier, "since": utc_timestamp(left.since), "nodes": left.nodes}
+            for left in state.left
+        ],
+        "waiting": None if waited is None else _waiting(waited),
+    }
+    return {name: value for name, value in status.items() if value not in (None, [], "")}
+
+
+def _conditions(spec: JobSpec | None, state: JobState) -> list[dict[str, str]]:
+    if state.stage not in TERMINAL:
+        risk = None if spec is None else deadline_risk(spec, state)
+        if risk is None or not risk.at_risk:
+            return []
+        return [{"type": "DeadlineAtRisk", "status": "True", "reason": "NoSlack", "message": risk.message}]
+    return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
+
+
+def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
+    spec = _began(records)
+    saved = None if spec is None else savings(spec, state)
+    return {
+        "spent": f"{state.spent_usd:.4f}",
+        "onDemandEquivalent": f"{state.on_demand_usd:.4f}",
+        **({} if saved is None else {"savingsPercent": f"{100 * saved:z.0f}"}),
+        **({"overlap": f"{state.surplus_usd:.4f}"} if state.surplus_usd else {}),
+    }
+
+
+def _waited(records: Sequence[Record]) -> Waited | None:
+    """What the job waits for now, while a runner is active; None if it does not wait."""
+    newest = next((record for record in reversed(records) if isinstance(record, Began | Waited)), None)
+    return newest if isinstance(newest, Waited) and newest.message else None
+
+
+def _waiting(waited: Waited) -> dict[str, str]:
+    fields = {"message": waited.message, "since": utc_timestamp(waited.since)}
+    if waited.until is None:
+        return fields
+    return {**fields, "timer": waited.timer, "until": utc_timestamp(waited.until), "then": waited.then}
