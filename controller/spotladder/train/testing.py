@@ -114,8 +114,10 @@ def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
     os.environ.update(settings)
     member = join(environment.read(), ProcessRank())
     try:
-        yield member
-        member.commits.wait()
+        try:
+            yield member
+        finally:
+            member.commits.wait()  # also after an error: the folder may be removed next
     finally:
         member.close()
         session.forget()
