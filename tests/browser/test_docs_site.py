@@ -55,7 +55,7 @@ def test_no_page_is_wider_than_a_phone(site: Path, chromium: Any) -> None:
     page = context.new_page()
     wide = []
     for file in sorted(site.glob("*.html")):
-        page.goto(file.as_uri(), wait_until="domcontentloaded")
+        page.goto(file.as_uri())
         if page.evaluate("document.documentElement.scrollWidth") > 360:
             wide.append(file.name)
     context.close()
