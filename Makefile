@@ -76,7 +76,7 @@ $(TRACKING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 	@touch $@
 
 test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B and TensorBoard for all attempts of a job
-	SPOTLADDER_REQUIRE=frameworks $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
+	SPOTLADDER_REQUIRE=tracking $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
 
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
 # tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import subprocess
@@ -14,10 +15,10 @@ from urllib.request import urlopen
 import pytest
 
 from spotladder.checkpoints.removal import remove
+from tests.absent import absent
 from tests.train.builders import log_of, variables
 from tests.waiting import until
 
-mlflow = pytest.importorskip("mlflow", reason="make test-tracking installs MLflow")
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(900)]
 
 SCRIPT = """
@@ -57,6 +58,8 @@ board.close()
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of MLflow's own server."""
+    if importlib.util.find_spec("mlflow") is None:
+        absent("make test-tracking installs MLflow", "tracking")
     folder = tmp_path_factory.mktemp("mlflow")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -93,6 +96,8 @@ def test_all_attempts_are_one_run(tmp_path: Path, server: str) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     assert attempt(tmp_path, server, 1) == 9
     assert attempt(tmp_path, server, 2) == 0
+
+    import mlflow
 
     mlflow.set_tracking_uri(server)
     (run,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
