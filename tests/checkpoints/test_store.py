@@ -82,6 +82,16 @@ class TestDisk(StoreContract):
         store.put_file("w", tmp_path / "file")
         assert store.get_file("w", None) == FileEntry("w", len(content), f"{zlib.crc32(content):08x}")
 
+    def test_short_reads_do_not_cross_a_slice(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A network file system may return fewer bytes than requested."""
+        monkeypatch.setattr(disk, "SLICE", 2 * disk.CHUNK)
+        content, preadv = os.urandom(5 * disk.CHUNK + 7), os.preadv
+        monkeypatch.setattr(os, "preadv", lambda file, buffers, at: preadv(file, [buffers[0][: disk.CHUNK - 5]], at))
+        (tmp_path / "w").write_bytes(content)
+        assert disk.DiskStore(tmp_path).get_file("w", None) == FileEntry(
+            "w", len(content), f"{zlib.crc32(content):08x}"
+        )
+
     def test_removes_empty_folders(self, store: Store, tmp_path: Path) -> None:
         store.put_if_absent("a/b/c", b"1")
         store.delete(["a/b/c"])

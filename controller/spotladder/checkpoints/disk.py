@@ -269,7 +269,7 @@ def _verify(reader: FileIO) -> tuple[int, str]:
     def read(begin: int) -> tuple[int, int]:
         size, crc = 0, 0
         buffer = memoryview(bytearray(CHUNK))
-        while size < SLICE and (count := os.preadv(reader.fileno(), [buffer], begin + size)):
+        while count := os.preadv(reader.fileno(), [buffer[: SLICE - size]], begin + size):
             crc = crc32(buffer[:count], crc)
             size += count
         return size, crc
