@@ -30,13 +30,13 @@ def hops(sight: Sight) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
     attached, plane = "aws_iam_role_policy_attachment", sight.having("aws_eks_cluster")
-    existing = ["network.existing, which is yours"] if network.existing is not None else []
+    existing = sight.existing_network
     subnets = existing or sight.having("aws_subnet", '"kubernetes.io/role/internal-elb"')
     routes = existing or sight.having("aws_route", "nat_gateway_id", "0.0.0.0/0")
     if network.nat is Nat.NONE and not existing:
         routes = both(
             sight.having("aws_vpc_endpoint", "Interface"),
-            ["platform.mirror"] if sight.fleet.spec.platform.mirror else [],
+            sight.mirror,
         )
     yield hop("the account has the APIs", apis=["nothing to enable on AWS"])
     yield hop(
@@ -94,8 +94,8 @@ def hops(sight: Sight) -> Iterator[Hop]:
         release=sight.release("controller"),
     )
     bucket = sight.fleet.bucket_of(cluster)
-    for team in sight.fleet.teams_of(cluster) if bucket else ():
-        if bucket is not None:
+    if bucket is not None:
+        for team in sight.fleet.teams_of(cluster):
             yield hop(
                 f"pods of {team.name} have their identity",
                 association=_bound(sight, f"train-{team.name}", team.name, team.service_account),

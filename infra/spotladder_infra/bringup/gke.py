@@ -26,12 +26,12 @@ def hops(sight: Sight) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
     project = cluster.project or ""
-    existing = ["network.existing, which is yours"] if network.existing is not None else []
+    existing = sight.existing_network
     routes = existing or sight.having("google_compute_router_nat", "ALL_SUBNETWORKS_ALL_IP_RANGES")
     if network.nat is Nat.NONE and not existing:
         routes = both(
             sight.having("google_compute_subnetwork", '"private_ip_google_access": true'),
-            ["platform.mirror"] if sight.fleet.spec.platform.mirror else [],
+            sight.mirror,
         )
     yield hop("the project has the APIs", apis=[f"{name}.googleapis.com" for name in apis(sight.fleet, project)])
     yield hop(
@@ -77,8 +77,11 @@ def hops(sight: Sight) -> Iterator[Hop]:
         release=sight.release("controller"),
     )
     bucket = sight.fleet.bucket_of(cluster)
-    grants = bucket is not None and sight.fleet.users_of(bucket)[0].name == cluster.name
-    for team in sight.fleet.teams_of(cluster) if bucket else ():
+    if bucket is None:
+        return
+    first = sight.fleet.users_of(bucket)[0].name
+    other = [f"the stack of {first}"] if first != cluster.name else []
+    for team in sight.fleet.teams_of(cluster):
         yield hop(
             f"pods of {team.name} have their identity",
             pool=identities,
@@ -89,7 +92,6 @@ def hops(sight: Sight) -> Iterator[Hop]:
             f"/subject/ns/{team.name}/sa/{team.service_account}",
             f"/objects/{team.name}/",
         )
-        other = [f"the stack of {sight.fleet.users_of(bucket)[0].name}"] if bucket and not grants else []
         yield hop(
             f"pods of {team.name} write checkpoints",
             role=other or sight.having("google_storage_bucket_iam_member", *parts),

@@ -39,6 +39,16 @@ class Sight:
         self.resources: Mapping[str, Mapping[str, Any]] = stack["resource"]
         self._values = {step.component.name: step.values for step in plan(fleet, cluster).steps}
 
+    @property
+    def existing_network(self) -> list[str]:
+        """The user's own network, if the fleet file names one."""
+        return ["network.existing, which is yours"] if self.cluster.network.existing is not None else []
+
+    @property
+    def mirror(self) -> list[str]:
+        """The registry mirror, if the fleet file names one."""
+        return ["platform.mirror"] if self.fleet.spec.platform.mirror else []
+
     def having(self, kind: str, *parts: str) -> list[str]:
         """The addresses of the resources of a type whose arguments, as JSON, have all of these parts."""
         found = self.resources.get(kind, {}).items()
@@ -46,7 +56,7 @@ class Sight:
         return [f"{kind}.{name}" for name, text in texts if all(part in text for part in parts)]
 
     def policy(self, name: str) -> Mapping[str, Any]:
-        """The inline policy of a role; without statements if there is none."""
+        """The inline policy of a role. If the role has none, the policy has no statements."""
         body = self.resources.get("aws_iam_role_policy", {}).get(name)
         found: Mapping[str, Any] = json.loads(body["policy"]) if body else {"Statement": []}
         return found

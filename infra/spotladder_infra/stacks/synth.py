@@ -63,7 +63,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
 
 
 def read_stack(out: Path, cluster: str) -> dict[str, Any]:
-    """The stack of a cluster, as `synth` wrote it below `out`. Raises InvalidSpec when there is none."""
+    """The stack of a cluster, as `synth` wrote it below `out`. Raises InvalidSpec if `synth` has not written it."""
     path = out / "stacks" / cluster / "cdk.tf.json"
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

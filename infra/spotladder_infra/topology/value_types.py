@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
 from re import fullmatch
 from typing import Annotated, Any
 
+from annotated_types import GroupedMetadata
 from pydantic import BeforeValidator, WithJsonSchema
 
 from spotladder.api.fields import refused
@@ -40,20 +43,26 @@ def _text(value: Any) -> str:
     return value
 
 
-def _matches(pattern: str, problem: str) -> BeforeValidator:
-    """Accepts texts of this pattern. `problem` follows the text in the message."""
-
-    def check(value: Any) -> str:
-        text = _text(value)
-        if not fullmatch(pattern, text):
-            raise refused(f"{quoted(text)} {problem}")
-        return text
-
-    return BeforeValidator(check)
-
-
 def _schema(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$" if "|" in pattern else f"^{pattern}$"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches(GroupedMetadata):
+    """Accepts texts of this pattern, which is also that of the JSON schema. `problem` follows the text in the
+    message."""
+
+    pattern: str
+    problem: str
+
+    def __iter__(self) -> Iterator[object]:
+        return iter((BeforeValidator(self._checked), _schema(self.pattern)))
+
+    def _checked(self, value: Any) -> str:
+        text = _text(value)
+        if not fullmatch(self.pattern, text):
+            raise refused(f"{quoted(text)} {self.problem}")
+        return text
 
 
 def _cidr(value: Any) -> str:
@@ -101,73 +110,42 @@ def is_aws_key(key: str) -> bool:
     return key.startswith("arn:")
 
 
-Minor = Annotated[
-    str,
-    _matches(_MINOR, f'is not a minor version of Kubernetes (expected one like "{KUBERNETES}")'),
-    _schema(_MINOR),
-]
+Minor = Annotated[str, _Matches(_MINOR, f'is not a minor version of Kubernetes (expected one like "{KUBERNETES}")')]
 Cidr = Annotated[str, BeforeValidator(_cidr), _schema(r"[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}")]
 BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET)]
 Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY)]
-Email = Annotated[str, _matches(_EMAIL, "is not an e-mail address"), _schema(_EMAIL)]
+Email = Annotated[str, _Matches(_EMAIL, "is not an e-mail address")]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI + "/?")]
 IamPrincipal = Annotated[
-    str,
-    _matches(_IAM_PRINCIPAL, "is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)"),
-    _schema(_IAM_PRINCIPAL),
+    str, _Matches(_IAM_PRINCIPAL, "is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)")
 ]
 IamPolicy = Annotated[
-    str,
-    _matches(_IAM_POLICY, "is not a policy of IAM (expected arn:aws:iam::123456789012:policy/NAME)"),
-    _schema(_IAM_POLICY),
+    str, _Matches(_IAM_POLICY, "is not a policy of IAM (expected arn:aws:iam::123456789012:policy/NAME)")
 ]
-RolePath = Annotated[
-    str, _matches(_ROLE_PATH, "is not a path of IAM (expected one like /platform/)"), _schema(_ROLE_PATH)
-]
+RolePath = Annotated[str, _Matches(_ROLE_PATH, "is not a path of IAM (expected one like /platform/)")]
 RolePrefix = Annotated[
-    str,
-    _matches(_ROLE_PREFIX, "cannot begin the name of a role (expected 1 to 20 of A-Z a-z 0-9 + = , . @ _ -)"),
-    _schema(_ROLE_PREFIX),
+    str, _Matches(_ROLE_PREFIX, "cannot begin the name of a role (expected 1 to 20 of A-Z a-z 0-9 + = , . @ _ -)")
 ]
 KmsKey = Annotated[
     str,
-    _matches(
+    _Matches(
         _KMS_KEY,
         "is not a key (expected projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY on gcp, "
         "arn:aws:kms:REGION:ACCOUNT:key/ID on aws)",
     ),
-    _schema(_KMS_KEY),
 ]
 SecondaryBootDisk = Annotated[
-    str,
-    _matches(_DISK_IMAGE, "is not a disk image (expected projects/PROJECT/global/images/NAME)"),
-    _schema(_DISK_IMAGE),
+    str, _Matches(_DISK_IMAGE, "is not a disk image (expected projects/PROJECT/global/images/NAME)")
 ]
 Registry = Annotated[
-    str,
-    _matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)"),
-    _schema(_REGISTRY),
+    str, _Matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)")
 ]
-VpcId = Annotated[
-    str, _matches(_VPC, "is not the id of a VPC (expected one like vpc-0123456789abcdef0)"), _schema(_VPC)
-]
-SubnetId = Annotated[
-    str,
-    _matches(_SUBNET, "is not the id of a subnet (expected one like subnet-0123456789abcdef0)"),
-    _schema(_SUBNET),
-]
+VpcId = Annotated[str, _Matches(_VPC, "is not the id of a VPC (expected one like vpc-0123456789abcdef0)")]
+SubnetId = Annotated[str, _Matches(_SUBNET, "is not the id of a subnet (expected one like subnet-0123456789abcdef0)")]
 SecurityGroupId = Annotated[
-    str,
-    _matches(_SECURITY_GROUP, "is not the id of a security group (expected one like sg-0123456789abcdef0)"),
-    _schema(_SECURITY_GROUP),
+    str, _Matches(_SECURITY_GROUP, "is not the id of a security group (expected one like sg-0123456789abcdef0)")
 ]
-GcpNetwork = Annotated[
-    str,
-    _matches(_GCP_NETWORK, "is not a network (expected projects/PROJECT/global/networks/NAME)"),
-    _schema(_GCP_NETWORK),
-]
+GcpNetwork = Annotated[str, _Matches(_GCP_NETWORK, "is not a network (expected projects/PROJECT/global/networks/NAME)")]
 GcpSubnetwork = Annotated[
-    str,
-    _matches(_GCP_SUBNETWORK, "is not a subnetwork (expected projects/PROJECT/regions/REGION/subnetworks/NAME)"),
-    _schema(_GCP_SUBNETWORK),
+    str, _Matches(_GCP_SUBNETWORK, "is not a subnetwork (expected projects/PROJECT/regions/REGION/subnetworks/NAME)")
 ]
