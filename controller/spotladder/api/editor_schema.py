@@ -14,8 +14,10 @@ _USD = r"^[0-9]+(\.[0-9]+)?$"
 
 def schema() -> dict[str, Any]:
     """JSON schema draft 2020-12 of one document, which is one of both kinds."""
-    models = {model.__name__: model.model_json_schema(ref_template=f"#/$defs/{model.__name__}/$defs/{{model}}")
-              for model in (TieredJob, CapacityTier)}  # fmt: skip
+    models = {
+        kind.__name__: kind.model_json_schema(ref_template=f"#/$defs/{kind.__name__}/$defs/{{model}}")
+        for kind in (TieredJob, CapacityTier)
+    }
     found = {
         "$schema": DRAFT,
         "title": "TieredJob or CapacityTier",

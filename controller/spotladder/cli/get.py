@@ -126,8 +126,7 @@ def _deleted(jobs: Sequence[Located], namespace: str) -> list[Located]:
     found, problems = deleted_from(uris, {job["metadata"]["uid"] for _, job in jobs}, namespace)
     for problem in problems:
         typer.echo(f"warning: deleted jobs may be missing: {problem}", err=True)
-    contexts = {context for context, _ in jobs}
-    return [(context, job) for context in contexts for _, job in found]
+    return [(jobs[0][0], job) for _, job in found]  # All are of one cluster, and without jobs no bucket is searched.
 
 
 def _print_rows(found: Sequence[Located], *, namespaces: bool) -> None:
