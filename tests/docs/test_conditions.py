@@ -17,23 +17,22 @@ def section(page: Path, heading: str) -> str:
     return page.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 
-def first_column(text: str) -> set[str]:
-    """The names in the first column of all tables."""
-    cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r"`([A-Z]\w+)(?:=\w+)?`", cell)}
+def explained_names(text: str) -> set[str]:
+    """The names with which the entries of all lists begin."""
+    return set(re.findall(r"^- `([A-Z]\w+)`: ", text, re.MULTILINE))
 
 
 def test_all_phases_and_conditions_of_a_job_are_explained_and_no_others() -> None:
-    explained = first_column(section(ROOT / "docs" / "conditions.md", "Phases and conditions"))
+    explained = explained_names(section(ROOT / "docs" / "conditions.md", "Phases and conditions"))
     assert explained == {*Phase, *(set(ConditionType) - OF_A_TIER)}
 
 
 def test_the_conditions_of_a_capacitytier_are_explained() -> None:
-    explained = first_column(section(ROOT / "docs" / "conditions.md", "CapacityTier status"))
+    explained = explained_names(section(ROOT / "docs" / "conditions.md", "CapacityTier status"))
     assert explained == {*OF_A_TIER, ConditionType.VALID}
 
 
-def test_every_condition_reason_has_a_row() -> None:
+def test_every_condition_reason_is_explained() -> None:
     explained = re.findall(r"`(\w+)`", section(ROOT / "docs" / "conditions.md", "Condition reasons"))
     assert set(ConditionReason) - set(explained) == set()
 
@@ -42,4 +41,4 @@ def test_exit_codes_are_those_of_the_command() -> None:
     assert main.__doc__ is not None
     codes = re.findall(r"(?:^|· |: )(\d+) \w", main.__doc__.split("Exit codes")[1], re.MULTILINE)
     table = section(ROOT / "docs" / "conditions.md", "Exit codes")
-    assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == codes
+    assert re.findall(r"^- `(\d+)`: ", table, re.MULTILINE) == codes

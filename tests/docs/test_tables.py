@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from spotladder.workloads.provisioner_messages import Meaning
 from tests.docs.markdown import ROOT
-from tests.docs.tables import EFFECTS, effects, impediments, rules, transitions, verdicts
+from tests.docs.tables import impediments, life_cycle, verdicts
 
 
 @pytest.mark.parametrize(
@@ -16,14 +15,8 @@ from tests.docs.tables import EFFECTS, effects, impediments, rules, transitions,
     [
         ("conditions.md", impediments),
         ("conditions.md", verdicts),
-        ("conditions.md", effects),
-        ("design.md", rules),
-        ("design.md", transitions),
+        ("design.md", life_cycle),
     ],
 )
 def test_a_page_shows_the_table(page: str, table: Callable[[], str]) -> None:
     assert table() in (ROOT / "docs" / page).read_text()
-
-
-def test_every_meaning_has_one_effect() -> None:
-    assert set(EFFECTS) == set(Meaning)
