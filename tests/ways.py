@@ -1,5 +1,5 @@
 """The ways in which someone who may only write TieredJobs in a namespace tries to get more: one table for the pure
-function, for the API server, and for docs/shared-cluster.md."""
+function and for the API server. docs/threat-model.md links to it."""
 
 from __future__ import annotations
 
