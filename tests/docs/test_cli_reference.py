@@ -14,5 +14,5 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_command_that_the_help_lists_has_a_row() -> None:
-    rows = set(re.findall(r"^\| `(\w+)", page(), re.MULTILINE))
+    rows = set(re.findall(r"^- `(\w+)", page(), re.MULTILINE))
     assert rows == {name for group in GROUPS.values() for name, entry in group.items() if not entry.hidden}
