@@ -18,12 +18,6 @@ SOURCE = ROOT / "controller" / "spotladder"
 COUNTED = {"counter": "_total"}
 
 
-def rows(heading: str) -> list[list[str]]:
-    """The cells of a section's table, without its head."""
-    lines = [line for line in section(PAGE, heading).splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if "---" not in line][1:]
-
-
 def test_every_metric_is_documented_with_its_labels() -> None:
     metrics = Metrics(SteppedClock())
     kept = [metric for metric in vars(metrics).values() if hasattr(metric, "_labelnames")]
@@ -33,7 +27,8 @@ def test_every_metric_is_documented_with_its_labels() -> None:
         (f"`{family.name}{COUNTED.get(family.type, '')}`", family.type, ", ".join(labels[family.name]))
         for family in metrics.registry.collect()
     }
-    documented = {(name, kind, said.replace("`", "")) for name, kind, said, _ in rows("Metrics")}
+    listed = re.findall(r"^- (`\w+`) \((\w+)(?:; (.+?))?\): ", section(PAGE, "Metrics"), re.MULTILINE)
+    documented = {(name, kind, said.replace("`", "")) for name, kind, said in listed}
     assert documented == wanted
 
 

@@ -112,8 +112,7 @@ class CapacityTierSpec(Record):
     )
     provider: Annotated[Provider, choice(Provider)] = Field(
         default=Provider.GENERIC,
-        description="Cloud of the nodes: aws, gcp, azure or generic. Determines the default selectors, tolerations "
-        "and notice.",
+        description="Cloud of the nodes, for selectors, tolerations and notice: aws, gcp, azure or generic.",
     )
     cluster: Name = Field(
         default=HOME, description="Cluster of the nodes: home, or a name under clusters in the controller's settings."
@@ -125,9 +124,8 @@ class CapacityTierSpec(Record):
     )
     extra_selectors: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
-        description="Node labels to select, in addition to the provider's. With a label karpenter.sh/… the tier "
-        "selects "
-        "Karpenter's nodes on any provider; with eks.amazonaws.com/nodegroup it selects a managed node group.",
+        description="Node labels to select, in addition to the provider's. With karpenter.sh/… the tier selects "
+        "Karpenter's nodes, with eks.amazonaws.com/nodegroup a managed node group.",
     )
     extra_tolerations: list[Toleration] = Field(
         default_factory=list, description="Tolerations, in addition to the provider's."
@@ -148,8 +146,8 @@ class CapacityTierSpec(Record):
     egress_per_gi_b: Usd | None = Field(
         default=None,
         alias="egressPerGiB",
-        description="USD per GiB read from a checkpoint bucket in another region or cloud. Each start of the program "
-        "reads the newest commit. Default: nothing.",
+        description="USD per GiB read from a checkpoint bucket in another region or cloud, at each start of the "
+        "program. Default: nothing.",
     )
 
 

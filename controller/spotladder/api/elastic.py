@@ -22,15 +22,13 @@ GROW_AFTER = 600.0
 class Elastic(Record):
     """The numbers of workers with which a job may train."""
 
-    min: WholeNumber = Field(
-        ge=1, description="Smallest number of workers. With fewer the job waits for capacity, up to provisionTimeout."
-    )
+    min: WholeNumber = Field(ge=1, description="Smallest number of workers.")
     sizes: list[WholeNumber] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_SIZES,
-        description="Allowed numbers of workers, with min and the workload's number of workers among them. Of other "
-        "numbers of nodes the job uses the next lower size. Default: all from min on.",
+        description="Allowed numbers of workers, with min and the workload's number among them. Default: all from "
+        "min on.",
     )
     grow_after: Duration = Field(
         default=GROW_AFTER,

@@ -45,10 +45,7 @@ class TierOverrides(Record):
 class GroupTier(Record):
     """What a group of pods that is not on the tier takes instead."""
 
-    capacity_tier: Name = Field(
-        description="The CapacityTier on whose nodes the pods of the group run, in the same cluster as the tier's. "
-        "They are paid at its price."
-    )
+    capacity_tier: Name = Field(description="The CapacityTier of the group's pods, in the same cluster as the tier's.")
 
 
 class JobTier(Record):
@@ -62,40 +59,39 @@ class JobTier(Record):
         default=0,
         ge=FOR_EVER,
         description=(
-            "Number of worker pods that may be lost on this tier, for any reason. The next loss moves "
-            "the job to the next tier. 0: the first loss moves the job. -1: unlimited."
+            "Number of worker pods that may be lost on this tier, for any reason. The next loss moves the "
+            "job to the next tier. -1: unlimited."
         ),
     )
     provision_timeout: PositiveDuration = Field(
         default=600.0,
-        description="How long workers may be missing for lack of capacity, at the start or after a loss, before the "
-        "job moves to the next tier.",
+        description="How long workers may be missing for lack of capacity before the job moves to the next tier.",
     )
     on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
         default=OnInsufficientCapacity.WAIT,
-        description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
-        "fallback (the job moves to the next tier at once).",
+        description="When the provisioner reports that it has no capacity: wait (until provisionTimeout) or fallback"
+        " (to the next tier, at once).",
     )
     queue: Name | None = Field(
         default=None,
-        description="LocalQueue of Kueue in the job's namespace. The attempt waits there until Kueue has quota for it. "
-        "Overrides the label kueue.x-k8s.io/queue-name of the template.",
+        description="LocalQueue of Kueue in the job's namespace, in which the attempt waits for quota. Overrides the"
+        " label kueue.x-k8s.io/queue-name of the template.",
     )
     queue_timeout: PositiveDuration | None = Field(
         default=None,
-        description="How long an attempt may wait for quota in a queue of Kueue before the job moves to the next tier. "
-        "Default: without limit.",
+        description="How long an attempt may wait for quota before the job moves to the next tier. Default: without "
+        "limit.",
     )
     surge: Switch = Field(
         default=True,
         description="At an eviction notice, start a replacement for each noticed worker, with which the program "
-        "continues inside the attempt. Both nodes are paid until then. False, or where this is not possible, as for a "
-        "JobSet: the job commits, and a new attempt starts.",
+        "continues inside the attempt. If false, or where this is not possible, as for a JobSet: the job"
+        " commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
     groups: dict[FilledText, GroupTier] = Field(
         default_factory=dict,
-        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for pods "
-        "that read data. Default: the groups without accelerators, if others have them, with the node "
-        "selectors of the template. Their lost pods are not failures of the tier.",
+        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for "
+        "pods that read data. Default: the groups without accelerators, if others have them, with the "
+        "node selectors of the template.",
     )

@@ -24,19 +24,16 @@ class OverlapBounds(Record):
 
     max_duration: PositiveDuration | None = Field(
         default=None,
-        description="How long a standby attempt may run beside the attempt that trains. Then it is given up, and "
-        "training continues. Default: without limit.",
+        description="How long a standby attempt may run beside the attempt that trains. Default: without limit.",
     )
     budget: Annotated[Usd, AfterValidator(_above_zero)] | None = Field(
         default=None,
-        description="Maximum cost in USD of all standby attempts of the job. Then the job moves without a standby "
-        "attempt. Default: without limit.",
+        description="Maximum cost in USD of all standby attempts of the job. Default: without limit.",
     )
     hedge_after: PositiveDuration | None = Field(
         default=None,
-        description="When an attempt has waited for capacity for this long, the next tier is started beside it. The "
-        "attempt that is ready first runs, the other is deleted. Needs budget, and a second tier. Default: the job "
-        "waits up to provisionTimeout.",
+        description="When an attempt has waited for capacity for this long, the next tier is started beside it, and "
+        "the attempt that is ready first runs. Needs budget, and a second tier.",
     )
 
 

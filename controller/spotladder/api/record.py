@@ -29,9 +29,7 @@ class Record(BaseModel):
 class Metadata(Record):
     """Metadata of a Kubernetes object."""
 
-    name: Name = Field(
-        description="Name of the object: at most 63 lower-case letters, digits, '-', since it becomes a label."
-    )
+    name: Name = Field(description="Name of the object: at most 63 lower-case letters, digits, '-'.")
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the object.")
     annotations: dict[LabelKey, PrivateText] = Field(default_factory=dict, description="Annotations of the object.")
 

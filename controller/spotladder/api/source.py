@@ -30,11 +30,11 @@ class Source(Record):
     """The files of the program, for images that do not have them."""
 
     uri: CheckpointUri = Field(
-        description="Address of a zip archive: s3://, gs://, az:// or file:///. The pods read it with the credentials "
-        "of the checkpoints."
+        description="Address of a zip archive, read with the credentials of the checkpoints: s3://, gs://, az:// or "
+        "file:///."
     )
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
-        description="SHA-256 of the archive in hexadecimal digits. A pod does not start with another archive."
+        description="SHA-256 of the archive in hexadecimal digits."
     )
     pip: Annotated[str, BeforeValidator(_inside), WithJsonSchema({"type": "string", "minLength": 1})] | None = Field(
         default=None,

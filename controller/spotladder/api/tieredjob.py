@@ -81,24 +81,22 @@ class Checkpoints(Record):
     )
     program_folder: ProgramFolder | None = Field(
         default=None,
-        description="Folder in which a program without spotladder.train saves its checkpoints, absolute or relative to "
-        "its working directory. Each complete checkpoint of a known framework is committed, and the newest is "
-        "put back before an attempt starts. In an argument of the program, {checkpoint} is its path; without "
-        "a commit the argument is left out. The image needs the Python package spotladder.",
+        description="Folder in which a program without spotladder.train saves its checkpoints, absolute or relative "
+        "to its working directory. Complete checkpoints are committed, and the newest is put back before"
+        " an attempt starts. In an argument of the program, {checkpoint} is its path; without a commit "
+        "the argument is left out. The image needs the Python package spotladder.",
     )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
     )
     cache: DiskSize | None = Field(
         default=None,
-        description="Keeps the newest checkpoint on the machines that wrote it, in a volume of this size at most, an "
-        "emptyDir on the node's disk. A restart inside the attempt copies files with the right checksums from there "
-        "and downloads only the others. Allow for two checkpoints of all ranks of a pod: with less space the cache "
-        "holds fewer files.",
+        description="Size of a volume (an emptyDir) that keeps the newest checkpoint on the machines that wrote it, "
+        "for restarts inside the attempt. Allow for two checkpoints of all ranks of a pod.",
     )
     price: CheckpointPrice = Field(
         default_factory=CheckpointPrice,
-        description="Price of storage and requests. They are part of the cost of the job.",
+        description="Price of storage and requests, for the cost of the job.",
     )
 
 
@@ -124,32 +122,31 @@ class TieredJobSpec(Record):
     )
     stall_timeout: PositiveDuration | None = Field(
         default=None,
-        description="How long a job with all workers may run without progress. Then the controller counts a failure "
-        "and starts a new attempt. If you set it, a program without spotladder.train may print nothing for twelve "
-        "times as long, also while Ray reports it as running. Default: 10m, or 5 times the commit interval if that is "
+        description="How long a job with all workers may run without a new commit, before the controller counts a "
+        "failure and starts a new attempt. If you set it, a program without spotladder.train may print "
+        "nothing for twelve times as long. Default: 10m, or 5 times the commit interval if that is "
         "longer; with checkpoints.programFolder 24h.",
     )
     hang_timeout: PositiveDuration = Field(
         default=60.0,
-        description="How long a program with all ranks connected may make no step; 10 median steps if that is longer. "
-        "Then its ranks write their stacks, one failure counts, and a new attempt starts. The time doubles at "
-        "each further hang. Set it if the program evaluates or compiles longer between two steps.",
+        description="How long a program with all ranks connected may make no step, at least 10 median steps, before "
+        "one failure counts and a new attempt starts. The time doubles at each further hang. Set it if "
+        "the program evaluates or compiles longer between two steps.",
     )
     start_timeout: PositiveDuration = Field(
         default=1800.0,
         description="How long an attempt may take to become ready once every pod has its node and its image. Then a "
-        "new attempt starts on the same tier, and no failure is counted.",
+        "new attempt starts on the same tier, without a failure.",
     )
     contact_timeout: Duration = Field(
         default=100.0,
-        description="How long pods do not count as lost when all nodes of the job, or most nodes of a cluster, fall "
-        "silent together, or the controller's watch was interrupted. Set about twice the cluster's "
-        "node-monitor-grace-period.",
+        description="How long pods do not count as lost when all nodes of the job, or most of a cluster, fall silent"
+        " together. Set about twice the cluster's node-monitor-grace-period.",
     )
     handover: Annotated[Handover, choice(Handover)] = Field(
         default=Handover.FENCED,
-        description="When the next attempt may start: Fenced (at once, because the commit log rejects writes of the "
-        "previous attempt) or WhenGone (when the previous attempt is gone, for programs without the commit log).",
+        description="When the next attempt may start: Fenced (at once, because the commit log rejects the previous "
+        "attempt) or WhenGone (when the previous attempt is gone, for programs without the commit log).",
     )
     failure_unit: Annotated[FailureUnit, choice(FailureUnit)] = Field(
         default=FailureUnit.POD,
@@ -166,8 +163,8 @@ class TieredJobSpec(Record):
     )
     exhausted: Annotated[Exhausted, choice(Exhausted)] = Field(
         default=Exhausted.FAIL,
-        description="Action after the last tier is exhausted: Fail, Restart (start again on the first tier) or Wait "
-        "(hold no nodes for the longest provisionTimeout of the tiers, then Restart).",
+        description="After the last tier is exhausted: Fail, Restart (on the first tier) or Wait (hold no nodes for "
+        "the longest provisionTimeout, then Restart).",
     )
     deadline: Timestamp | None = Field(
         default=None, description="Time by which the job must be done; otherwise it fails."
@@ -178,42 +175,40 @@ class TieredJobSpec(Record):
     budget: JobBudget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
     policy: PolicyName = Field(
         default="ordered",
-        description="Policy that chooses the tier: ordered (the tiers in their order), greedy, uniform-progress, "
-        "adaptive or on-demand, or the name of an installed policy.",
+        description="Policy that chooses the tier: ordered, greedy, uniform-progress, adaptive, on-demand, or an "
+        "installed one.",
     )
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit after a request to stop.")
     checkpoints: Checkpoints = Field(description="Location, interval and retention of commits.")
     update_strategy: Annotated[UpdateStrategy, choice(UpdateStrategy)] = Field(
         default=UpdateStrategy.NOW,
-        description="When a change of the workload, or of the current tier's overrides, replaces the attempt: Now "
-        "(commit, then a new attempt on the same tier) or AtNextAttempt (when the next attempt starts for another "
-        "reason).",
+        description="When a change of the workload, or of the current tier's overrides, replaces the attempt: Now or"
+        " AtNextAttempt (when the next attempt starts for another reason).",
     )
     overlap: OverlapBounds | None = Field(
         default=None,
-        description="At planned moves (to a cheaper tier, to a changed workload) and notices that end the attempt, the "
-        "next attempt boots beside the running one, which trains until the next is ready. With hedgeAfter, "
-        "also at a wait for capacity. Both are paid until then. Needs handover: Fenced. Default: the running "
-        "attempt stops first.",
+        description="At planned moves (to a cheaper tier, to a changed workload) and notices that end the attempt, "
+        "the next attempt boots beside the running one, which trains until then. Needs handover: Fenced."
+        " Default: the running attempt stops first.",
     )
     elastic: Elastic | None = Field(
         default=None,
-        description="Numbers of workers with which the job may train. After a loss the program restarts inside the "
-        "attempt with the remaining workers, and with more when nodes are available again. Needs Ray Train "
-        "with train.ray_scaling_config. Default: all workers.",
+        description="Numbers of workers with which the job may train, fewer after a loss and more when nodes are "
+        "available again. Needs Ray Train with train.ray_scaling_config. Default: all workers.",
     )
     pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
         default=PodSecurity.BASELINE,
         description="Security settings of containers that have none in the template: baseline (root works) or "
-        "restricted (no capabilities, no root, for namespaces that enforce this Pod Security Standard).",
+        "restricted (no capabilities, no root).",
     )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
     source: Source | None = Field(
         default=None,
-        description="Files of the program that its image does not have. Every pod unpacks them and starts its program "
-        "among them. Set by `spotladder submit --working-dir`. `spotladder run` uses the folder of the job's file.",
+        description="Files of the program that its image does not have. Every pod unpacks them and starts its "
+        "program there. Set by `spotladder submit --working-dir`; `spotladder run` uses the folder of "
+        "the job's file.",
     )
     train: Train | None = Field(
         default=None,
@@ -301,10 +296,7 @@ class TieredJobSpec(Record):
 class JobMetadata(Metadata):
     """Metadata of a TieredJob."""
 
-    name: JobName = Field(
-        description="Name of the job: at most 42 lower-case letters, digits, '-', since RayJob names are derived from "
-        "it."
-    )
+    name: JobName = Field(description="Name of the job: at most 42 lower-case letters, digits, '-'.")
     namespace: Name = Field(default="default", description="Namespace of the job.")
 
 

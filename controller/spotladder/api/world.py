@@ -41,21 +41,19 @@ class Interruptions(Record):
     )
     at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
-        description="One node is taken away when the job completes each of these steps on this pool. While another "
-        "node has its notice or is being replaced, the next one stays until all workers have completed a step again. "
-        "So the result does not depend on the speed of the machine.",
+        description="One node is taken away when the job completes each of these steps on this pool, whatever the "
+        "speed of the machine. While another node is being replaced, the next one stays until all "
+        "workers have completed a step again.",
     )
     hazard_per_hour: Rate | None = Field(
         default=None, description="Mean number of times per hour that a node is reclaimed, at random."
     )
-    seed: Count | None = Field(
-        default=None, description="Seed of the random interruptions (with hazardPerHour). Default: 0."
-    )
+    seed: Count | None = Field(default=None, description="Seed of the random interruptions. Default: 0.")
     trace: FilledText | None = Field(
         default=None, description="Path of a recorded availability trace, relative to the world file."
     )
     speedup: Rate | None = Field(
-        default=None, gt=0, description="Factor by which the trace is replayed faster (with trace). Default: 1."
+        default=None, gt=0, description="Factor by which the trace is replayed faster. Default: 1."
     )
 
     @model_validator(mode="after")
@@ -101,8 +99,8 @@ class WorldPool(Record):
         default=None,
         ge=0,
         le=64,
-        description="GPUs of this machine that each node offers to Ray, those that the fewest nodes use. If there are "
-        "more nodes than GPUs, nodes share them. Default: all GPUs of this machine.",
+        description="GPUs of this machine that each node offers to Ray. If there are more nodes than GPUs, nodes "
+        "share them. Default: all.",
     )
     price: WorldPoolPrice | None = Field(default=None, description="Price of a node. Default: 0.")
     provision_delay: Duration = Field(default=0.0, description="Time that the pool takes to provide a node.")
@@ -124,7 +122,6 @@ class World(Record):
     )
     step_time: Duration = Field(
         default=0.0,
-        description="Training time that each step stands for, in addition to the time that it takes on this machine. "
-        "Costs and the report count it for every step on all workers; nothing waits for it. For a small program in "
-        "place of one with long steps.",
+        description="Training time that each step of a small program stands for, in costs and the report; nothing "
+        "waits for it.",
     )

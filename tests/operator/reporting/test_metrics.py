@@ -112,10 +112,10 @@ def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: Job
 
 
 def documented() -> list[tuple[str, str, tuple[str, ...]]]:
-    """Name, type and labels of each metric in the table of docs/settings.md."""
+    """Name, type and labels of each metric in docs/settings.md."""
     page = (Path(__file__).parents[3] / "docs" / "settings.md").read_text()
-    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("| `spotl")]
-    return [(row[1].strip("`"), row[2], tuple(re.findall(r"`(\w+)`", row[3]))) for row in rows]
+    listed = re.findall(r"^- `(spotladder_\w+)` \((\w+)(?:; (.+?))?\): ", page, re.MULTILINE)
+    return [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in listed]
 
 
 def filled() -> Metrics:
