@@ -11,13 +11,14 @@ from spotladder.core.rules import table
 from spotladder.core.transitions import TRANSITIONS
 
 def impediments() -> str:
-    """The table of impediments, for docs/conditions.md."""
+    """The list of impediments, for docs/conditions.md."""
     rows = []
     for rule in impediment.IMPEDIMENTS:
         effects = {"failure": rule.counted, "tier exhausted": rule.exhausts, "`Degraded`": rule.degraded}
         named = ", ".join(name for name, holds in effects.items() if holds)
-        rows.append((f"`{rule.reason}`", _first_sentence(rule.describe), _timer(rule.timer), named))
-    return _table(("reason", "evidence", "timer", "effect"), rows)
+        noted = _timer(rule.timer) + (f"; {named}" if named else "")
+        rows.append(f"- `{rule.reason}` ({noted}): {_first_sentence(rule.describe)}\n")
+    return "".join(rows)
 
 
 def life_cycle() -> str:
@@ -31,9 +32,9 @@ def life_cycle() -> str:
 
 
 def verdicts() -> str:
-    """The table of verdicts, for docs/conditions.md."""
-    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in verdict.VERDICTS]
-    return _table(("row", "evidence", "outcome"), rows)
+    """The list of verdicts, for docs/conditions.md."""
+    rows = [(rule.name, rule.outcome.value, _first_sentence(rule.describe)) for rule in verdict.VERDICTS]
+    return "".join(f"- `{name}`, {outcome}: {evidence}\n" for name, outcome, evidence in rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -54,13 +54,12 @@ class Verdict:
 
 
 def _last_step(situation: Situation) -> str:
-    """The program ended with exit code 0, and the commit log has its last step."""
+    """Exit code 0, and the commit log has the last step of the program."""
     return f"exit code 0; the last step, {_steps(situation)}, is committed" if _done(situation) else ""
 
 
 def _cut_short(situation: Situation) -> str:
-    """The program ended with exit code 0 before its last step was committed, while a notice, a loss, a drain or a
-    removal was outstanding."""
+    """Exit code 0 before the last step was committed, while a notice, a loss, a drain or a removal was outstanding."""
     if not _exited(situation, Exit.SUCCEEDED) or _done(situation) or not (why := interruption(situation)):
         return ""
     if not situation.uses_library:
@@ -73,22 +72,22 @@ def _cut_short(situation: Situation) -> str:
 
 
 def _early(situation: Situation) -> str:
-    """The program ended with exit code 0 before the step that it had declared as its last, and a loss that explains it
-    may still be observed (failure attribution window)."""
+    """Exit code 0 before the declared last step, and a loss that explains it may still be observed (failure attribution
+    window)."""
     if not _ended_early(situation) or situation.passed(situation.attribution_deadline):
         return ""
     return f"exit code 0 at {_steps(situation)}"
 
 
 def _nothing_against(situation: Situation) -> str:
-    """The program ended with exit code 0, and no notice, loss, drain or removal was outstanding."""
+    """Exit code 0, and no notice, loss, drain or removal was outstanding."""
     if not _exited(situation, Exit.SUCCEEDED):
         return ""
     return f"exit code 0 at {_steps(situation)}; nothing interrupted it" if _ended_early(situation) else "exit code 0"
 
 
 def _stopped(situation: Situation) -> str:
-    """The program ended with exit code 75: it committed and stopped."""
+    """Exit code 75: the program committed and stopped."""
     return "exit code 75" if _exited(situation, Exit.INTERRUPTED) else ""
 
 
@@ -134,7 +133,7 @@ def _no_new_step(situation: Situation) -> str:
 
 def _no_sign_of_life(situation: Situation) -> str:
     """A program without a start entry, which had printed something, has printed nothing for twelve times
-    `stallTimeout`, and the job sets `stallTimeout` or Ray does not report the program as running."""
+    `stallTimeout`, which the job sets, or Ray does not report it as running."""
     seen, limit = situation.attempt_seen, SILENT_STALLS * situation.spec.stall_timeout
     if not _trains(situation) or seen is None or seen.quiet_for is None:
         return ""
