@@ -19,4 +19,4 @@ from tests.docs.tables import impediments, life_cycle, verdicts
     ],
 )
 def test_a_page_shows_the_table(page: str, table: Callable[[], str]) -> None:
-    assert table() in (ROOT / "docs" / page).read_text()
+    assert " ".join(table().split()) in " ".join((ROOT / "docs" / page).read_text().split())
