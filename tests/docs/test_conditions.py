@@ -33,7 +33,8 @@ def test_the_conditions_of_a_capacitytier_are_explained() -> None:
 
 
 def test_every_condition_reason_is_explained() -> None:
-    explained = re.findall(r"`(\w+)`", section(ROOT / "docs" / "conditions.md", "Condition reasons"))
+    page = ROOT / "docs" / "conditions.md"
+    explained = re.findall(r"`(\w+)`", section(page, "Condition reasons") + section(page, "Impediments"))
     assert set(ConditionReason) - set(explained) == set()
 
 
