@@ -84,14 +84,12 @@ class JobTier(Record):
     )
     surge: Switch = Field(
         default=True,
-        description="At an eviction notice, start a replacement for each noticed worker, with which the program "
-        "continues inside the attempt. If false, or where this is not possible, as for a JobSet: the job"
-        " commits, and a new attempt starts.",
+        description="At an eviction notice, replace each noticed worker inside the attempt where possible. Otherwise"
+        " the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
     groups: dict[FilledText, GroupTier] = Field(
         default_factory=dict,
-        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for "
-        "pods that read data. Default: the groups without accelerators, if others have them, with the "
-        "node selectors of the template.",
+        description="Capacity of worker groups or replicated jobs beside the tier, by name. Default: the groups "
+        "without accelerators, if others have them, with the node selectors of the template.",
     )

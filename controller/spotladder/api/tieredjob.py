@@ -82,9 +82,9 @@ class Checkpoints(Record):
     program_folder: ProgramFolder | None = Field(
         default=None,
         description="Folder in which a program without spotladder.train saves its checkpoints, absolute or relative "
-        "to its working directory. Complete checkpoints are committed, and the newest is put back before"
-        " an attempt starts. In an argument of the program, {checkpoint} is its path; without a commit "
-        "the argument is left out. The image needs the Python package spotladder.",
+        "to its working directory. In an argument of the program, {checkpoint} is the path of the "
+        "newest; without a commit the argument is left out. The image needs the Python package "
+        "spotladder.",
     )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
@@ -145,8 +145,8 @@ class TieredJobSpec(Record):
     )
     handover: Annotated[Handover, choice(Handover)] = Field(
         default=Handover.FENCED,
-        description="When the next attempt may start: Fenced (at once, because the commit log rejects the previous "
-        "attempt) or WhenGone (when the previous attempt is gone, for programs without the commit log).",
+        description="When the next attempt may start: Fenced (at once, behind the commit log) or WhenGone (when the "
+        "previous attempt is gone, for programs without the commit log).",
     )
     failure_unit: Annotated[FailureUnit, choice(FailureUnit)] = Field(
         default=FailureUnit.POD,
@@ -187,14 +187,13 @@ class TieredJobSpec(Record):
     )
     overlap: OverlapBounds | None = Field(
         default=None,
-        description="At planned moves (to a cheaper tier, to a changed workload) and notices that end the attempt, "
-        "the next attempt boots beside the running one, which trains until then. Needs handover: Fenced."
-        " Default: the running attempt stops first.",
+        description="At planned moves and notices that end the attempt, the next attempt boots beside the running "
+        "one, which trains until then. Needs handover: Fenced. Default: the running attempt stops first.",
     )
     elastic: Elastic | None = Field(
         default=None,
-        description="Numbers of workers with which the job may train, fewer after a loss and more when nodes are "
-        "available again. Needs Ray Train with train.ray_scaling_config. Default: all workers.",
+        description="Numbers of workers with which the job may train. Needs Ray Train with train.ray_scaling_config."
+        " Default: all workers.",
     )
     pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
         default=PodSecurity.BASELINE,
@@ -206,9 +205,8 @@ class TieredJobSpec(Record):
     )
     source: Source | None = Field(
         default=None,
-        description="Files of the program that its image does not have. Every pod unpacks them and starts its "
-        "program there. Set by `spotladder submit --working-dir`; `spotladder run` uses the folder of "
-        "the job's file.",
+        description="Files of the program that its image does not have. Set by `spotladder submit --working-dir`; "
+        "`spotladder run` uses the folder of the job's file.",
     )
     train: Train | None = Field(
         default=None,

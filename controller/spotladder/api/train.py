@@ -37,9 +37,8 @@ class Train(Record):
     gpus: Count = Field(default=0, description="Number of NVIDIA GPUs of each worker.")
     framework: Annotated[Framework, choice(Framework)] = Field(
         default=Framework.TORCH,
-        description="How the script is started: torch (torchrun; also Lightning, Hugging Face and Accelerate), ray "
-        "(once; the script starts Ray Train, Tune or Data on the workers) or python (a process for each "
-        "worker, like JAX).",
+        description="How the script is started: torch (torchrun; also Lightning and Hugging Face), ray (once, on the"
+        " head) or python (a process for each worker, like JAX).",
     )
     image: FilledText | None = Field(
         default=None, description=f"Image of the program. Default: {default_image(None)}, with GPUs its -gpu variant."

@@ -41,9 +41,8 @@ class Interruptions(Record):
     )
     at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
-        description="One node is taken away when the job completes each of these steps on this pool, whatever the "
-        "speed of the machine. While another node is being replaced, the next one stays until all "
-        "workers have completed a step again.",
+        description="One node is taken away when the job completes each of these steps on this pool. While another "
+        "node is being replaced, the next one stays.",
     )
     hazard_per_hour: Rate | None = Field(
         default=None, description="Mean number of times per hour that a node is reclaimed, at random."
