@@ -16,7 +16,7 @@ from spotladder.core.durations import format_duration
 HEAD = """# Fields of the files
 
 Look up the fields of TieredJobs, CapacityTiers and world files. `apiVersion` is `spotladder.io/v1alpha1`; labels and
-annotations are those of every Kubernetes object. This page is generated from the models that validate the files.
+annotations are those of every Kubernetes object. This page is generated (`make reference`).
 """
 
 OF_EVERY_OBJECT = re.compile(r"^(?:apiVersion|kind|metadata|status|.*\.metadata|.*\b(?:labels|annotations)\.NAME)$")
