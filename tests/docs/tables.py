@@ -10,6 +10,7 @@ from spotladder.core.model import Stage
 from spotladder.core.rules import table
 from spotladder.core.transitions import TRANSITIONS
 
+
 def impediments() -> str:
     """The list of impediments, for docs/conditions.md."""
     rows = []
@@ -22,7 +23,7 @@ def impediments() -> str:
 
 
 def life_cycle() -> str:
-    """The stages of a job for docs/design.md: the rules of each in order of precedence, and the stages that may follow."""
+    """The stages of a job for docs/design.md: the rules of each in order of precedence, and the next stages."""
     rows = [("each live stage", _listed(rule.__name__ for rule in table._ENDS), "")]
     for stage, row in TRANSITIONS.items():
         own = [rule for rule in table.RULES_OF_STAGES[stage] if rule not in table._ENDS or stage is Stage.IDLE]
