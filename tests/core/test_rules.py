@@ -26,4 +26,4 @@ def test_a_stage_has_each_rule_once(stage: Stage) -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.__name__)
 def test_a_rule_says_which_event_it_answers(rule: Rule) -> None:
     assert rule.__doc__
-    assert f"`{rule.__name__}`" in tables.rules()
+    assert f"`{rule.__name__}`" in tables.life_cycle()

@@ -19,7 +19,7 @@ def page() -> str:
     root = group()
     lists = []
     for title, commands in GROUPS.items():
-        rows = []
+        rows: list[str] = []
         for name, entry in commands.items():
             deferred: Any = root.commands[name]
             rows += [] if entry.hidden else _rows(name, deferred.load(), entry.summary)
