@@ -30,14 +30,6 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
-    member_cluster: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=ADDRESS",
-            help="A cluster in addition to home, repeatable: NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, "
-            "NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME.",
-        ),
-    ] = None,
     lease_namespace: Annotated[
         str | None, typer.Option(help="Namespace of the Lease. Default: the controller's own.")
     ] = None,
@@ -58,12 +50,10 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     Examples:
       spotladder controller                       (in a pod)
       spotladder controller --kubeconfig ~/.kube/config -n team-a --once
-      spotladder controller --member-cluster west=eks:us-west-2/training --member-cluster lab=secret:cluster-lab
     """
     import asyncio
 
     try:
-        from spotladder.clusters.cluster_address import parse_flag
         from spotladder.operator.controller import Controller
         from spotladder.operator.reporting.logging import set_up
         from spotladder.operator.settings import read_settings
@@ -74,7 +64,6 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         "kubeconfig": kubeconfig,
         "context": context,
         "namespaces": tuple(namespace or ()),
-        "clusters": dict(map(parse_flag, member_cluster or ())) or None,
         "lease_namespace": lease_namespace,
         "lease_name": lease_name,
         "listen": listen,
