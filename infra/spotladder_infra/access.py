@@ -136,24 +136,23 @@ def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
     from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
 
     expires = datetime.now(UTC) + timedelta(seconds=LASTS)
-    headers = asyncio.run(Eks(cluster, region, clock=SystemClock()).credentials().headers())
-    return headers["Authorization"].removeprefix("Bearer "), expires
+    token, _ = asyncio.run(Eks(cluster, region, clock=SystemClock()).token())
+    return token, expires
 
 
 def _gke_token(cluster: str) -> tuple[str, datetime]:
     require_packages("google.auth", "google.cloud.container_v1")
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 – only for clusters on Google Cloud
 
-    from spotladder.clusters.clock import SystemClock  # noqa: PLC0415
-    from spotladder.clusters.gke import GkeToken, found_identity  # noqa: PLC0415
+    from spotladder.clusters.gke import found_identity, token_of  # noqa: PLC0415
 
     try:
         identity = found_identity()
     except GoogleAuthError as error:
         raise EnvironmentFailure(f"no token for GKE cluster {cluster}: {' '.join(str(error).split())}") from None
-    headers = asyncio.run(GkeToken(cluster, identity, clock=SystemClock()).headers())
+    token, _ = asyncio.run(token_of(identity, cluster))
     expires = identity.expiry.replace(tzinfo=UTC) if identity.expiry else datetime.now(UTC) + timedelta(minutes=5)
-    return headers["Authorization"].removeprefix("Bearer "), expires
+    return token, expires
 
 
 def _program() -> str:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect, contexts, in_cluster
-from spotladder.clusters.credentials import EARLY, REREAD, TokenFile, TokenProgram
+from spotladder.clusters.credentials import EARLY, REREAD, BearerToken, token_file, token_of_program
 from spotladder.errors import EnvironmentFailure
 from tests.clusters.stepped_clock import SteppedClock
 
@@ -184,7 +185,7 @@ def test_the_in_cluster_configuration_is_rejected_outside_a_pod(tmp_path: Path) 
 async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_path: Path) -> None:
     clock, file = SteppedClock(), tmp_path / "token"
     file.write_text("one\n")
-    token = TokenFile(file, clock)
+    token = token_file(file, clock)
     assert await token.headers() == {"Authorization": "Bearer one"}
     file.write_text("two\n")
     assert await token.headers() == {"Authorization": "Bearer one"}
@@ -194,11 +195,12 @@ async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_p
     assert await token.headers() == {"Authorization": "Bearer three"}
 
 
-def program(folder: Path, body: str) -> TokenProgram:
+def program(folder: Path, body: str) -> BearerToken:
     path = folder / "program"
     path.write_text(f"#!{sys.executable}\n{body}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return TokenProgram([str(path)], {"EXTRA": "1"}, "client.authentication.k8s.io/v1")
+    command = [str(path)], {"EXTRA": "1"}, "client.authentication.k8s.io/v1"
+    return BearerToken(lambda: token_of_program(*command), clock=SystemClock())
 
 
 COUNTING = """
@@ -239,6 +241,5 @@ async def test_the_error_for_a_failed_exec_plugin_has_its_output(tmp_path: Path,
 
 
 async def test_the_error_for_a_missing_exec_plugin_has_the_install_hint() -> None:
-    missing = TokenProgram(["no-such-plugin"], {}, "v1", "install it\n from there")
     with pytest.raises(EnvironmentFailure, match=r"no-such-plugin.*install it from there"):
-        await missing.headers()
+        await token_of_program(["no-such-plugin"], {}, "v1", "install it\n from there")

@@ -13,7 +13,7 @@ import pytest
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.cluster_address import ClusterAddress, EksAddress
-from spotladder.clusters.eks import EARLY, HEADER, LASTS, PREFIX, Eks, EksToken
+from spotladder.clusters.eks import HEADER, PREFIX, Eks
 from spotladder.clusters.registry import source_of
 from spotladder.errors import EnvironmentFailure
 from tests.clusters.stepped_clock import SteppedClock
@@ -93,19 +93,3 @@ async def test_missing_aws_credentials_are_reported(monkeypatch: pytest.MonkeyPa
         await Eks("training", "us-west-2", clock=SteppedClock()).connection()
     with pytest.raises(EnvironmentFailure, match="no AWS credentials to assume the role"):
         Eks("training", "us-west-2", role="arn", clock=SteppedClock())
-
-
-async def test_a_token_is_renewed_before_it_expires_and_when_it_is_refused() -> None:
-    clock, made = SteppedClock(), iter(range(100))
-    token = EksToken("training", lambda: f"https://sts/{next(made)}", clock=clock)
-    first = await token.headers()
-    assert first["Authorization"] == f"Bearer {PREFIX}" + base64.urlsafe_b64encode(b"https://sts/0").decode().rstrip(
-        "="
-    )
-    await clock.advance(LASTS - EARLY)
-    assert await token.headers() == first
-    await clock.advance(1)
-    second = await token.headers()
-    assert second != first
-    assert await token.headers() == second
-    assert await token.headers(fresh=True) != second
