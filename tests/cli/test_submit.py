@@ -103,7 +103,7 @@ def job(name: str = "digits", tier: str = "spot", **spec: Any) -> str:
         "metadata": {"name": name},
         "spec": {
             "tiers": [{"name": "a", "capacityTier": tier}],
-            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
+            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": "bucket"},
             "workload": {"ray": {"template": ray_template()}},
             **spec,
         },

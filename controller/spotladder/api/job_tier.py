@@ -42,15 +42,6 @@ class TierOverrides(Record):
     )
 
 
-class GroupTier(Record):
-    """What a group of pods that is not on the tier takes instead."""
-
-    capacity_tier: Name = Field(
-        description="The CapacityTier on whose nodes the pods of the group run, in the same cluster as the tier's. "
-        "They are paid at its price."
-    )
-
-
 class JobTier(Record):
     """One capacity tier of a job."""
 
@@ -93,9 +84,9 @@ class JobTier(Record):
         "JobSet: the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
-    groups: dict[FilledText, GroupTier] = Field(
+    groups: dict[FilledText, Name] = Field(
         default_factory=dict,
-        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for pods "
-        "that read data. Default: the groups without accelerators, if others have them, with the node "
+        description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, such "
+        "as CPU nodes for pods that read data. They are in the cluster of the tier, and paid at their price. Default: the groups without accelerators, if others have them, with the node "
         "selectors of the template. Their lost pods are not failures of the tier.",
     )
