@@ -135,16 +135,6 @@ def test_the_printer_columns_refer_to_existing_fields() -> None:
                 assert kind == (column["type"] if "[" not in column["jsonPath"] else "array"), column
 
 
-def test_the_crds_have_short_names_scopes_and_status_subresources() -> None:
-    names = {plural: definition["spec"]["names"] for plural, definition in BY_NAME.items()}
-    assert names["tieredjobs"]["shortNames"] == ["tj"]
-    assert names["capacitytiers"]["shortNames"] == ["ct"]
-    assert {plural: definition["spec"]["scope"] for plural, definition in BY_NAME.items()} == {
-        "tieredjobs": "Namespaced", "capacitytiers": "Cluster",
-    }  # fmt: skip
-    assert all("status" in definition["spec"]["versions"][0]["subresources"] for definition in BY_NAME.values())
-
-
 # --- the command -----------------------------------------------------------------------------------------------------
 
 

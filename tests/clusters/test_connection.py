@@ -103,8 +103,8 @@ def test_valid_server_addresses_are_accepted(server: str, tmp_path: Path) -> Non
 
 
 async def test_numbers_are_accepted_as_text_where_kubectl_accepts_them(tmp_path: Path) -> None:
-    found = connect(written(tmp_path, config(username="me", password=5)))
-    assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:5").decode()}
+    found = connect(written(tmp_path, config(token=5)))
+    assert await found.credentials.headers() == {"Authorization": "Bearer 5"}
     connect(written(tmp_path, config(exec={"command": "aws", "args": ["-n", 5], "env": [{"name": "N", "value": 0}]})))
 
 
@@ -161,7 +161,7 @@ def test_an_incomplete_kubeconfig_is_accepted_together_with_a_complete_one(
 
 
 async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = config(token="other", username="me")  # noqa: S106
+    second = config(token="other")  # noqa: S106
     second["clusters"][0]["cluster"]["server"] = "http://other"
     both(tmp_path, monkeypatch, config(), second)
     found = connect()

@@ -14,6 +14,7 @@ import certifi
 import pytest
 from aiohttp import web
 
+from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.credentials import EARLY
 from spotladder.clusters.gke import Gke
 from spotladder.errors import EnvironmentFailure
@@ -81,8 +82,8 @@ async def cloud(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         await runner.cleanup()
 
 
-def training(made: ContainerApi, clock: SteppedClock, name: str = "training") -> Gke:
-    return Gke("ml", "europe-west4", name, clock=clock, manager=made.manager)
+def training(made: ContainerApi, clock: SteppedClock, name: str = "training") -> CloudCluster:
+    return CloudCluster(lambda: Gke("ml", "europe-west4", name, clock=clock, manager=made.manager), "gcp")
 
 
 async def test_a_gke_cluster_is_found_and_its_token_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

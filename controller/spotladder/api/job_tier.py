@@ -87,6 +87,7 @@ class JobTier(Record):
     groups: dict[FilledText, Name] = Field(
         default_factory=dict,
         description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, such "
-        "as CPU nodes for pods that read data. They are in the cluster of the tier, and paid at their price. Default: the groups without accelerators, if others have them, with the node "
-        "selectors of the template. Their lost pods are not failures of the tier.",
+        "as CPU nodes for pods that read data. They are in the cluster of the tier, and paid at their price. Default: "
+        "the groups without accelerators, if others have them, with the node selectors of the template. Their lost "
+        "pods are not failures of the tier.",
     )

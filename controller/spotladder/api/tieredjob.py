@@ -11,10 +11,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval, ProgramFolder
 from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
+    Budget,
     Count,
     Duration,
     Finding,
-    JobBudget,
     JobName,
     Name,
     PolicyName,
@@ -169,7 +169,7 @@ class TieredJobSpec(Record):
     max_duration: PositiveDuration | None = Field(
         default=None, description="Maximum duration of the job since its creation; then it fails."
     )
-    budget: JobBudget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
+    budget: Budget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
     policy: PolicyName = Field(
         default="ordered",
         description="Policy that chooses the tier: ordered (the tiers in their order), greedy, uniform-progress, "

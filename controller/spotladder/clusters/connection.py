@@ -200,9 +200,6 @@ def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
         return token_file(Path(user["tokenFile"]), SystemClock())
     if user.get("token"):
         return Fixed({"Authorization": f"Bearer {user['token']}"})
-    if user.get("username"):
-        secret = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
-        return Fixed({"Authorization": f"Basic {secret}"})
     if user.get("auth-provider"):
         raise EnvironmentFailure(f"{where}: auth-provider users are gone from Kubernetes; use an exec plugin")
     return Fixed()

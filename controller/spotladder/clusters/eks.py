@@ -18,7 +18,6 @@ from botocore.session import get_session
 from botocore.signers import RequestSigner
 
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
 from spotladder.clusters.credentials import EARLY, BearerToken
 from spotladder.core.model import Instant, Seconds
@@ -36,11 +35,10 @@ HEADER = "x-k8s-aws-id"
 _CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
 
 
-class Eks(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `role` is assumed first; "" for none."""
+class Eks:
+    """Implements `clusters.cloud_cluster.Cloud`. `role` is assumed first; "" for none."""
 
     def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
-        super().__init__()
         self._name = name
         self._region = region
         self._clock = clock
@@ -53,11 +51,11 @@ class Eks(CloudCluster):
         token = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
         return PREFIX + token, began + LASTS - EARLY
 
-    def _connected(self, server: str, authority: str) -> Connection:
+    def connected(self, server: str, authority: str) -> Connection:
         token = BearerToken(self.token, clock=self._clock)
         return Connection(server, token, tls=trusting(authority), context=f"eks:{self._region}/{self._name}")
 
-    def _describe(self) -> tuple[str, str]:
+    def describe(self) -> tuple[str, str]:
         where = f"EKS cluster {self._name} in {self._region}"
         try:
             answer = self._session.client("eks", config=_CALLS).describe_cluster(name=self._name)

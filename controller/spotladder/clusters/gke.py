@@ -19,7 +19,6 @@ from google.auth.transport.requests import Request
 from google.cloud.container_v1 import ClusterManagerClient
 
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
 from spotladder.clusters.credentials import EARLY, BearerToken
 from spotladder.core.model import Instant, Seconds
@@ -40,8 +39,8 @@ class GoogleCredentials(Protocol):
     def refresh(self, request: Any) -> None: ...
 
 
-class Gke(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `identity` and `manager` are created at their first use."""
+class Gke:
+    """Implements `clusters.cloud_cluster.Cloud`. `manager` makes the client of the cloud with the identity."""
 
     def __init__(
         self,
@@ -50,28 +49,24 @@ class Gke(CloudCluster):
         name: str,
         *,
         clock: Clock,
-        identity: Callable[[], GoogleCredentials] | None = None,
         manager: Callable[[Any], Any] | None = None,
     ) -> None:
-        super().__init__()
         self._path = f"projects/{project}/locations/{location}/clusters/{name}"
         self._short = f"gke:{project}/{location}/{name}"
         self._clock = clock
-        self._identity = identity or found_identity
         self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
         self._credentials: GoogleCredentials | None = None
 
-    def _connected(self, server: str, authority: str) -> Connection:
+    def connected(self, server: str, authority: str) -> Connection:
         assert self._credentials is not None  # noqa: S101 – describing the cluster needed them
         token = BearerToken(partial(token_of, self._credentials, self._path), clock=self._clock)
         return Connection(server, token, tls=trusting(authority), context=self._short)
 
-    def _describe(self) -> tuple[str, str]:
-        """The server's address, and its certificate authority in base64; "" for a public one."""
+    def describe(self) -> tuple[str, str]:
         where = f"GKE cluster {self._path}"
         try:
             if self._credentials is None:
-                self._credentials = self._identity()
+                self._credentials = found_identity()
             cluster = self._manager(self._credentials).get_cluster(name=self._path, timeout=ANSWER)
         except (GoogleAPIError, GoogleAuthError, RetryError) as error:
             raise EnvironmentFailure(f"{where}: {' '.join(str(error).split())}") from None
