@@ -16,7 +16,6 @@ from spotladder.core.model import (
     Blocker,
     Exhausted,
     Exit,
-    Impediment,
     PodPhase,
     PodRole,
     PodSeen,
@@ -148,11 +147,6 @@ ROWS = {
     ),
     Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
     Reason.WAITING_FOR_PODS: RuleCase(
-        lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1),
-        "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
-        lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
-    ),
-    Reason.WAITING_FOR_RAY: RuleCase(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1),
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
@@ -163,7 +157,6 @@ ROWS = {
 
 
 def test_the_table_covers_every_impediment_and_this_test_every_row() -> None:
-    assert {rule.impediment for rule in IMPEDIMENTS} == set(Impediment)
     assert set(ROWS) == set(BY_REASON)
     assert len(BY_REASON) == len(IMPEDIMENTS), "one reason, one row"
 
@@ -176,7 +169,11 @@ def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_fa
         Reason.POD_DOES_NOT_FIT,
         Reason.WAITING_FOR_CAPACITY,
     ]
-    assert {rule.impediment for rule in IMPEDIMENTS if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
+    assert {rule.reason for rule in IMPEDIMENTS if rule.counted} == {
+        Reason.CLUSTER_UNREACHABLE,
+        Reason.CONTACT_LOST,
+        Reason.STORE_UNAVAILABLE,
+    }
 
 
 @pytest.mark.parametrize("reason", ROWS)
@@ -189,7 +186,7 @@ def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reaso
         assert row.says in job.state.message
         return
     assert job.state.impeded is not None
-    assert (job.state.impeded.impediment, job.state.impeded.reason) == (rule.impediment, reason)
+    assert job.state.impeded.reason is reason
     since = job.state.impeded.since
     found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
     assert found is not None
@@ -255,7 +252,7 @@ def test_since_is_kept_while_the_reason_of_the_impediment_stays() -> None:
     assert job.state.impeded == first
     job.see(attempt(1, head(), placed("w-0"), placed("w-1")), after=1)
     assert job.state.impeded is not None
-    assert (job.state.impeded.reason, job.state.impeded.since) == (Reason.WAITING_FOR_RAY, job.now)
+    assert (job.state.impeded.reason, job.state.impeded.since) == (Reason.WAITING_FOR_PODS, job.now)
 
 
 def test_a_job_that_trains_has_no_impediment() -> None:
@@ -270,7 +267,7 @@ def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end:
     job.see(after=1)
     if end is Exhausted.WAIT:
         assert job.state.impeded is not None
-        assert job.state.impeded.impediment is Impediment.CAPACITY
+        assert job.state.impeded.reason is Reason.WAITING_FOR_CAPACITY
 
 
 def waiting_for_capacity(*pods: PodSeen, workers: int = 5, **facts: bool) -> str:

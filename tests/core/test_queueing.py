@@ -12,7 +12,6 @@ from spotladder.core.model import (
     AttemptSeen,
     Exit,
     FailureUnit,
-    Impediment,
     OnInsufficientCapacity,
     PodPhase,
     PodRole,
@@ -53,7 +52,7 @@ def test_an_attempt_held_by_its_queue_is_not_lost_and_exhausts_no_tier() -> None
     assert (job.state.stage, job.state.failures, job.losses) == (Stage.STARTING, 0, [])
     assert job.state.record("spot-a").exhausted_by is None
     assert job.state.impeded is not None
-    assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.QUOTA, Reason.WAITING_FOR_QUOTA)
+    assert job.state.impeded.reason is Reason.WAITING_FOR_QUOTA
     explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
     assert explanation is not None
     assert (explanation.message, explanation.until) == (SAID, None)

@@ -35,7 +35,7 @@ IMPEDED = {
     Reason.IMAGE_UNAVAILABLE: waiting(blocked="ErrImagePull", blocked_by=Blocker.IMAGE),
     Reason.VOLUME_UNAVAILABLE: waiting(blocked="Multi-Attach error", blocked_by=Blocker.VOLUME),
     Reason.BLOCKED: waiting(blocked='secret "key" not found'),
-    Reason.WAITING_FOR_RAY: attempt(1, head(), placed("w-0"), placed("w-1")),
+    Reason.WAITING_FOR_PODS: attempt(1, head(), placed("w-0"), placed("w-1")),
 }
 
 

@@ -11,7 +11,7 @@ import json
 import typing
 import zlib
 
-from spotladder.core.model import Impediment, JobState
+from spotladder.core.model import JobState
 from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
@@ -57,8 +57,7 @@ def load_state(text: str) -> JobState:
         )
     try:
         # Each decision finds the impediment again.
-        impeded = plain.get("impeded") or {}
-        if impeded.get("impediment") not in set(Impediment) or impeded.get("reason") not in set(Reason):
+        if (plain.get("impeded") or {}).get("reason") not in set(Reason):
             plain.pop("impeded", None)
         return typing.cast("JobState", from_plain(JobState, plain))
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:

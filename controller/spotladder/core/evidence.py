@@ -171,32 +171,16 @@ def crash_loop(situation: Situation) -> str:
     return crash_message(state) or pause_message(state) if waits else ""
 
 
-def slow_ray(situation: Situation) -> str:
-    """Every pod has its node and its image, but Ray, or its program, is not ready yet."""
-    return _slow_start(situation) if _has_head(situation) else ""
-
-
-def slow_pods(situation: Situation) -> str:
-    """The same for a workload without Ray."""
-    return "" if _has_head(situation) else _slow_start(situation)
-
-
-def _has_head(situation: Situation) -> bool:
-    return any(pod.role is PodRole.HEAD for pod in situation.attempt_seen.pods) if situation.attempt_seen else False
-
-
-def _slow_start(situation: Situation) -> str:
-    if (
-        situation.state.stage not in (Stage.STARTING, Stage.RECOVERING)
-        or situation.attempt_seen is None
-        or not situation.all_placed
-    ):
+def slow_start(situation: Situation) -> str:
+    """Every pod has its node and its image, but Ray, or the program, is not ready yet."""
+    seen = situation.attempt_seen
+    if situation.state.stage not in (Stage.STARTING, Stage.RECOVERING) or seen is None or not situation.all_placed:
         return ""
     if situation.all_pods_ready:
-        return "every pod is ready; the program has not shown progress yet" if situation.state.stage in LIVE else ""
+        return "every pod is ready; the program has not shown progress yet"
     if situation.attempt.enough_since is not None:
         return "enough workers are ready; the program begins without the workers that get no node"
-    missing = [pod for pod in situation.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
+    missing = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
     return f"every pod has a node and its image; not ready yet: {_names(missing)}"
 
 

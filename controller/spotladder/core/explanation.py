@@ -13,7 +13,7 @@ from math import inf
 from spotladder.core.elastic import begin_due
 from spotladder.core.hedging import hedge_due, hedge_tier
 from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
-from spotladder.core.model import Impediment, Instant, PodPhase, Stage
+from spotladder.core.model import Instant, PodPhase, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
@@ -59,11 +59,11 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _sentence(situation: Situation, found: MatchedRule) -> str:
     seen = situation.attempt_seen
-    if found.rule.impediment is Impediment.START:
+    if found.rule.timer is Timer.START:
         if begin_due(situation, situation.attempt) is not None:
             return found.message
         return "every pod has a node and its image, but not all are ready yet"
-    if found.rule.impediment is not Impediment.CAPACITY or situation.state.stage is Stage.IDLE:
+    if found.rule.reason is not Reason.WAITING_FOR_CAPACITY or situation.state.stage is Stage.IDLE:
         return found.message
     if situation.held_by is not None:
         return found.message
@@ -111,9 +111,9 @@ def _leaves(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | 
     """What follows first while provisionTimeout runs."""
     due, hedge = hedge_due(situation), hedge_tier(situation)
     follows = [(situation.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
-    if rule.impediment is Impediment.MISFIT:
+    if rule.reason is Reason.POD_DOES_NOT_FIT:
         follows.append((situation.misfit_deadline, MISFIT, "the job leaves the tier"))
-    if rule.impediment is Impediment.CAPACITY and (lifted := situation.avoidance_deadline) is not None:
+    if rule.reason is Reason.WAITING_FOR_CAPACITY and (lifted := situation.avoidance_deadline) is not None:
         follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
     if due is not None and hedge is not None:
         follows.append((due, HEDGE_AFTER, f"{hedge.name} is started beside it"))

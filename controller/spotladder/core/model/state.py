@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
-
-
-class Impediment(StrEnum):
-    """Why a job is not training. `impediment.IMPEDIMENTS` defines the evidence and the effect of each impediment."""
-
-    CAPACITY = "Capacity"  # pods have no node
-    MISFIT = "Misfit"  # no node of the tier can ever hold a pod
-    QUOTA = "Quota"  # a ResourceQuota or an admission queue
-    CONTACT = "Contact"  # nodes or a cluster do not answer
-    STORE = "Store"  # the checkpoint store does not answer, or is not safe
-    ACCESS_DENIED = "Rights"  # credentials are refused
-    OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
-    VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
-    IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
-    START = "Start"  # every pod has its node and image and is not ready yet
-    PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
-    MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +92,9 @@ class LeftAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Impeded:
-    """Why a job is not training, the reason that users see, and since when."""
+    """Why a job is not training, and since when. `impediment.IMPEDIMENTS` has the evidence and the effect of each
+    reason."""
 
-    impediment: Impediment
     reason: Reason
     since: Instant
 
