@@ -3,12 +3,16 @@ heads and stored commits cost over time is added, too; `extra_costs` has the oth
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TypeVar
 
 from spotladder.core.gang import launched_workers
 from spotladder.core.losses import with_record
 from spotladder.core.model import (
+    TERMINAL,
+    Attempt,
     AttemptSeen,
+    Impeded,
     Instant,
     JobSpec,
     JobState,
@@ -18,6 +22,8 @@ from spotladder.core.model import (
     Price,
     Seconds,
 )
+
+Record = TypeVar("Record", JobState, Attempt, LeftAttempt, Impeded)
 
 HOUR: Seconds = 3600.0
 
@@ -117,41 +123,23 @@ def _over(state: JobState, spec: JobSpec) -> int:
 def rewound(state: JobState, now: Instant) -> JobState:
     """Adjust the timers after the clock stepped back, so that none starts in the future. A timer may be late by the
     step."""
-    if now >= state.clock:
+    if now >= state.clock or state.stage in TERMINAL:
         return state
-
-    def not_after(instant: Instant | None) -> Instant | None:
-        return None if instant is None else min(instant, now)
-
-    attempt = state.attempt
-    if attempt is not None:
-        step = state.clock - now
-        attempt = replace(
-            attempt,
-            created_at=min(attempt.created_at, now),
-            running_at=not_after(attempt.running_at),
-            all_ready_at=not_after(attempt.all_ready_at),
-            ending_since=not_after(attempt.ending_since),
-            exited_at=not_after(attempt.exited_at),
-            drain_since=not_after(attempt.drain_since),
-            drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
-            replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
-            leave_by=None if attempt.leave_by is None else attempt.leave_by - step,
-            handing_over_since=not_after(attempt.handing_over_since),
-            enough_since=not_after(attempt.enough_since),
-        )
-    impeded, standby = state.impeded, state.standby
+    step = state.clock - now
     return replace(
-        state,
-        attempt=attempt,
-        standby=standby
-        and replace(standby, created_at=min(standby.created_at, now), enough_since=not_after(standby.enough_since)),
-        left=tuple(replace(one, since=min(one.since, now)) for one in state.left),
-        standby_after=None if state.standby_after is None else state.standby_after - (state.clock - now),
-        impeded=impeded and replace(impeded, since=min(impeded.since, now)),
-        started_at=not_after(state.started_at),
-        waiting_since=not_after(state.waiting_since),
-        progress_at=not_after(state.progress_at),
-        recovering_since=not_after(state.recovering_since),
-        paused_until=None if state.paused_until is None else state.paused_until - (state.clock - now),
+        _rewound(state, now, step),
+        attempt=state.attempt and _rewound(state.attempt, now, step),
+        standby=state.standby and _rewound(state.standby, now, step),
+        left=tuple(_rewound(one, now, step) for one in state.left),
+        impeded=state.impeded and _rewound(state.impeded, now, step),
     )
+
+
+def _rewound(record: Record, now: Instant, step: Seconds) -> Record:
+    """The record with no time in its past after `now`, and each of its deadlines earlier by the step."""
+    times = {one.name: getattr(record, one.name) for one in fields(record) if one.type in ("Instant", "Instant | None")}
+    known = {name: at for name, at in times.items() if at is not None}
+    return replace(record, **{name: at - step if name in _DEADLINES else min(at, now) for name, at in known.items()})
+
+
+_DEADLINES = frozenset({"drain_by", "replace_by", "leave_by", "paused_until", "standby_after"})
