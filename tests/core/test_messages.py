@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 import pytest
 
@@ -88,16 +87,6 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
     job.see(attempt(1, head(), noticed("w1-0", job.now + 7), worker("w1-1")), after=1)
     job.see(attempt(1, head(), noticed("w1-0", job.now + 6), worker("w1-1")), after=6)
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
-
-
-@pytest.mark.parametrize("missing", ["drain_by", "drain_since"])
-def test_a_drain_of_unknown_length_is_described_without_it(missing: str) -> None:
-    job = SteppedJob(spec(grace=20)).running()
-    job.edit(suspend=True).see(all_ready(1), after=1)
-    assert job.state.attempt is not None
-    job.state = replace(job.state, attempt=replace(job.state.attempt, **cast("Any", {missing: None})))
-    job.see(all_ready(1), after=20)
-    assert message(job, Reason.GRACE_EXCEEDED) == "did not stop in time"
 
 
 def test_the_message_after_the_last_tier_lists_all_tiers() -> None:

@@ -33,7 +33,7 @@ STATE = JobState(
         replace(STATE, recovering_since=23.0),
         replace(STATE, tiers=(replace(STATE.tiers[0], cost=0.6, on_demand_cost=1.8, node_seconds=80.0),)),
         replace(STATE, tiers=(replace(STATE.tiers[0], unpriced=20.0),)),
-        replace(STATE, tiers=(replace(STATE.tiers[0], surge_seconds=20.0, surge_cost=0.1),)),
+        replace(STATE, surge_usd=0.1),
     ],
 )
 def test_changes_by_time_alone_need_no_status_write(later: JobState) -> None:

@@ -54,7 +54,10 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
     state = _extra(state, spec, elapsed)
     if state.tier:
-        state = _paid(state, spec, state.tier, state.nodes * elapsed, surge_seconds=_over(state, spec) * elapsed)
+        before = state.spent_usd
+        state = _paid(state, spec, state.tier, state.nodes * elapsed)
+        if over := max(0, state.nodes - launched_workers(state.attempt, spec)):
+            state = replace(state, surge_usd=state.surge_usd + (state.spent_usd - before) * over / state.nodes)
     if state.standby is not None:
         before = state.spent_usd
         state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
@@ -92,9 +95,8 @@ def stored_per_second(state: JobState, spec: JobSpec) -> float:
     return state.progress.size.bytes / GIB * spec.keep * spec.bucket.per_gib_month / MONTH
 
 
-def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:
-    """The state after this number of node-seconds of a tier, of which `surge_seconds` are beyond the workers of the
-    attempt."""
+def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> JobState:
+    """The state after this number of node-seconds of a tier."""
     if not node_seconds:
         return state
     tier = spec.tier(name)
@@ -108,16 +110,9 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, sur
             node_seconds=record.node_seconds + node_seconds,
             cost=record.cost + cost,
             unpriced=record.unpriced + (0.0 if price.known else node_seconds),
-            surge_seconds=record.surge_seconds + surge_seconds,
-            surge_cost=record.surge_cost + charged(surge_seconds, price)[0],
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )
-
-
-def _over(state: JobState, spec: JobSpec) -> int:
-    """How many nodes the live attempt holds beyond its number of workers."""
-    return max(0, state.nodes - launched_workers(state.attempt, spec))
 
 
 def rewound(state: JobState, now: Instant) -> JobState:

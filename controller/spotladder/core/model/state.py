@@ -138,10 +138,9 @@ class TierRecord:
     """The history of one tier.
 
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
-    node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
-    beyond the number of workers of the attempt, paid like the others, and `surge_cost` the part of `cost` for them.
-    `spells` are the newest availability spells, oldest first, `starts` the newest starts of the job's attempts. `fleet`
-    is what all jobs had observed on the tier when the job planned its first attempt.
+    node-seconds without a known price, which `cost` does not include. `spells` are the newest availability spells,
+    oldest first, `starts` the newest starts of the job's attempts. `fleet` is what all jobs had observed on the tier
+    when the job planned its first attempt.
     """
 
     name: str
@@ -154,10 +153,8 @@ class TierRecord:
     exhausted_by: Reason | None = None
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
-    surge_seconds: float = 0.0
     fleet: Outcomes = NO_OUTCOMES
     starts: tuple[Start, ...] = ()
-    surge_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +206,8 @@ class JobState:
     `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
-    attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
+    attempts have cost, and `surge_usd` what nodes beyond the workers of an attempt have cost, as parts of the cost of
+    their tiers. `hangs` is the number of attempts that ended because their
     program hung. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `misfit` is why the job left the last of the tiers
@@ -257,6 +255,7 @@ class JobState:
     standby_nodes: int = 0
     standby_after: Instant | None = None
     overlap_usd: float = 0.0
+    surge_usd: float = 0.0
     hangs: int = 0
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
@@ -287,7 +286,7 @@ class JobState:
     def surplus_usd(self) -> float:
         """USD paid for nodes beside those of an attempt's workers: for standby attempts, and for replacements while the
         workers that they replace still have their nodes."""
-        return self.overlap_usd + sum(tier.surge_cost for tier in self.tiers)
+        return self.overlap_usd + self.surge_usd
 
     @property
     def node_seconds(self) -> float:
@@ -312,8 +311,6 @@ class JobState:
                 cost=0.0,
                 on_demand_cost=0.0,
                 unpriced=0.0,
-                surge_seconds=0.0,
-                surge_cost=0.0,
                 spells=tuple(replace(spell, until=0.0) for spell in tier.spells[-1:]),
             )
             for tier in self.tiers
@@ -325,6 +322,7 @@ class JobState:
             nodes=0,
             standby_nodes=0,
             overlap_usd=0.0,
+            surge_usd=0.0,
             extra=ExtraCosts(),
             heads_per_hour=0.0,
             left=tuple(replace(one, nodes=0) for one in self.left),
