@@ -37,7 +37,6 @@ class Attempt:
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `min_workers` is the number of workers with which it can train; None: all of them.
-    `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
@@ -66,7 +65,6 @@ class Attempt:
     leaving: tuple[str, ...] = ()
     replace_by: Instant | None = None
     handing_over_since: Instant | None = None
-    node_seconds_before: float = 0.0
     standby: bool = False
     leave_by: Instant | None = None
     steps: tuple[Steps, ...] = ()
@@ -198,8 +196,7 @@ class JobState:
     duration with all workers. `total` is the total number of steps that the program reported last; 0: none.
     `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit until the
     commit was observed.
-    `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of node-seconds
-    that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are the nodes on
+    `node_failures` are the nodes on
     which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the number of
     nodes held since then.
 
@@ -248,8 +245,6 @@ class JobState:
     total: int = 0
     node_failures: tuple[NodeFailures, ...] = ()
     commit_seconds: Seconds = 0.0
-    first_commit_step: int = 0
-    first_commit_node_seconds: float = 0.0
     standby: Attempt | None = None
     standby_reason: Reason = Reason.STEADY
     standby_nodes: int = 0
