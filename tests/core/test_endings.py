@@ -11,7 +11,6 @@ from spotladder.core.accounting import rewound
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     Attempt,
-    Decision,
     Delete,
     Exhausted,
     Exit,
@@ -28,7 +27,7 @@ from spotladder.core.model import (
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from spotladder.errors import IllegalTransition, InvalidSpec
+from spotladder.errors import InvalidSpec
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
 
 
@@ -343,17 +342,6 @@ def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None
     assert [record.number for record in records] == list(range(6, 26))
     assert [(record.start_step, record.end_step) for record in records[-2:]] == [(23, 24), (24, 25)]
     assert {record.reason for record in records} == {Reason.VANISHED}
-
-
-def test_an_illegal_transition_raises_and_changes_nothing() -> None:
-    broken = JobState(stage=Stage.SUSPENDED, attempt=Attempt(1, "spot-a", START))
-    before = broken
-    from spotladder.core.transitions import target
-
-    with pytest.raises(IllegalTransition, match="Suspended cannot move because of Whole"):
-        target(Stage.SUSPENDED, Reason.ALL_READY)
-    assert broken == before
-    assert isinstance(decide(spec(suspend=True), broken, Observation(0), START, Ordered()), Decision)
 
 
 def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_waits() -> None:

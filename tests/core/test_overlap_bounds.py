@@ -52,7 +52,6 @@ def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
     job.see(all_ready(1), held(), after=1)
     job.see(all_ready(1), held(), after=60)
     assert job.state.stage is Stage.DRAINING
-    assert job.state.standby is not None
     job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
     assert (job.number, job.state.stage) == (2, Stage.RUNNING)
 
@@ -107,7 +106,6 @@ def test_max_duration_bounds_a_tier_without_price() -> None:
     chosen = (cheap, priced("on-demand", 3.0, 3.0, max_failures=-1))
     job = training(tiers(tiers=chosen, overlap=Overlap(max_duration=600.0)))
     job.see(all_ready(1), after=1)
-    assert job.state.standby is not None
 
 
 def test_an_unavailable_tier_is_not_tried() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage, TierChoice, TierView
-from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, worker
+from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, Stage, TierChoice, TierView
+from spotladder.core.reasons import Reason
+from tests.core.builders import SteppedJob, attempt, head, pending, placed, silent, spec, tier, worker
 
 DAY = 86_400.0
 UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not answer"}}
@@ -17,14 +17,6 @@ UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not ans
 def waiting(**facts: Any) -> AttemptSeen:
     """The first attempt, whose workers have no node."""
     return attempt(1, head(), pending("w-0"), pending("w-1"), **facts)
-
-
-def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
-    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
-
-
-def placed(uid: str) -> PodSeen:
-    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
 
 
 IMPEDED = {
