@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -301,3 +301,10 @@ class Observation:
             if seen.number == number:
                 return seen
         return None
+
+    def with_pods(self, number: int, change: Callable[[PodSeen], PodSeen]) -> Observation:
+        """The observation with each pod of this attempt changed."""
+        attempts = [
+            replace(one, pods=tuple(map(change, one.pods))) if one.number == number else one for one in self.attempts
+        ]
+        return replace(self, attempts=tuple(attempts))
