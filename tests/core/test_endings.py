@@ -100,13 +100,6 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
     assert (job.state.failures, job.state.application_failures) == (1, 0 if reason is Reason.INTERRUPTED else 1)
 
 
-def test_a_failure_without_a_loss_is_an_application_failure_after_the_window() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
-    job.see(all_ready(1, exit=Exit.FAILED), after=1)
-    job.see(all_ready(1, exit=Exit.FAILED), after=20)
-    assert job.state.reason is Reason.APPLICATION_FAILED
-
-
 def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
     job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
@@ -317,14 +310,6 @@ def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
     job.see(attempt(1, head(), pending("w")), after=60)
     job.see(after=1)
     assert (job.reasons[-1], job.state.waiting_since) == (Reason.STARTED, job.now)
-
-
-def test_a_finished_job_never_leaves_its_stage() -> None:
-    job = SteppedJob().running()
-    job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
-    for edit in ({"suspend": True}, {"deadline": START}, {"tiers": (tier("x"),)}):
-        job.edit(**edit).see(all_ready(1), attempt(2, worker("w")), after=1)
-        assert job.state.stage is Stage.SUCCEEDED
 
 
 def test_a_spec_without_tiers_is_rejected() -> None:
