@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF
-from spotladder.core.evidence import no_capacity
 from spotladder.core.impediment import BY_REASON, IMPEDIMENTS, Timer, classify
 from spotladder.core.model import (
     Blocker,
@@ -30,7 +29,6 @@ from tests.core.builders import (
     head,
     pending,
     placed,
-    refused,
     silent,
     spec,
     tier,
@@ -151,10 +149,10 @@ ROWS = {
     Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
     Reason.WAITING_FOR_PODS: RuleCase(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1),
-        "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
+        "not all are ready yet", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
     Reason.WAITING_FOR_CAPACITY: RuleCase(
-        waits(), "waiting for a node or an image: w-0, w-1", Reason.INSUFFICIENT_CAPACITY, PROVISION
+        waits(), "pods wait for nodes and images", Reason.INSUFFICIENT_CAPACITY, PROVISION
     ),
 }  # fmt: skip
 
@@ -267,26 +265,6 @@ def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end:
     job.see(after=1)
     if end is Exhausted.WAIT:
         assert job.impeded.reason is Reason.WAITING_FOR_CAPACITY
-
-
-def waiting_for_capacity(*pods: PodSeen, workers: int = 5, **facts: bool) -> str:
-    """What a job that has just started its attempt says about its capacity."""
-    job = SteppedJob(spec(tier("spot-a", 2, 600.0), workers=workers)).planned()
-    job.see(attempt(1, head(), *pods, **facts), after=1)
-    return no_capacity(job.situation)
-
-
-def test_the_evidence_of_missing_capacity_names_at_most_three_pods() -> None:
-    pods = [pending(f"w-{index}") for index in range(5)]
-    assert waiting_for_capacity(*pods[:3]) == "waiting for a node or an image: w-0, w-1, w-2"
-    assert waiting_for_capacity(*pods) == "waiting for a node or an image: w-0, w-1, w-2 and 2 more"
-    said = replace(pods[0], waiting_message="0/3 nodes are available")
-    assert waiting_for_capacity(said) == "waiting for a node or an image: w-0 (0/3 nodes are available)"
-
-
-def test_the_evidence_of_missing_capacity_counts_the_workers_that_run() -> None:
-    assert waiting_for_capacity(worker("w-0"), worker("w-1"), workers=3) == "2 of 3 workers run"
-    assert waiting_for_capacity(refused("w-0")) == "the provisioner has no capacity"
 
 
 def test_a_webhook_that_does_not_answer_exhausts_no_tier() -> None:
