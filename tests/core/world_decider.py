@@ -15,7 +15,6 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Finish,
-    Impediment,
     JobSpec,
     JobState,
     Launch,
@@ -178,7 +177,11 @@ def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: D
     if attempt is None or one is None or one.queue is None:
         return
     reasons = {move.reason for move in decision.moves if move.attempt == attempt.number}
-    waited = before.impeded is not None and before.impeded.impediment is Impediment.QUOTA
+    waited = before.impeded is not None and before.impeded.reason in (
+        Reason.WAITING_FOR_QUOTA,
+        Reason.INADMISSIBLE,
+        Reason.QUOTA_EXCEEDED,
+    )
     tier, since = spec.tier(attempt.tier), before.waiting_since
     expired = tier is not None and since is not None and before.clock >= since + tier.provision_timeout
     if one.queue.held or (waited and not expired):

@@ -28,7 +28,6 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Finish,
-    Impediment,
     Instant,
     JobSpec,
     JobState,
@@ -227,7 +226,7 @@ class Runner:
         if skipped and skipped != self._skipped:
             self._emit(Noted(now, skipped))
         self._skipped = skipped
-        since = impeded.since if impeded is not None and impeded.impediment is Impediment.STORE else None
+        since = impeded.since if impeded is not None and impeded.reason is Reason.STORE_UNAVAILABLE else None
         if since is not None and self._away_since is None:
             self._emit(Noted(now, "the checkpoint store does not answer: training continues and commits later"))
         elif since is None and self._away_since is not None:
