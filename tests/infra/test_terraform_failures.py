@@ -130,7 +130,7 @@ def test_a_state_that_another_run_holds(environment: dict[str, str], tmp_path: P
     lock = "fleet/east.tfstate.tflock"
     s3.put_object(Bucket="failing-state", Key=lock, Body=json.dumps(LOCK).encode())
     line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": BACKEND}}))
-    assert "the state is locked by ana@build-7 for apply since 2026-11-22 18:03:11.531" in line
+    assert "the state is locked by ana@build-7 since 2026-11-22 18:03:11.531" in line
     assert line.endswith("force-unlock 11111111-2222-3333-4444-555555555555")
     s3.delete_object(Bucket="failing-state", Key=lock)
     s3.delete_bucket(Bucket="failing-state")
