@@ -57,12 +57,8 @@ def test_a_missing_named_program() -> None:
 
 
 def test_providers_are_kept_in_one_place(tmp_path: Path) -> None:
-    configuration = tmp_path / "terraformrc"
-    configuration.write_text("")
-    base = {"XDG_CACHE_HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(configuration)}
+    base = {"XDG_CACHE_HOME": str(tmp_path)}
     found = environment_of_runs(base)
     assert found["TF_PLUGIN_CACHE_DIR"] == str(tmp_path / "spotladder" / "terraform-plugins")
     assert Path(found["TF_PLUGIN_CACHE_DIR"]).is_dir()
     assert environment_of_runs({**base, "TF_PLUGIN_CACHE_DIR": "/own"})["TF_PLUGIN_CACHE_DIR"] == "/own"
-    configuration.write_text('plugin_cache_dir = "/shared"')
-    assert "TF_PLUGIN_CACHE_DIR" not in environment_of_runs(base)

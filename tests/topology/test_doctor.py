@@ -51,7 +51,6 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(folder, "terraform", 'echo "Terraform v1.12.1"')
     program(folder, "helm", 'echo "v3.18.4+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
-    program(folder, "node", 'echo "v24.1.0"')
     program(folder, "kind", 'echo "kind v0.30.0 go1.25.0 linux/amd64"')
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
@@ -75,7 +74,6 @@ def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
 def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
         "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
-        "node": (Status.OK, "24.1.0"),
         "kind": (Status.OK, "0.30.0"),
         "helm": (Status.OK, "3.18.4"),
         "kubectl": (Status.OK, "1.35.2"),
