@@ -42,21 +42,9 @@ def print_results(results: list[ClusterResult], output: Format) -> None:
         print_data(data, output)
     if failed:
         lines = [failure_of(found.cluster, found.message) for found in failed]
-        raise EnvironmentFailure("\n".join([*lines, *_remedies(failed)]))
-
-
-def _remedies(failed: list[ClusterResult]) -> list[str]:
-    """Remedy of a failure whose message has none."""
-    open_failures = [found for found in failed if not found.final]
-    if not open_failures:
-        return []
-    again = "correct the cause and run the same command again to continue"
-    earlier = [found.cluster for found in open_failures if found.can_go_back]
-    if earlier:
-        return [f"{again}, or restore the last good rollout: spotladder infra rollback{_targets(earlier)}"]
-    shown = _targets([found.cluster for found in open_failures])
-    return [f"{again}; spotladder infra status{shown} shows what is installed"]
-
-
-def _targets(clusters: list[str]) -> str:
-    return "".join(f" --cluster {name}" for name in clusters)
+        if clusters := "".join(f" --cluster {found.cluster}" for found in failed if not found.final):
+            lines.append(
+                "correct the cause and run the same command again to continue, or restore the last good rollout: "
+                f"spotladder infra rollback{clusters}; spotladder infra status{clusters} shows what is installed"
+            )
+        raise EnvironmentFailure("\n".join(lines))
