@@ -93,16 +93,16 @@ class ClusterPlatform:
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
         listed = tuple(
             InstalledRelease(
-                step.component.name,
-                step.component.release,
-                step.component.namespace,
-                step.component.chart.name,
-                found[step.component.chart.name].version,
-                found[step.component.chart.name].digest,
+                step.name,
+                step.release,
+                step.namespace,
+                step.chart.name,
+                found[step.chart.name].version,
+                found[step.chart.name].digest,
                 json.dumps(step.values, sort_keys=True),
                 0,
             )
-            for step in asked.steps
+            for step in asked.releases
         )
         self._unchanged(asked.charts, found)
         return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
@@ -172,8 +172,7 @@ class ClusterPlatform:
         known = {name: revision for name, revision in good.revisions.items() if name in live}
         paths = self.desired()[1] if len(known) < len(good.revisions) else {}
         made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report).good
-        for step in plan(self.place.fleet, self.cluster).steps:
-            component = step.component
+        for component in plan(self.place.fleet, self.cluster).releases:
             if component.release in live and component.release not in good.revisions:
                 report(component.name, "removing", "")
                 Release(self.tools, component.release, component.namespace).remove()

@@ -197,7 +197,7 @@ def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
 
 def _back(platform: ClusterPlatform, timeout: float, report: Report) -> str:
     goods = good_rollouts.read(platform.tools)
-    ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
+    ours = {step.release for step in plan(platform.place.fleet, platform.cluster).releases}
     ours |= {name for good in goods for name in good.revisions}
     live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
     wanted = good_rollouts.target(goods, live)

@@ -1,31 +1,14 @@
-"""The progress of a rollout, and the result of each cluster."""
+"""The result of each cluster of a rollout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
-from spotladder.cli.infra.progress import Progress
 from spotladder.cli.output import Format, print_data, print_table
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.waves import ClusterResult
-
-
-@contextmanager
-def rollout_progress() -> Iterator[Progress]:
-    """Yields the callback that prints progress. After an interrupt, prints how to continue."""
-    from spotladder.cli.infra.progress import lines
-
-    try:
-        yield lines()
-    except KeyboardInterrupt:
-        typer.echo("interrupted: run the same command again to continue", err=True)
-        raise
 
 
 def print_results(results: list[ClusterResult], output: Format) -> None:
