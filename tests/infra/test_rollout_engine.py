@@ -314,11 +314,7 @@ def test_a_rollback_records_the_crds_that_stay(good: Lab) -> None:
     chart.write_text(chart.read_text().replace("1.6.1", "v1.6.1"))
     good.write(values={"kuberay": {"image": {"tag": "typo"}}})
     good.run("rollout", "--cluster", "east", code=5)
-    record = "configmap/spotladder-system/spotladder-rollout"
-    data = good.cluster("east").state["objects"][record]["data"]
-    assert json.loads(data["crds"])["kuberay-operator"] == "v1.6.1", "they are newer than those of the good rollout"
     good.run("rollback", "--cluster", "east")
-    assert "crds" not in good.cluster("east").state["objects"][record]["data"]
     (now,) = [version for name, version, _ in records(good, "east")[-1]["crds"] if name == "kuberay-operator"]
     assert now == "v1.6.1", "the newer CRDs stay"
     good.write()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -204,14 +203,7 @@ class ClusterPlatform:
             if change.operation in (*_DOING, "same"):
                 report(change.resource, "ready", versions[change.resource])
 
-        try:
-            stack.up(program(desired), Watcher(begins, done, _failed(report)))
-        except EnvironmentFailure:
-            applied = {chart: crds[chart][1] for chart in crds if f"{CRDS}{chart}" in changed}
-            if applied:
-                with suppress(EnvironmentFailure):  # the cluster may not answer, or have no namespace for the record
-                    good_rollouts.add_crds(self.tools, applied)
-            raise
+        stack.up(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
