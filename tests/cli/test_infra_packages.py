@@ -61,7 +61,7 @@ WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
     ("synth", "--cluster", "west"): "cdktn",
     ("bootstrap", "--cluster", "east"): "cdktn",
     ("kubeconfig", "--cluster", "east"): "boto3",
-    ("kubeconfig", "--cluster", "west"): "google-cloud-container",
+    ("kubeconfig", "--cluster", "west"): "google-auth",
     ("token", "aws", "east", "us-east-1"): "boto3",
     ("token", "gcp", "west", "us-central1"): "google-auth",
     ("destroy", "--cluster", "east", "--yes"): "cdktn",
@@ -124,7 +124,6 @@ def test_every_command_is_covered() -> None:
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     programs = {
         "terraform": "Terraform v1.12.1",
-        "node": "v24.1.0",
         "helm": "v4.2.4",
         "kubectl": "",
         "pulumi": "v3.250.0",
