@@ -55,24 +55,6 @@ def test_the_tables_of_accelerators_have_the_same_families() -> None:
                 assert sizes.accelerators_of(cloud, family, name)
 
 
-def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
-    unmoved = fleet_file(
-        tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
-    )
-    assert unmoved.warnings == ()
-    moved = (
-        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
-        "region: us-east-2\n    zones: [us-east-2a, us-east-2b]",
-    )
-    elsewhere = fleet_file(
-        tmp_path,
-        moved,
-        ("zones: [us-east-1a]", "zones: [us-east-2a]"),
-        ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n"),
-    )
-    assert any("p4de is not known to be offered in us-east-2" in str(problem) for problem in elsewhere.warnings)
-
-
 def test_spot_without_fallback(tmp_path: Path) -> None:
     only_spot = (("{name: g5-on-demand,", "{name: g5-on-demand, capacityType: spot,"),
                  ("capacityType: reserved\n", "capacityType: spot\n"),
