@@ -142,7 +142,7 @@ class ClusterPlatform:
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)
-        stack.preview(program(desired), Watcher(lambda _: None, made.append, _failed(report)))
+        stack.run(program(desired), Watcher(lambda _: None, made.append, _failed(report)), preview=True)
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
@@ -203,7 +203,7 @@ class ClusterPlatform:
             if change.operation in (*_DOING, "same"):
                 report(change.resource, "ready", versions[change.resource])
 
-        stack.up(program(desired), Watcher(begins, done, _failed(report)))
+        stack.run(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))

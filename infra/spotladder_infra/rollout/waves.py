@@ -17,7 +17,6 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import good_rollouts, link, smoke
 from spotladder_infra.rollout import upgrade as held
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Installed, Report, RolloutSite
-from spotladder_infra.rollout.engine import require_engine
 from spotladder_infra.rollout.inspection import inspect_all
 from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
@@ -249,7 +248,9 @@ def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
 
 def _open(platforms: Sequence[ClusterPlatform]) -> None:
     """Opens the states of these clusters. Raises EnvironmentFailure."""
-    require_engine()
+    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
+
+    automation.command()  # once, before the threads
     with ThreadPoolExecutor(max_workers=OPEN_CONCURRENCY, thread_name_prefix="state") as pool:
         list(pool.map(ClusterPlatform.open, platforms))
 
