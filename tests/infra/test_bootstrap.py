@@ -159,14 +159,6 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert outputs(world) == {"east", "west", "alpha"}
 
 
-def test_a_failure_is_one_line_with_its_remedy(world: BootstrapSite) -> None:
-    world.fails(("east", "apply", "creating EKS Cluster", "ResourceInUseException: Cluster already exists"))
-    done = world.run("bootstrap", "--yes", "--cluster", "east")
-    assert done.code == 5
-    assert done.err.startswith("error: cluster east: ")
-    assert "import aws_eks_cluster.cluster east; otherwise" in done.err.splitlines()[0]
-
-
 def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
     world.fails(("alpha", "plan", "No valid credential sources found", ""))
     assert world.run("bootstrap", "--yes").code == 5

@@ -45,25 +45,6 @@ class Mocks(pulumi.runtime.Mocks):
         return {}, []
 
 
-def test_resources_are_registered_in_the_order_of_installation() -> None:
-    mocks = Mocks()
-    pulumi.runtime.set_mocks(mocks, preview=False)
-    crds = (("spotladder-crds", "0.1.0", "a"), ("kuberay-operator", "1.6.1", "b"))
-    desired = Desired(crds, (installed("pools"), installed("kuberay")))
-
-    @pulumi.runtime.test
-    def run() -> None:
-        program(desired)()
-
-    run()
-    names = [name for name, _ in mocks.registered]
-    assert sorted(names[:2]) == ["crds-kuberay-operator", "crds-spotladder-crds"]
-    assert names[2:] == ["pools", "kuberay"], "each release waits for the one before it"
-    inputs = dict(mocks.registered)["pools"]
-    assert inputs["values"] == "{}"
-    assert "kubeconfig" not in inputs
-
-
 class SlowCrds(Mocks):
     """KubeRay's CRDs are established only after the pools are installed."""
 

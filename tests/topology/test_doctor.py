@@ -11,7 +11,7 @@ import pytest
 from spotladder.cli.main import main
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import kube, machine
-from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared, results
+from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.terraform.tool import VARIABLE
 from tests.topology.builders import FLEET, fleet_file
 
@@ -142,13 +142,6 @@ def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:
     assert (others.check, others.status) == ("all other checks", Status.SKIPPED)
     (programs / "kubectl").unlink()
     assert [entry.status for entry in of_cluster(tmp_path)] == [Status.SKIPPED, Status.SKIPPED]
-
-
-@pytest.mark.parametrize(
-    ("limit", "status"), [(0, Status.FAILED), (3, Status.FAILED), (4, Status.WARNING), (64, Status.OK)]
-)
-def test_a_quota_beside_a_demand(limit: float, status: Status) -> None:
-    assert compared("vCPUs", limit, Demand(4, 60) + Demand(2, 4), how="request it").status is status
 
 
 def run(*arguments: str) -> int:

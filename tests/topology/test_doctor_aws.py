@@ -220,13 +220,3 @@ def test_the_state_bucket(amazon: Amazon) -> None:
     assert found().status is Status.OK
     amazon.refused = {"HeadBucket"}
     assert (found().status, found().found) == (Status.FAILED, "may not be used (AccessDeniedException)")
-
-
-def test_without_boto3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from spotladder_infra.amazon import connect
-
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(EnvironmentFailure, match=r"pip install 'spotladder\[aws\]'"):
-        connect("ec2", "us-east-1")

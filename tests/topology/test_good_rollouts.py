@@ -79,11 +79,6 @@ def test_a_rollout_without_a_change_keeps_the_earlier_time(found: Good, new: boo
     assert read(tools) == recorded
 
 
-def test_revisions_are_by_release() -> None:
-    one = replace(FIRST.releases[0], release="kuberay-operator")
-    assert Good("", smoke=False, releases=(one,)).revisions == {"kuberay-operator": 1}
-
-
 @pytest.mark.parametrize(
     ("chart", "version", "expected"),
     [("a", "1.0.0", "d"), ("a", "1.0.1", ""), ("karpenter-crd", "1.14.0", "c"), ("b", "1.0.0", "")],

@@ -104,21 +104,6 @@ def test_trainium_and_inferentia_get_the_plugin_of_neuron(tmp_path: Path) -> Non
     assert len(nodes_of(found["gpu-device-plugin"])) == 2
 
 
-def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> None:
-    values = {
-        entry.name: next(s.values for s in plan(fleet, entry).releases if s.name == "controller")
-        for entry in fleet.spec.clusters
-    }
-    assert values["east"]["clusters"] == {
-        name: {"kubeconfig": {"secretName": f"cluster-{name}"}} for name in ("west", "alpha", "lab", "laptop")
-    }
-    assert values["lab"] == {
-        "member": {"enabled": True},
-        "namespaces": ["team-a"],
-        "checkpointSecrets": ["checkpoints"],
-    }
-
-
 def test_karpenter_gets_its_cluster_and_queue(fleet: Fleet) -> None:
     east = plan(fleet, fleet.cluster("east")).releases[0].values
     assert east["settings"] == {"clusterName": "east", "interruptionQueue": "east-interruptions"}

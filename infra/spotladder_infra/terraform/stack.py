@@ -62,10 +62,10 @@ class TerraformStack:
             self.lock_file.parent.mkdir(parents=True, exist_ok=True)
             self.lock_file.write_bytes(own.read_bytes())
 
-    def plan(self, *, destroy: bool = False, targets: Sequence[str] = ()) -> list[Planned]:
+    def plan(self, *, destroy: bool = False) -> list[Planned]:
         """Compares the stack with the cloud, and stores the plan for `apply`. Returns the planned changes."""
         arguments = [f"-out={PLAN}", f"-lock-timeout={LOCK_TIMEOUT}", *(["-destroy"] if destroy else [])]
-        events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
+        events = self._streamed("plan", *arguments)
         return [event for event in events if isinstance(event, Planned)]
 
     def apply(self, on_line: OnLine | None = None) -> None:
