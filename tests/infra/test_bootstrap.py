@@ -18,6 +18,7 @@ from tests.infra import tool
 from tests.infra.contract import east
 from tests.topology.builders import FLEET
 from tests.topology.google import google_cloud
+from tests.topology.programs import program
 
 PROGRAM = """\
 #!{python}
@@ -214,8 +215,7 @@ def test_the_removal_from_an_existing_cluster_can_only_be_repeated(
     world: BootstrapSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("helm", "kubectl"):
-        (world.folder / name).write_text("#!/bin/sh\nexit 1\n")
-        (world.folder / name).chmod(0o755)
+        program(world.folder, name, "exit 1")
     monkeypatch.setenv("PATH", str(world.folder), prepend=os.pathsep)
     failed = world.run("destroy", "--yes", "--cluster", "lab")
     assert failed.code == 5

@@ -25,6 +25,7 @@ from spotladder_infra.rollout.engine import Change
 from spotladder_infra.rollout.good_rollouts import InstalledRelease
 from spotladder_infra.rollout.provider import VARIABLE, CrdsProvider, ReleaseProvider
 from spotladder_infra.topology.fleet import Fleet
+from tests.topology.programs import program as program_file
 
 
 def installed(name: str) -> InstalledRelease:
@@ -158,8 +159,7 @@ def test_a_pulumi_that_cannot_be_used(
     script: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if script is not None:
-        (tmp_path / "pulumi").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "pulumi").chmod(0o755)
+        program_file(tmp_path, "pulumi", script)
     monkeypatch.setenv("PATH", str(tmp_path))
     automation.command.cache_clear()
     with pytest.raises(EnvironmentFailure, match=rf"{message} .*: install it \(https://www\.pulumi\.com"):

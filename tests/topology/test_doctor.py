@@ -14,6 +14,7 @@ from spotladder_infra.doctor import kube, machine
 from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.terraform.tool import VARIABLE
 from tests.topology.builders import FLEET, fleet_file
+from tests.topology.programs import program
 
 LOCAL = """\
 apiVersion: spotladder.io/v1alpha1
@@ -47,7 +48,6 @@ esac
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with fakes of the programs, which print only their version."""
     folder = tmp_path / "bin"
-    folder.mkdir()
     program(folder, "terraform", 'echo "Terraform v1.12.1"')
     program(folder, "helm", 'echo "v3.18.4+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
@@ -57,12 +57,6 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(machine, "package_version", lambda _module: "1.0")
     return folder
-
-
-def program(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
