@@ -31,7 +31,7 @@ def of_chart(tools: Tools, chart: str) -> list[str]:
 
 
 def apply(tools: Tools, crds: Sequence[str]) -> str:
-    """Creates or changes them and waits until they are served. Returns their `fingerprint`. Raises EnvironmentFailure."""
+    """Creates or changes them and waits until they are served. Returns `fingerprint`. Raises EnvironmentFailure."""
 
     def one(text: str) -> Object:
         made = tools.kubectl(
