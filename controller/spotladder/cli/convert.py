@@ -38,7 +38,7 @@ def convert(
     """Convert a job of another system into a TieredJob.
 
     Supported are RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob and PyTorchJob of Kubeflow,
-    and tasks of SkyPilot. Each field that is removed or changed becomes a comment with the reason.
+    tasks of SkyPilot, and manifests of AIchor. Each field that is removed or changed becomes a comment with the reason.
     Other objects of the files, such as ConfigMaps, are named at the head of the result. The result passes
     `spotladder validate --for-cluster`.
 
