@@ -23,8 +23,12 @@ def sample(kind: Any, name: str = "x") -> Any:
         return {name: sample(of[1], name)} if of[1] is not Any else {}
     if is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        made = {one.name: sample(hints[one.name], one.name) for one in fields(kind) if one.name != "more"}
+        made = {one.name: sample(hints[one.name], one.name) for one in fields(kind) if one.name not in NEWER}
         return typing.cast("type", kind)(**made)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return list(kind)[-1] if "UNKNOWN" not in kind.__members__ else next(iter(kind))
     return {bool: True, int: len(name), float: len(name) + 0.5, str: name}[kind]
+
+
+NEWER = frozenset({"newer", "more"})
+"""The fields for what a newer version has written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -75,6 +76,7 @@ def test_the_current_version_has_a_fixture_of_what_it_writes() -> None:
 def test_a_released_state_is_read_completely(released: str) -> None:
     (plain,) = lines(released, "state.json")
     state = codec.load_state(json.dumps(plain))
+    assert state.newer == ""
     assert contained(plain, json.loads(codec.dump(state)))
 
 
@@ -105,11 +107,34 @@ def test_names_and_fields_of_a_released_version_are_kept(released: str) -> None:
 
 @earlier
 @given(st.data())
+def test_fields_of_a_newer_state_are_kept_in_every_record(released: str, data: st.DataObject) -> None:
+    (plain,) = lines(released, "state.json")
+    before = codec.load_state(json.dumps(plain))
+    found = [record for record in records(plain) if record.keys() & {"version", "number", "name", "node", "step"}]
+    data.draw(st.sampled_from(found)).update(data.draw(fields))
+    state = codec.load_state(json.dumps(plain))
+    assert replace(state, newer="") == before
+    assert contained(plain, json.loads(codec.dump(state)))
+
+
+@earlier
+@given(st.data())
 def test_fields_of_a_newer_state_never_prevent_its_reading(released: str, data: st.DataObject) -> None:
     (plain,) = lines(released, "state.json")
     before = codec.load_state(json.dumps(plain))
     data.draw(st.sampled_from(list(records(plain)))).update(data.draw(fields))
-    assert codec.load_state(json.dumps(plain)) == before
+    assert replace(codec.load_state(json.dumps(plain)), newer="") == before
+
+
+@earlier
+def test_a_field_of_the_last_attempt_is_not_given_to_the_next_one(released: str) -> None:
+    (plain,) = lines(released, "state.json")
+    plain["attempt"]["newer_timer"] = 3
+    state = codec.load_state(json.dumps(plain))
+    assert state.attempt is not None
+    later = replace(state, attempt=replace(state.attempt, number=state.attempt.number + 1))
+    assert "newer_timer" not in codec.dump(later)
+    assert "newer_timer" not in codec.dump(replace(state, attempt=None))
 
 
 @earlier

@@ -1,7 +1,7 @@
 """Converts `JobState` to JSON and back. The local runner stores it in a file, the operator in the object's status.
 
-Fields with their default value are not written. Fields that only a newer version knows are ignored: a job survives a
-rollback of its controller, and the newer version, when it returns, takes their defaults as for any older state.
+Fields with their default value are not written. Fields that only a newer version knows are kept and written again, so
+that a job survives a rollback of its controller.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import base64
 import json
 import typing
 import zlib
+from dataclasses import replace
 
 from spotladder.core.model import JobState
-from spotladder.core.plain import from_plain, to_plain
+from spotladder.core.plain import from_plain, to_plain, unknown_fields, with_unknown_fields
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 
@@ -29,7 +30,10 @@ LARGEST = 4 * 1024 * 1024
 
 def dump(state: JobState) -> str:
     """The state as one line of JSON."""
-    return json.dumps({"version": VERSION, **to_plain(state)}, separators=(",", ":"), allow_nan=False)
+    plain = {"version": VERSION, **to_plain(state)}
+    if newer := plain.pop("newer", ""):
+        with_unknown_fields(plain, json.loads(newer))
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
 
 def pack(state: JobState) -> str:
@@ -56,10 +60,13 @@ def load_state(text: str) -> JobState:
             f"the saved state is of version {version}, this program reads up to {VERSION}; use the newer one"
         )
     try:
+        plain.pop("newer", None)
         # Each decision finds the impediment again.
         if (plain.get("impeded") or {}).get("reason") not in set(Reason):
             plain.pop("impeded", None)
-        return typing.cast("JobState", from_plain(JobState, plain))
+        state = typing.cast("JobState", from_plain(JobState, plain))
+        unknown = unknown_fields(JobState, plain)
+        return replace(state, newer=json.dumps(unknown)) if unknown else state
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidSpec(f"the saved state cannot be read: {error}") from error
 

@@ -1,6 +1,7 @@
 """Converts frozen dataclasses to JSON values and back according to the types of their fields.
 
-Fields and reasons of a newer version do not prevent the reading.
+Fields and reasons of a newer version do not prevent the reading. `unknown_fields` finds the fields, and
+`with_unknown_fields` puts them back, so that an older version that writes a value again keeps them.
 """
 
 from __future__ import annotations
@@ -109,3 +110,51 @@ def _record_reader(kind: type) -> Callable[[Any], Any]:
         return kind(**{name: readers[name](plain[name]) for name in plain.keys() & readers.keys()})
 
     return record
+
+
+# --- fields of a newer version ----------------------------------------------------------------------------------------
+
+_NAMES = ("number", "name", "node")
+"""The fields that tell one record from the others of a list, and from an earlier one in the same place."""
+
+
+def unknown_fields(kind: Any, plain: Any) -> list[list[Any]]:
+    """The fields that `from_plain` ignores: for each its place and its value.
+
+    The last item of a place is the name of the field, each item before it the field of a record and that record's name
+    or number. The fields of records in a list without a name or a number are left out.
+    """
+    names, inner = _shape(kind)
+    found = [[[name], plain[name]] for name in plain if name not in names]
+    for name, record_kind in inner.items():
+        held = plain.get(name)
+        for record in held if isinstance(held, list) else (held,):
+            if isinstance(record, dict) and ((named := _named(record)) is not None or record is held):
+                found += [[[[name, named], *place], value] for place, value in unknown_fields(record_kind, record)]
+    return found
+
+
+def with_unknown_fields(plain: dict[str, Any], unknown: list[list[Any]]) -> None:
+    """Put these fields into the records that they belong to, as far as those still exist."""
+    for (*parents, last), value in unknown:
+        place: Any = plain
+        for name, named in parents:
+            inner = place.setdefault(name, {}) if named is None else place.get(name)
+            among = inner if isinstance(inner, list) else [inner]
+            place = next((one for one in among if isinstance(one, dict) and _named(one) == named), None)
+            if place is None:
+                break
+        else:
+            place.setdefault(last, value)
+
+
+def _named(record: Mapping[str, Any]) -> Any:
+    return next((record[name] for name in _NAMES if name in record), None)
+
+
+@cache
+def _shape(kind: type) -> tuple[frozenset[str], dict[str, Any]]:
+    """The names of the fields of a record, and the classes of those that have records."""
+    hints = typing.get_type_hints(kind)
+    found = {name: next(filter(is_dataclass, (hint, *typing.get_args(hint))), None) for name, hint in hints.items()}
+    return frozenset(hints), {name: record for name, record in found.items() if record is not None}

@@ -208,7 +208,7 @@ class JobState:
     program hung. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `misfit` is why the job left the last of the tiers
-    whose nodes do not fit its pods.
+    whose nodes do not fit its pods. `newer` are the fields of a newer version, as `codec` keeps them.
     """
 
     stage: Stage = Stage.IDLE
@@ -256,6 +256,7 @@ class JobState:
     heads_per_hour: float = 0.0
     left: tuple[LeftAttempt, ...] = ()
     misfit: str = ""
+    newer: str = ""
 
     @property
     def phase(self) -> Phase:
