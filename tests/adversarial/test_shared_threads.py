@@ -18,7 +18,6 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.core.model import Progress
 from spotladder.operator.storage import commit_logs
 from spotladder.operator.storage.commit_logs import PER_BUCKET, READS, EndOfLog, LogAddress, Logs
-from spotladder.operator.storage.slots import Slots
 from spotladder.records.model import Record
 from tests.clusters.stepped_clock import SteppedClock
 
@@ -147,45 +146,6 @@ async def test_another_namespace_does_not_block_a_bucket_by_its_name(buckets: Bu
         await until(lambda: len(buckets.calls) == PER_BUCKET)
         follow(logs, "honest", "good", "shared")
         await until(lambda: buckets.calls["good"] == 1)
-
-
-async def test_a_free_slot_goes_to_the_namespace_that_has_the_fewest() -> None:
-    slots, order = Slots(2, 2), list[str]()
-
-    async def call(namespace: str) -> None:
-        slot = await slots.take(namespace)
-        order.append(namespace)
-        await asyncio.sleep(0)
-        slot.end()
-
-    first = [await slots.take("a"), await slots.take("a")]
-    calls = [asyncio.create_task(call(namespace)) for namespace in ("a", "a", "a", "b", "c", "b")]
-    await asyncio.sleep(0)
-    assert order == []
-    first[0].end()
-    await asyncio.gather(*calls)
-    assert order[:3] == ["b", "c", "b"]
-    assert sorted(order) == ["a", "a", "a", "b", "b", "c"]
-    first[1].end()
-    assert (slots._free, dict(slots._used), dict(slots._alive), slots._waiting) == (2, {}, {}, {})
-
-
-async def test_a_cancelled_call_leaves_no_slot_behind() -> None:
-    slots = Slots(1, 1)
-    held = await slots.take("a")
-    waiting = [asyncio.create_task(slots.take("b")) for _ in range(2)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    held.overdue()
-    await asyncio.sleep(0)
-    (await waiting[1]).end()
-    assert waiting[0].cancelled()
-    assert slots._free == 1
-    held.end()
-    given = asyncio.create_task(slots.take("a"))
-    given.cancel()
-    await asyncio.wait({given})
-    assert slots._free == 1
 
 
 def test_the_library_of_buckets_is_loaded_before_threads_use_it() -> None:

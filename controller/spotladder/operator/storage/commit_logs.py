@@ -11,7 +11,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -32,7 +32,6 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
-from spotladder.operator.storage.slots import Slots
 from spotladder.records.model import Record
 
 T = TypeVar("T")
@@ -127,7 +126,8 @@ class Logs:
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[tuple[str, str], _Bucket] = {}
-        self._slots = {lane: Slots(lane.total, lane.per_namespace) for lane in LANES}
+        self._threads = {lane: asyncio.Semaphore(lane.total) for lane in LANES}
+        self._shares: dict[tuple[_Lane, str], asyncio.Semaphore] = {}
 
     async def __aenter__(self) -> Logs:
         return self
@@ -306,25 +306,27 @@ class Logs:
     async def _in_thread(
         self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, lane: _Lane = READS
     ) -> T:
-        """The result of `work` in a thread, in its turn. A cancellation does not end the thread: until it has ended, it
-        counts."""
-        bucket = self._bucket(address)
-        gate, slots = bucket.gates[lane], self._slots[lane]
-        await gate.acquire()
-        try:
-            slot = await slots.take(address.namespace)
-        except BaseException:
-            gate.release()
-            raise
+        """The result of `work` in a thread, in its turn: the waiting calls of a namespace never exceed its share, so that
+        the others soon have theirs. A cancellation does not end the thread: until it has ended, it counts. A call that
+        is overdue no longer counts towards the total, so that a store without answers does not stop the others."""
+        bucket, total = self._bucket(address), self._threads[lane]
+        share = self._shares.setdefault((lane, address.namespace), asyncio.Semaphore(lane.per_namespace))
+        with ExitStack() as waiting:
+            for limit in (bucket.gates[lane], share):
+                await limit.acquire()
+                waiting.callback(limit.release)
+            await total.acquire()
+            own, of_total = waiting.pop_all(), ExitStack()
+        of_total.callback(total.release)
         if began is not None:
             began.set()
         running = asyncio.ensure_future(_threaded(work))
-        late = asyncio.get_running_loop().call_later(READ_TIMEOUT, slot.overdue)
+        late = asyncio.get_running_loop().call_later(READ_TIMEOUT, of_total.close)
 
         def ended(call: asyncio.Future[T]) -> None:
             late.cancel()
-            slot.end()
-            gate.release()
+            of_total.close()
+            own.close()
             bucket.served += lane is READS
             if not call.cancelled():
                 call.exception()  # It may be that nothing awaits it any more.
