@@ -78,13 +78,6 @@ async def submit(kube: KubeWorld) -> None:
     await kube.submit(checkpoints={"uri": "file:///checkpoints", "interval": "30s"})
 
 
-async def test_once_reconciles_every_job_and_releases_the_lease(kube: KubeWorld) -> None:
-    await submit(kube)
-    assert await controller(kube).once() == 1
-    assert (await kube.status())["conditions"]
-    assert await holder(kube) == ""
-
-
 async def test_secrets_of_member_clusters_are_read_in_the_namespace_of_the_lease(
     kube: KubeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,24 +88,11 @@ async def test_secrets_of_member_clusters_are_read_in_the_namespace_of_the_lease
         return {}
 
     monkeypatch.setattr(module, "sources", sources)
-    await controller(kube).once()
-    await controller(kube, lease_namespace="platform").once()
+    for one in (controller(kube), controller(kube, lease_namespace="platform")):
+        async with run(one, kube.clock):
+            await eventually(lambda one=one: leads(one))  # type: ignore[misc]
     assert asked == [NAMESPACE, "platform"]
     assert (await kube.client.get(LEASES, LEASE, "platform"))["spec"]["holderIdentity"] == ""
-
-
-async def test_once_does_nothing_while_another_controller_leads(kube: KubeWorld) -> None:
-    other = controller(kube)
-    async with run(other, kube.clock):
-        await eventually(lambda: leads(other))
-        with pytest.raises(EnvironmentFailure, match=f"^{other.identity} holds the lease {LEASE}: stop it first$"):
-            await controller(kube).once()
-
-
-async def test_once_reports_why_the_lease_cannot_be_taken(kube: KubeWorld) -> None:
-    kube.client.server.down = True  # type: ignore[attr-defined]
-    with pytest.raises(EnvironmentFailure, match=f"cannot take the lease {LEASE}: the API server is down"):
-        await controller(kube).once()
 
 
 async def test_a_controller_leads_until_it_is_stopped_and_the_next_one_takes_over(kube: KubeWorld) -> None:

@@ -232,22 +232,6 @@ class LeaderRuntime:
                 self._log.error("a background task has failed with an unexpected error", exc_info=error)
             await self._clock.sleep(RESTART_INTERVAL)
 
-    async def reconcile_due(self, most: int = 50) -> int:
-        """Reconcile every job until none is due at once, at most a limited number of times. Returns the number of
-        jobs."""
-        keys = [job.key for job in self.jobs.all()]
-        for key in keys:
-            for _ in range(most):
-                after = await self._one(key)
-                if await self._logs.wait_until_read(key):
-                    continue
-                if after is None or after > 1.0:
-                    break
-                await self._clock.sleep(after)
-        await self._tier_status.write()
-        await self._events.written()
-        return len(keys)
-
     async def _work(self) -> None:
         """Reconcile jobs until the term ends. A call that fails at the moment in which it is cancelled may hide the
         cancellation: without `_term_over`, the worker would wait for a job, and the term with its lease would never

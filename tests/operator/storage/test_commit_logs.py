@@ -286,7 +286,6 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         assert fake.gate
         monkeypatch.setattr(operator_logs, "PROMPT", 600.0)
         fake.gate.set()
-        assert await logs.wait_until_read(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
         assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == EndOfLog("kept 3", Progress(7))
         assert fake.ends == 1

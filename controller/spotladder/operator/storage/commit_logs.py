@@ -191,17 +191,6 @@ class Logs:
         until = min(followed.event_at + LAST_COMMIT_LIMIT, followed.requested_at + QUEUED_LIMIT)
         return max(0.0, until - self._clock.ticks())
 
-    async def wait_until_read(self, key: JobKey) -> bool:
-        """Wait until the requested read, or the write of the outcome, is complete. False when none is pending."""
-        if ending := self._endings.get(key):
-            await asyncio.wait({ending}, timeout=READ_TIMEOUT)
-            return ending.done()
-        followed = self._followed.get(key)
-        if followed is None or followed.up_to_date.is_set():
-            return False
-        await followed.up_to_date.wait()
-        return True
-
     def unfollow(self, key: JobKey) -> None:
         """Stop reading this log."""
         followed = self._followed.pop(key, None)
@@ -306,9 +295,9 @@ class Logs:
     async def _in_thread(
         self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, lane: _Lane = READS
     ) -> T:
-        """The result of `work` in a thread, in its turn: the waiting calls of a namespace never exceed its share, so that
-        the others soon have theirs. A cancellation does not end the thread: until it has ended, it counts. A call that
-        is overdue no longer counts towards the total, so that a store without answers does not stop the others."""
+        """The result of `work` in a thread, in its turn. A namespace never has more than its share in the queue for the
+        total, so that no other one waits long. A cancellation does not end the thread: until it has ended, it counts. A
+        call that is overdue no longer counts towards the total: a store without answers does not stop the others."""
         bucket, total = self._bucket(address), self._threads[lane]
         share = self._shares.setdefault((lane, address.namespace), asyncio.Semaphore(lane.per_namespace))
         with ExitStack() as waiting:
