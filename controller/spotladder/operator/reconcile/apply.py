@@ -26,7 +26,7 @@ from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.digest import digest
 from spotladder.workloads.kinds import main_kinds
-from spotladder.workloads.rayjob.authentication import uses_token, without_token
+from spotladder.workloads.rayjob.authentication import uses_token
 from spotladder.workloads.records import Made, PodRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tenancy import refusals
@@ -93,13 +93,10 @@ class Applier:
             if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
             if uses_token(objects) and (
-                refusal := await ensure_token(cluster, self._preflight, loaded.record.namespace)
+                problem := await ensure_token(cluster, self._preflight, loaded.record.namespace)
             ):
-                without_token(objects)
-                main["annotations"][names.TOKEN_REFUSED] = refusal
-            if problem := await self._make_all(cluster, loaded, objects, action.attempt):
                 return problem
-        return None
+            return await self._make_all(cluster, loaded, objects, action.attempt)
 
     async def _make_all(
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
@@ -197,13 +194,31 @@ class Applier:
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
 
-    async def drain(self, loaded: Loaded, action: Drain) -> None:
-        """Annotate every pod of the attempt with the notice, which the program sees as a file."""
+    async def change(self, loaded: Loaded, action: Drain | TakeOver | AskToCommit | Replace | Resize) -> None:
+        """Change the attempt that exists, unless its cluster does not answer."""
         found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._notify(found, found.objects.pods, Notice.of(action.reason, action.deadline))
+        if found is None or found.cluster.problem:
+            return
+        objects, pods = found.objects, found.objects.pods
+        match action:
+            case Drain():
+                await self._notify(found, pods, Notice.of(action.reason, action.deadline))
+            case TakeOver():  # Its program, which is held, starts.
+                await self._notify(found, pods, Notice.of_takeover())
+            case AskToCommit():  # At once, and to continue.
+                asked = [pod for pod in pods if pod.identity in action.pods]
+                await self._notify(found, asked, Notice.of_commit(action.reason, action.asked_at))
+            case Replace():
+                # For a handover, its pods are removed after `REMOVAL_DELAY`, so that the program can read the notice.
+                if action.hand_over:
+                    going = [pod for pod in pods if pod.uid in action.pods]
+                    await self._notify(found, going, Notice.of_handover(action.deadline))
+                await self._change(found, loaded.workload.replacing(objects, action.pods, remove=action.remove))
+            case Resize():
+                await self._change(found, loaded.workload.resizing(objects, action.workers))
 
     async def _notify(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
+        """Annotate these pods with the notice, which the program sees as a file."""
         text = notice.encode()
         due = [pod for pod in pods if pod.notice != text and pod.phase in ("Pending", "Running")]
         with found.cluster.turn():
@@ -214,36 +229,6 @@ class Applier:
                 except (NotFound, Conflict):
                     continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
                 found.cluster.inventory.written(PODS, updated)
-
-    async def take_over(self, loaded: Loaded, action: TakeOver) -> None:
-        """Annotate every pod of the attempt, so that its program, which is held, starts."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._notify(found, found.objects.pods, Notice.of_takeover())
-
-    async def ask_to_commit(self, loaded: Loaded, action: AskToCommit) -> None:
-        """Annotate these pods with the request to commit at once and to continue."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            asked = [pod for pod in found.objects.pods if pod.identity in action.pods]
-            await self._notify(found, asked, Notice.of_commit(action.reason, action.asked_at))
-
-    async def replace(self, loaded: Loaded, action: Replace) -> None:
-        """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after
-        `REMOVAL_DELAY`, so that the program can read the notice."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is None or found.cluster.problem:
-            return
-        if action.hand_over:
-            going = [pod for pod in found.objects.pods if pod.uid in action.pods]
-            await self._notify(found, going, Notice.of_handover(action.deadline))
-        await self._change(found, loaded.workload.replacing(found.objects, action.pods, remove=action.remove))
-
-    async def resize(self, loaded: Loaded, action: Resize) -> None:
-        """Change the number of workers that are requested for an attempt."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._change(found, loaded.workload.resizing(found.objects, action.workers))
 
     async def _change(self, found: Located, change: ObjectPatch | None) -> None:
         if change is None:

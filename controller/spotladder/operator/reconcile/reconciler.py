@@ -45,7 +45,6 @@ from spotladder.operator.reconcile import conditions, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
-from spotladder.operator.reconcile.guard_keeper import GuardKeeper
 from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reconcile.loader import Loader
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
@@ -119,8 +118,7 @@ class Reconciler:
             clock=clock,
             attribution_window=attribution_window,
         )
-        keeper = GuardKeeper(preflight=preflight, clock=clock)
-        self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
+        self._executor = Executor(applier, remover, preflight=preflight, jobs=jobs, logs=logs, outputs=outputs)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later. An unexpected error is also
@@ -194,8 +192,6 @@ class Reconciler:
         for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
-        if result.guards is not None:
-            problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
         updates = {**result.updates, **self._preflight_updates(loaded)}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
@@ -211,8 +207,7 @@ class Reconciler:
             await self._release(record)
             return None
         # A slow or failed cleanup and an operator that does not act trigger no event: poll.
-        polls = record.deleting or result.cleanup_error is not None
-        polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
+        polls = record.deleting or result.cleanup_error is not None or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, updates, loaded.reading, polls=polls)
 
     def _wake(
