@@ -17,11 +17,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from spotladder.cli.main import main
 from spotladder.clusters.client import Client
 from spotladder.core.contract import NoticeKind
+from spotladder.core.model import Drain, TakeOver
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import loader, reconciler
@@ -115,8 +117,11 @@ def install(put: Set = setattr) -> None:
     _between(put, (Applier, "_make_all"), (Applier, "_make"), Point.BETWEEN_OBJECTS)
     _between(put, (Applier, "_notify"), (Client, "merge"), Point.BETWEEN_NOTICES)
     _around(put, Applier, "_notify", None, Point.AFTER_HANDOVER, when=lambda given, _: _is_handover(given))
-    _around(put, Applier, "drain", Point.BEFORE_DRAIN, Point.AFTER_DRAIN)
-    _around(put, Applier, "take_over", Point.BEFORE_TAKE_OVER, Point.AFTER_TAKE_OVER)
+    for action, before, after in (
+        (Drain, Point.BEFORE_DRAIN, Point.AFTER_DRAIN),
+        (TakeOver, Point.BEFORE_TAKE_OVER, Point.AFTER_TAKE_OVER),
+    ):
+        _around(put, Applier, "change", before, after, only=partial(_does, action))
     _around(put, Applier, "_change", Point.BEFORE_CHANGE, Point.AFTER_CHANGE, only=lambda given: given[1] is not None)
     _around(put, AttemptRemover, "delete", Point.BEFORE_DELETE, Point.AFTER_DELETE)
     _between(put, (AttemptRemover, "remove_attempt"), (AttemptRemover, "remove"), Point.BETWEEN_DELETES)
@@ -194,6 +199,10 @@ def _after(put: Set, module: Any, name: str, point: Point) -> None:
         return result
 
     put(module, name, wrapped)
+
+
+def _does(action: type[Any], given: tuple[Any, ...]) -> bool:
+    return isinstance(given[1], action)
 
 
 def _is_handover(given: tuple[Any, ...]) -> bool:

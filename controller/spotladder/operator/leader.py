@@ -39,7 +39,6 @@ from spotladder.operator.reporting.health import Health
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
-from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.bucket_log import bucket_logs
 from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
@@ -106,7 +105,7 @@ class LeaderRuntime:
             client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._enqueue_all()
         )
         self._guard = client.guard
-        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self._object_changed)
+        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add_changed)
         self.clusters = Clusters(
             WorkloadCluster(HOME, client, self.inventory, most=settings.workers, reference=client),
             sources,
@@ -121,11 +120,11 @@ class LeaderRuntime:
         self._streams = RecordStreams(self._logs, clock=clock, no_backlog=self.queue.idle)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
-        self._usage = TierUsage(self.jobs, self.clusters.pods_of)
         self._tier_status = TierStatusWriter(
             client,
             capacity=self.capacity,
-            usage=self._usage,
+            jobs=self.jobs,
+            pods=self.clusters.pods_of,
             prices=self._prices,
             clusters=self.clusters.names,
             clock=clock,
@@ -209,7 +208,6 @@ class LeaderRuntime:
                     await self._first_lists_answered(began + FIRST_LIST_TIMEOUT)
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
-                self._preflight.reached(self.clusters.home)
                 yield
             finally:
                 await _ended(running)
@@ -258,10 +256,7 @@ class LeaderRuntime:
 
     async def _one(self, key: JobKey) -> float | None:
         with self._metrics.passes.time():
-            try:
-                return await self.reconcile(key)
-            finally:
-                self._usage.touch(key)
+            return await self.reconcile(key)
 
     def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
@@ -286,7 +281,7 @@ class LeaderRuntime:
             clock=self._clock,
             namespaces=self._settings.namespaces,
             labels=selector(home),
-            wake=self._object_changed,
+            wake=self.queue.add_changed,
         )
         monitor = ClusterMonitor(
             name,
@@ -304,8 +299,6 @@ class LeaderRuntime:
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)
         self._metrics.linked(name, up=cluster is not None and not cluster.problem)
-        if cluster is not None and not cluster.problem:
-            self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
             self.queue.add(key)  # Includes jobs whose TieredJob no longer exists.
         self._enqueue_all()
@@ -313,15 +306,10 @@ class LeaderRuntime:
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
-            self._usage.touch(record.key)
             self.queue.add_changed(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
-
-    def _object_changed(self, key: JobKey) -> None:
-        self._usage.touch(key)
-        self.queue.add_changed(key)
 
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():

@@ -40,7 +40,7 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
         where = f" in cluster {cluster.name}" if cluster.monitor else ""
         return Diagnosis(
             ConditionReason.LAUNCH_REFUSED,
-            f"Secret {namespace}/{TOKEN} cannot be created{where}: {error.message}: allow it, or create it with the key "
-            f"{KEY}",
+            f"Secret {namespace}/{TOKEN} cannot be created{where}: {error.message}: allow it, or create it with the "
+            f"key {KEY}",
         )
     return None

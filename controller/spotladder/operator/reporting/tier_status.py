@@ -8,12 +8,13 @@ decision uses the status.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
-from spotladder.api.stored import CapacityRecord
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import (
     entries_of,
     outcomes_of,
@@ -23,7 +24,7 @@ from spotladder.api.tier_history import (
     wait_entries_of,
     waits_of,
 )
-from spotladder.clusters.cache import Cache
+from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
@@ -37,10 +38,12 @@ from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
+from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.prices import Prices
-from spotladder.operator.reporting.tier_usage import TierUsage
+from spotladder.operator.reporting.tier_usage import TierUsage, tier_usage
 from spotladder.resources import CAPACITYTIERS
+from spotladder.workloads.records import PodRecord
 
 WRITE_INTERVAL: Seconds = 15.0
 _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
@@ -80,14 +83,16 @@ class TierStatusWriter:
         client: Client,
         *,
         capacity: Cache[CapacityRecord],
-        usage: TierUsage,
+        jobs: Scoped[JobRecord],
+        pods: Callable[[JobKey], Iterable[PodRecord]],
         prices: Prices,
         clusters: frozenset[str],
         clock: Clock,
     ) -> None:
         self._client = client
         self._capacity = capacity
-        self._usage = usage
+        self._jobs = jobs
+        self._pods = pods
         self._prices = prices
         self._clusters = clusters
         self._clock = clock
@@ -121,12 +126,11 @@ class TierStatusWriter:
 
     async def write(self) -> None:
         """Write the changes. A change that cannot be written now is written with the next ones."""
+        usage = tier_usage(self._jobs.all(), self._pods)
         for record in list(self._capacity.all()):
             tally = self._tallies.pop(record.name, _Tally())
             before = read_status(record.status)
-            with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-            jobs, nodes = self._usage.of(record.name, heads=with_heads)
-            after = self._after(record, before, tally, jobs=jobs, nodes=nodes)
+            after = self._after(record, before, tally, usage.get(record.name, TierUsage()))
             if after == before:
                 continue
             body = {
@@ -160,8 +164,9 @@ class TierStatusWriter:
         )
 
     def _after(
-        self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, *, jobs: int, nodes: int
+        self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, usage: TierUsage
     ) -> CapacityTierStatus:
+        with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
         hours = float(before.observed_hours or 0) + tally.node_seconds / HOUR
         attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
         evictions = before.evictions + tally.evictions
@@ -174,8 +179,8 @@ class TierStatusWriter:
             conditions=merged(before.conditions, self._claims(record, tally), self._clock.now(), record.generation),
             last_unavailable_at=before.last_unavailable_at if tally.refused_at is None else _time(tally.refused_at),
             last_available_at=before.last_available_at if tally.granted_at is None else _time(tally.granted_at),
-            jobs_in_use=jobs,
-            nodes_in_use=nodes,
+            jobs_in_use=usage.jobs,
+            nodes_in_use=len(usage.workers | usage.heads if with_heads else usage.workers),
             price=f"{price.per_node_hour:.4f}" if price and price.known else "",
             on_demand_price=f"{price.on_demand:.4f}" if price and price.on_demand else "",
             attempts=attempts,
