@@ -88,7 +88,7 @@ class LeaderRuntime:
         self._log = structlog.get_logger("spotladder")
         self._term_over = False
         self.queue: Queue[JobKey] = Queue(clock)
-        metrics.watch_queue(lambda: self.queue.depth)
+        metrics.queue_depth.set_function(lambda: self.queue.depth)
         self.jobs: Scoped[JobRecord] = Scoped(
             Cache(
                 client,
@@ -115,7 +115,12 @@ class LeaderRuntime:
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or bucket_logs())
-        self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
+        self._silence = SilenceWatch(
+            self.clusters,
+            programs=self._logs,
+            clock=clock,
+            suspected=lambda name: metrics.suspected_nodes.labels(name).inc(),
+        )
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._streams = RecordStreams(self._logs, clock=clock, no_backlog=self.queue.idle)
         self._outages = Outages(clock=clock, changed=self.queue.add)
