@@ -30,8 +30,11 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.execute import Executor
+from spotladder.operator.reconcile.loader import Loader
 from spotladder.operator.reconcile.namespace_budget import over_budget
 from spotladder.operator.reconcile.persist import Persistence
+from spotladder.operator.reconcile.preconditions import Preconditions
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.events import Events
@@ -137,33 +140,44 @@ class LeaderRuntime:
         observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.idle)
         remover = AttemptRemover(self.clusters)
-        self.reconcile = Reconciler(
-            jobs=self.jobs,
-            capacity=self.capacity,
-            clusters=self.clusters,
-            applier=Applier(
-                self.clusters,
-                remover=remover,
-                preflight=self._preflight,
-                environment=settings.environment,
-                rules=settings.tenancy,
-                over_budget=lambda namespace: over_budget(
-                    settings.tenancy, self.jobs.all(), namespace, self._clock.now()
-                ),
-            ),
+        readings = Readings(self._logs, SecretReader(client, clock), settings.tenancy)
+        persistence = Persistence(client, self.jobs, self._events, observer, clock)
+        preconditions = Preconditions(self.jobs, self.clusters, clock, settings.tenancy)
+        applier = Applier(
+            self.clusters,
             remover=remover,
             preflight=self._preflight,
-            persistence=Persistence(client=client, jobs=self.jobs, events=self._events, observer=observer, clock=clock),
+            environment=settings.environment,
+            rules=settings.tenancy,
+            over_budget=lambda namespace: over_budget(settings.tenancy, self.jobs.all(), namespace, self._clock.now()),
+        )
+        self.reconcile = Reconciler(
+            jobs=self.jobs,
+            clusters=self.clusters,
+            loader=Loader(
+                capacity=self.capacity,
+                clusters=self.clusters,
+                preconditions=preconditions,
+                persistence=persistence,
+                logs=self._logs,
+                outages=self._outages,
+                readings=readings,
+                prices=self._prices,
+                clock=clock,
+                attribution_window=settings.settle,
+            ),
+            executor=Executor(applier, remover, self._preflight, self.jobs, self._logs, self._outputs),
+            preconditions=preconditions,
+            remover=remover,
+            preflight=self._preflight,
+            persistence=persistence,
             logs=self._logs,
             outputs=self._outputs,
             streams=self._streams,
             outages=self._outages,
-            readings=Readings(self._logs, SecretReader(client, clock), settings.tenancy),
-            prices=self._prices,
+            readings=readings,
             observer=observer,
             clock=clock,
-            attribution_window=settings.settle,
-            rules=settings.tenancy,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from spotladder.api.record import API_VERSION
@@ -33,25 +34,16 @@ from spotladder.workloads.tenancy import refusals
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 
+@dataclass(slots=True)
 class Applier:
     """Launches attempts and changes them, each in its cluster."""
 
-    def __init__(
-        self,
-        clusters: Clusters,
-        *,
-        remover: AttemptRemover,
-        preflight: Preflight,
-        environment: Mapping[str, str],
-        rules: Sequence[TenantRule],
-        over_budget: Callable[[str], Diagnosis | None],
-    ) -> None:
-        self._clusters = clusters
-        self._remover = remover
-        self._preflight = preflight
-        self._environment = environment
-        self._rules = rules
-        self._over_budget = over_budget
+    clusters: Clusters
+    remover: AttemptRemover
+    preflight: Preflight
+    environment: Mapping[str, str]
+    rules: Sequence[TenantRule]
+    over_budget: Callable[[str], Diagnosis | None]
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
         """Create the attempt. Returns why it cannot be created, if capacity is not the reason.
@@ -59,7 +51,7 @@ class Applier:
         Raises ClusterUnreachable, Throttled, Busy: retry later.
         """
         tier = loaded.tiers.resolved.get(action.tier)
-        cluster = None if tier is None else self._clusters.of(tier.cluster)
+        cluster = None if tier is None else self.clusters.of(tier.cluster)
         if tier is None or cluster is None:
             return None  # The tier is unavailable, and the core knows it.
         for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
@@ -69,7 +61,7 @@ class Applier:
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
-            variables = {**self._environment, **hang_timeout, **launch_variables(action)}
+            variables = {**self.environment, **hang_timeout, **launch_variables(action)}
             objects = loaded.workload.render(
                 loaded.job, origin, tier.avoiding(action.avoids), action.attempt, variables
             )
@@ -80,20 +72,20 @@ class Applier:
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
-        if problem := self._over_budget(loaded.record.namespace):
+        if problem := self.over_budget(loaded.record.namespace):
             return problem
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
-            level = await self._preflight.level(cluster, loaded.record.namespace)
-            if problem := not_allowed(refusals(self._rules, loaded.job, [tier], objects, level)):
+            level = await self.preflight.level(cluster, loaded.record.namespace)
+            if problem := not_allowed(refusals(self.rules, loaded.job, [tier], objects, level)):
                 return problem
             if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
             if uses_token(objects) and (
-                problem := await ensure_token(cluster, self._preflight, loaded.record.namespace)
+                problem := await ensure_token(cluster, self.preflight, loaded.record.namespace)
             ):
                 return problem
             return await self._make_all(cluster, loaded, objects, action.attempt)
@@ -117,7 +109,7 @@ class Applier:
                 for earlier in (
                     made if cluster.monitor else ()
                 ):  # In the home cluster they are deleted with the TieredJob; in a member cluster nothing deletes them.
-                    await self._remover.remove(cluster, *earlier)
+                    await self.remover.remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
         return None
@@ -134,17 +126,17 @@ class Applier:
             return None
         if top.digest != wanted and not top.deleting:
             with found.cluster.turn():
-                await self._remover.remove_attempt(found.cluster, top)
+                await self.remover.remove_attempt(found.cluster, top)
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
     async def _prepare(
         self, cluster: WorkloadCluster, record: JobRecord, named: Sequence[Reference]
     ) -> Diagnosis | None:
         """Ensure that the objects that the pods refer to exist in the cluster."""
-        member, namespace = cluster is not self._clusters.home, Reference(NAMESPACES, record.namespace)
-        if member and await self._preflight.missing(cluster, "", [namespace]):
+        member, namespace = cluster is not self.clusters.home, Reference(NAMESPACES, record.namespace)
+        if member and await self.preflight.missing(cluster, "", [namespace]):
             return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
-        missing = await self._preflight.missing(cluster, record.namespace, named)
+        missing = await self.preflight.missing(cluster, record.namespace, named)
         if missing:
             return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
@@ -152,7 +144,7 @@ class Applier:
     def _occupied(self, cluster: WorkloadCluster, record: JobRecord, attempt: int) -> Diagnosis | None:
         """In a member cluster, objects are not deleted with their TieredJob: those of a deleted job may still have the
         attempt's name."""
-        if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
+        if cluster is self.clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
             return None
         name = names.attempt_name(record.name, attempt)
         message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"

@@ -60,25 +60,16 @@ class ExecutionResult:
     at_end: Progress | None = None
 
 
+@dataclass(slots=True)
 class Executor:
     """Executes the decisions for jobs."""
 
-    def __init__(
-        self,
-        applier: Applier,
-        remover: AttemptRemover,
-        *,
-        preflight: Preflight,
-        jobs: Scoped[JobRecord],
-        logs: Logs,
-        outputs: Outputs,
-    ) -> None:
-        self._applier = applier
-        self._remover = remover
-        self._preflight = preflight
-        self._jobs = jobs
-        self._logs = logs
-        self._outputs = outputs
+    applier: Applier
+    remover: AttemptRemover
+    preflight: Preflight
+    jobs: Scoped[JobRecord]
+    logs: Logs
+    outputs: Outputs
 
     async def execute(
         self,
@@ -104,10 +95,10 @@ class Executor:
             else:
                 result.failed = result.failed or error
         for cleanup in (
-            partial(self._remover.delete_strays, loaded),
-            partial(self._remover.remove_silent_pods, loaded, decision.state),
-            partial(self._remover.remove_outlived_pods, loaded),
-            partial(keep_guards, loaded, decision.state, self._preflight),
+            partial(self.remover.delete_strays, loaded),
+            partial(self.remover.remove_silent_pods, loaded, decision.state),
+            partial(self.remover.remove_outlived_pods, loaded),
+            partial(keep_guards, loaded, decision.state, self.preflight),
             partial(self.sweep, loaded.record.key, loaded.record.uid),
         ):
             error = await _failure(cleanup())
@@ -117,8 +108,8 @@ class Executor:
     async def sweep(self, key: JobKey, uid: str) -> bool:
         """Remove the objects of deleted jobs with this name in member clusters. Returns whether there were any. `uid`
         is that of the current job with the name. Without access to all jobs, removes nothing."""
-        jobs = self._jobs.within(key[0])
-        return jobs is not None and jobs.has_synced and not jobs.problem and await self._remover.sweep(key, uid)
+        jobs = self.jobs.within(key[0])
+        return jobs is not None and jobs.has_synced and not jobs.problem and await self.remover.sweep(key, uid)
 
     async def _do(
         self,
@@ -131,21 +122,21 @@ class Executor:
             case Launch():
                 await self._launch(loaded, action, result)
             case Delete():
-                if await self._outputs.before_delete(loaded, action.attempt, address):
-                    await self._remover.delete(loaded, action)
+                if await self.outputs.before_delete(loaded, action.attempt, address):
+                    await self.remover.delete(loaded, action)
             case Finish():
                 if update := await self._finish(loaded, action, result, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
             case _:
-                await self._applier.change(loaded, action)
+                await self.applier.change(loaded, action)
                 if not isinstance(action, Resize):
-                    self._logs.read_now(loaded.record.key)
+                    self.logs.read_now(loaded.record.key)
 
     async def _launch(self, loaded: Loaded, action: Launch, result: ExecutionResult) -> None:
         """An API server or webhook that does not answer is not a lack of capacity: the launch is retried."""
         result.tried = True
         try:
-            result.blocked = await self._applier.launch(loaded, action)
+            result.blocked = await self.applier.launch(loaded, action)
         except ClusterUnreachable as error:
             result.blocked = Diagnosis(Reason.OPERATOR_SILENT, str(error))
             raise
@@ -161,11 +152,11 @@ class Executor:
         this is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
-        await self._remover.remove_guards(loaded)
+        await self.remover.remove_guards(loaded)
         outcome = "Succeeded" if action.succeeded else "Failed"
         number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
         try:
-            end = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
+            end = await self.logs.end(await address(), outcome, number, str(action.reason), keep=keep)
         except (StoreRefused, AccessDenied) as error:
             return ConditionUpdate("False", conditions.END_REFUSED, f"{error}; {conditions.not_read(loaded.state)}")
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
