@@ -148,10 +148,6 @@ def leading(controller: Controller) -> float | None:
     return controller._metrics.registry.get_sample_value("spotladder_leading")
 
 
-def alive() -> Health:
-    return Health("alive")
-
-
 async def test_the_health_server_answers_with_the_state_and_its_cause() -> None:
     causes = iter(("", "tieredjobs: no permission"))
 
@@ -160,7 +156,7 @@ async def test_the_health_server_answers_with_the_state_and_its_cause() -> None:
 
     metrics = Metrics(SteppedClock())
     async with (
-        HealthServer("127.0.0.1:0", metrics=metrics, alive=alive, ready=ready) as server,
+        HealthServer("127.0.0.1:0", metrics=metrics, ready=ready) as server,
         aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session,
     ):
         found = []
@@ -171,11 +167,11 @@ async def test_the_health_server_answers_with_the_state_and_its_cause() -> None:
         async with session.get("/metrics") as response:
             assert "spotladder_leading 0.0" in await response.text()
         with pytest.raises(EnvironmentFailure, match=f"^--listen 127.0.0.1:{server.port}: .*: use another address$"):
-            async with HealthServer(f"127.0.0.1:{server.port}", metrics=metrics, alive=alive, ready=alive):
+            async with HealthServer(f"127.0.0.1:{server.port}", metrics=metrics, ready=ready):
                 pass
 
 
 @pytest.mark.parametrize("address", ["8080", "localhost", "localhost:", "localhost:http"])
 def test_an_invalid_address_of_the_health_server_is_rejected(address: str) -> None:
     with pytest.raises(EnvironmentFailure, match=f"^--listen {address}: expected HOST:PORT, such as 127.0.0.1:8080$"):
-        HealthServer(address, metrics=Metrics(SteppedClock()), alive=alive, ready=alive)
+        HealthServer(address, metrics=Metrics(SteppedClock()), ready=lambda: Health("leading"))

@@ -52,7 +52,7 @@ class Controller:
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, self.stop)
         async with (
-            HealthServer(self._settings.listen, metrics=self._metrics, alive=self._alive, ready=self._ready) as health,
+            HealthServer(self._settings.listen, metrics=self._metrics, ready=self._ready) as health,
             Client(self._connection, clock=self._clock, watcher=self._metrics.watcher(HOME)) as plain,
         ):
             election = self._standing = self._election(plain)
@@ -134,9 +134,6 @@ class Controller:
             return False
         doing.result()
         return True
-
-    def _alive(self) -> Health:
-        return Health("alive")
 
     def _ready(self) -> Health:
         if self._leader is not None:

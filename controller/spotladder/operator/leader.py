@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from spotladder.clusters.skew import correction
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.operator import gc_freeze
+from spotladder.operator.gc_freeze import gc_frozen
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
@@ -222,7 +223,7 @@ class LeaderRuntime:
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:
                 began = self._clock.ticks()
-                with gc_freeze.gc_frozen():
+                with gc_frozen():
                     await asyncio.gather(*(cache.wait_for_sync() for cache in self.caches))
                     await self._first_lists_answered(began + FIRST_LIST_TIMEOUT)
                 jobs = sum(len(cache) for cache in self.jobs.caches)
@@ -230,7 +231,7 @@ class LeaderRuntime:
                 yield
             finally:
                 await _ended(running)
-                gc_freeze.gc_unfrozen()
+                gc.unfreeze()  # The caches may be garbage now.
 
     async def _first_lists_answered(self, until: Seconds) -> None:
         """Return when no first list of a kind waits for an answer, but not after `until`. An overloaded API server

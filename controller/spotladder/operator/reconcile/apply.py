@@ -147,7 +147,7 @@ class Applier:
         if cluster is self.clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
             return None
         name = names.attempt_name(record.name, attempt)
-        message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
+        message = f"{name} of an earlier TieredJob of this name is being removed{cluster.where}"
         return Diagnosis(ConditionReason.NAME_TAKEN, message)
 
     async def _make(
@@ -168,14 +168,14 @@ class Applier:
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
                 return None
-            message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
+            message = f"{name} exists{cluster.where} and is not this job's: remove or rename it ({error.message})"
             return Diagnosis(ConditionReason.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
-            return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+            return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{cluster.where}: {error.message}")
         except ClusterUnreachable as error:
             raise ClusterUnreachable(
-                f"{name} cannot be created{_in(cluster)}: {_cause(error)}; check that the API server and its admission "
-                "webhooks answer (JobSet's controller has one)"
+                f"{name} cannot be created{cluster.where}: {_cause(error)}; check that the API server and its "
+                "admission webhooks answer (JobSet's controller has one)"
             ) from None
         cluster.inventory.written(kind, made)
         return None
@@ -260,10 +260,6 @@ def _cause(error: ClusterUnreachable) -> str:
 
 def _named(cluster: WorkloadCluster) -> str:
     return f"cluster {cluster.name}" if cluster.monitor else "this cluster"
-
-
-def _in(cluster: WorkloadCluster) -> str:
-    return f" in cluster {cluster.name}" if cluster.monitor else ""
 
 
 def owner(loaded: Loaded) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Preflight:
     async def level(self, cluster: WorkloadCluster, namespace: str) -> Level:
         """The Pod Security level of the namespace there. Raises ClusterUnreachable, Throttled."""
         label = await self._levels.get((cluster.name, namespace), lambda: _label(cluster, namespace))
-        return Level(label, f"namespace {namespace}{f' in cluster {cluster.name}' if cluster.monitor else ''}")
+        return Level(label, f"namespace {namespace}{cluster.where}")
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """The objects that the job lacks on its tiers; None while the check is pending.
@@ -181,8 +181,7 @@ def lacking(cluster: WorkloadCluster, namespace: str, missing: Iterable[Referenc
 
 def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
     """The message for a missing namespace in a cluster."""
-    where = f" in cluster {cluster.name}" if cluster.monitor else ""
-    return f"namespace {namespace} does not exist{where}: create it"
+    return f"namespace {namespace} does not exist{cluster.where}: create it"
 
 
 def needs(job: TieredJob, tiers: Iterable[PlacedTier]) -> tuple[Wanted, ...]:

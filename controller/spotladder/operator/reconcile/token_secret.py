@@ -37,10 +37,9 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
     except Conflict:
         return None  # Another job's attempt created it in the meantime, or the controller may create but not read it.
     except (Forbidden, Invalid) as error:
-        where = f" in cluster {cluster.name}" if cluster.monitor else ""
         return Diagnosis(
             ConditionReason.LAUNCH_REFUSED,
-            f"Secret {namespace}/{TOKEN} cannot be created{where}: {error.message}: allow it, or create it with the "
-            f"key {KEY}",
+            f"Secret {namespace}/{TOKEN} cannot be created{cluster.where}: {error.message}: allow it, or create it "
+            f"with the key {KEY}",
         )
     return None
