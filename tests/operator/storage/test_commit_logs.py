@@ -41,7 +41,7 @@ class ScriptedLog:
     def progress(self) -> Progress:
         self.reads += 1
         if self.gate:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
@@ -55,7 +55,7 @@ class ScriptedLog:
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         self.ends += 1
         if self.gate:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
