@@ -137,20 +137,21 @@ async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress(
         logs.follow(key, address("a"), 1)
         await until(lambda: len(woken) == 1)
         errors: list[tuple[BaseException, str, str]] = [
-            (StoreUnavailable("x"), "unreadable", "x"),
-            (LogCorrupt("y"), "corrupt", "y"),
-            (StoreUnsafe("u"), "unsafe", "u"),
-            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "foreign", BELONGS.format("ns/b")),
-            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "foreign", BELONGS.format(ELSEWHERE)),
-            (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),
-            (KeyError("x"), "unreadable", "s3://one/prefix: KeyError: 'x'"),
+            (StoreUnavailable("x"), "", "x"),
+            (LogCorrupt("y"), "CheckpointsCorrupt", "y"),
+            (StoreUnsafe("u"), "StoreUnsafe", "u"),
+            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "CheckpointsInUse", BELONGS.format("ns/b")),
+            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "CheckpointsInUse", BELONGS.format(ELSEWHERE)),
+            (Panic("no header"), "", "s3://one/prefix: RuntimeError: Panic: no header"),
+            (KeyError("x"), "", "s3://one/prefix: KeyError: 'x'"),
         ]
-        for number, (error, name, says) in enumerate(errors, 2):
+        for number, (error, reason, says) in enumerate(errors, 2):
             fake.answer = error
             logs.read_now(key)
             await until(lambda number=number: len(woken) == number)
             reading = logs.follow(key, address("a"), 1)
-            assert getattr(reading, name) == says
+            found = (reading.refused.reason, reading.refused.message) if reading.refused else ("", reading.unreadable)
+            assert found == (reason, says)
             assert reading.progress.step == 7
         fake.answer = Progress(step=8)
         logs.read_now(key)

@@ -59,12 +59,8 @@ class Preconditions:
         """Why no attempt is started. A running attempt is not affected."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
-        if reading.foreign:
-            return Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
-        if reading.corrupt:
-            return Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
-        if reading.unsafe:
-            return Diagnosis(Reason.STORE_UNSAFE, reading.unsafe)
+        if reading.refused is not None:
+            return reading.refused
         if problem := self.to_launch(state, reading):
             return problem
         if load.started(state):

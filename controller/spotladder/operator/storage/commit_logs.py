@@ -27,7 +27,9 @@ from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
+from spotladder.core.reasons import Reason
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
@@ -267,16 +269,16 @@ class Logs:
         try:
             return await reading
         except ForeignLog as error:
-            return Reading(True, before.progress, foreign=error.message_for(followed.address.namespace))
+            reason, why = ConditionReason.CHECKPOINTS_IN_USE, error.message_for(followed.address.namespace)
+            return Reading(True, before.progress, refused=Diagnosis(reason, why))
         except LogCorrupt as error:
-            return Reading(True, before.progress, corrupt=str(error))
+            refused = Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, str(error))
+            return Reading(True, before.progress, refused=refused)
+        except StoreUnsafe as error:
+            return Reading(True, before.progress, refused=Diagnosis(Reason.STORE_UNSAFE, str(error)))
         except StoreUnavailable as error:
-            if isinstance(error, StoreUnsafe):
-                return Reading(True, before.progress, unsafe=str(error))
-            if isinstance(error, StoreRefused):
-                return Reading(True, before.progress, unreadable=str(error))
-            since = followed.reading.away_since or self._clock.now()
-            return Reading(True, before.progress, unreadable=str(error), away_since=since)
+            away = None if isinstance(error, StoreRefused) else followed.reading.away_since or self._clock.now()
+            return Reading(True, before.progress, unreadable=str(error), away_since=away)
         except SpotladderError as error:
             return Reading(True, before.progress, unreadable=str(error))
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
