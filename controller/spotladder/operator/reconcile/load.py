@@ -375,8 +375,3 @@ def too_short_notice(spec: JobSpec, state: JobState) -> Diagnosis | None:
     """Why evictions lose work: commits take longer than the notice of a tier."""
     messages = [f"spec.tiers[{misfit.index}]: {misfit.message}" for misfit in misfits_of(spec, state)]
     return Diagnosis(ConditionReason.NOTICE_TOO_SHORT, "; ".join(messages)) if messages else None
-
-
-def started(state: JobState) -> bool:
-    """Whether an attempt was ever planned."""
-    return state.last_number > 0

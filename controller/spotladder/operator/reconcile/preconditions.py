@@ -63,7 +63,7 @@ class Preconditions:
             return reading.refused
         if problem := self.to_launch(state, reading):
             return problem
-        if load.started(state):
+        if state.last_number > 0:  # An attempt was planned before.
             return None
         if taken := self._folder_taken(record):
             return taken

@@ -35,7 +35,7 @@ from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Decided, Loaded
+from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
@@ -115,33 +115,33 @@ class Reconciler:
     async def _pass(self, record: JobRecord) -> Seconds | None:
         loaded = await self.loader.load(record)
         if isinstance(loaded, Loaded):
-            return await self._apply(loaded, self._decide(loaded))
+            return await self._apply(loaded, *self._decide(loaded))
         if loaded.problem is not None:
             return await self._hold(loaded.record, status_of(record), loaded.problem, valid=loaded.valid)
         return loaded.requeue
 
-    def _decide(self, loaded: Loaded) -> Decided:
-        """The core's decision, and which of its launches must wait."""
+    def _decide(self, loaded: Loaded) -> tuple[Decision, Diagnosis | None]:
+        """The core's decision, without the launches that the commit log forbids, and why it forbids them."""
         policy = policy_named(loaded.job.spec.policy)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self.clock.now(), policy)
         problem = self.preconditions.to_launch(decision.state, loaded.reading)
         if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
-            return Decided(decision, None)
+            return decision, None
         others = tuple(action for action in decision.actions if not isinstance(action, Launch))
         withheld = problem if others != decision.actions else None
-        return Decided(replace(decision, actions=others), withheld)
+        return replace(decision, actions=others), withheld
 
-    async def _apply(self, loaded: Loaded, decided: Decided) -> Seconds | None:
+    async def _apply(self, loaded: Loaded, decision: Decision, withheld: Diagnosis | None) -> Seconds | None:
         """Execute the actions, then persist the new state. Returns when the job is due again."""
-        record, job, decision = loaded.record, loaded.job, decided.decision
+        record, job = loaded.record, loaded.job
         known = self.loader.known_jobs[record.key]
         address = partial(self.readings.address, record, job)
         self.outputs.collect(loaded, address)
         self.outages.watch(loaded)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
-        if decided.withheld is not None:
-            known.blocked = decided.withheld
+        if withheld is not None:
+            known.blocked = withheld
         result = await self.executor.execute(loaded, decision, address=address)
         if result.tried:
             known.blocked = result.blocked
