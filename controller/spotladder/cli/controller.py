@@ -42,14 +42,13 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     log_format: Annotated[
         str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
     ] = "auto",
-    once: Annotated[bool, typer.Option("--once", help="Reconcile every job once and exit.")] = False,
 ) -> None:
     """Run the controller: launch the attempts of each TieredJob, watch them, and fall back to the next tier.
 
     \b
     Examples:
       spotladder controller                       (in a pod)
-      spotladder controller --kubeconfig ~/.kube/config -n team-a --once
+      spotladder controller --kubeconfig ~/.kube/config -n team-a
     """
     import asyncio
 
@@ -77,10 +76,6 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
         raise InvalidSpec(message, path="--listen")
 
     async def run() -> None:
-        process = Controller(settings)
-        if once:
-            typer.echo(f"reconciled {await process.once()} jobs")
-        else:
-            await process.run()
+        await Controller(settings).run()
 
     asyncio.run(run())

@@ -21,11 +21,9 @@ class Health:
 
 
 class HealthServer:
-    """Use as `async with HealthServer(…)`. Calls `alive` and `ready` at each request."""
+    """Use as `async with HealthServer(…)`. Calls `ready` at each request for it."""
 
-    def __init__(
-        self, address: str, *, metrics: Metrics, alive: Callable[[], Health], ready: Callable[[], Health]
-    ) -> None:
+    def __init__(self, address: str, *, metrics: Metrics, ready: Callable[[], Health]) -> None:
         host, separator, port = address.rpartition(":")
         if not separator or not port.isdigit():
             raise EnvironmentFailure(f"--listen {address}: expected HOST:PORT, such as 127.0.0.1:8080")
@@ -34,7 +32,7 @@ class HealthServer:
         app = web.Application()
         app.add_routes(
             [
-                web.get("/healthz", _respond(alive)),
+                web.get("/healthz", _respond(lambda: Health("alive"))),
                 web.get("/readyz", _respond(ready)),
                 web.get("/metrics", self._show_metrics),
             ]
