@@ -107,12 +107,10 @@ def join(
     *,
     leave: Callable[[int], None] | None = None,
     node: str = "",
-    holds_later: bool = False,
 ) -> Member:
     """Open the commit log (rank 0) and connect to the other ranks. Waits while the store is unavailable.
 
-    Rank 0 of a standby attempt waits here until the attempt takes over. With `holds_later` it joins without a writer
-    instead, and waits in `Member.begin`.
+    Rank 0 of a standby attempt joins without a writer, and waits in `Member.begin` until the attempt takes over.
 
     Raises Fenced, StoreRefused (StoreUnsafe: the store cannot fence this attempt), LogCorrupt, RankLost. `leave` ends
     the process at once when it is fenced later. With None, only the next call raises the error; a program inside
@@ -129,16 +127,18 @@ def join(
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     heartbeat.workers = workers = world.size if environment.sizes else 0
-    start = partial(_started, environment, log, retry, hands_over=bool(node), workers=workers)
-    later = False
-    if world.rank == 0 and must_wait(environment, log, retry):
-        start = partial(
-            _started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node), workers=workers
-        )
-        later = holds_later
-    start = partial(_checked, log, retry, start)
+    waits = world.rank == 0 and must_wait(environment, log, retry)
+
+    def start() -> Writer:
+        # Before anything is written that an older attempt could overwrite.
+        retry.until_answered(partial(check_today, log.store), starting=True)
+        if waits:
+            wait_for_turn(environment, log, retry, heartbeat)
+        append = partial(log.start, environment.attempt, environment.tier, hands_over=bool(node), stands_by=True)
+        return retry.until_answered(partial(append, workers=workers, tried=set()), starting=True)
+
     writer, channel, started = _meet(
-        environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
+        environment, world, log, agreement, warned.append, retry=retry, start=start, later=waits
     )
     heartbeat.start = started
     heartbeat.enter("joined")
@@ -180,7 +180,7 @@ def join(
         warned,
         started,
         node,
-        start if later else None,
+        start if waits else None,
         world.rank > 0 and world.launcher == "ray" and started < 0,
     )
 
@@ -233,43 +233,6 @@ def _meet(
     retry.until_answered(lambda: rendezvous.publish(log.store, environment.attempt, number, hub.address), starting=True)
     hub.complete()
     return writer, hub, started
-
-
-def _checked(log: CommitLog, retry: StoreRetry, start: Callable[[], Writer]) -> Writer:
-    """Check that the store can fence this attempt, before anything is written that an older one could overwrite."""
-    retry.until_answered(partial(check_today, log.store), starting=True)
-    return start()
-
-
-def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool, workers: int) -> Writer:
-    """Start to write as soon as the store answers."""
-    tried: set[str] = set()
-
-    def start() -> Writer:
-        return log.start(
-            environment.attempt,
-            environment.tier,
-            tried=tried,
-            hands_over=hands_over,
-            stands_by=True,
-            workers=workers,
-        )
-
-    return retry.until_answered(start, starting=True)
-
-
-def _started_in_turn(
-    environment: Environment,
-    log: CommitLog,
-    retry: StoreRetry,
-    *,
-    heartbeat: Heartbeat,
-    hands_over: bool,
-    workers: int,
-) -> Writer:
-    """Start to write when the standby attempt takes over."""
-    wait_for_turn(environment, log, retry, heartbeat)
-    return _started(environment, log, retry, hands_over=hands_over, workers=workers)
 
 
 def leaving_of(going: list[str]) -> tuple[str, ...]:

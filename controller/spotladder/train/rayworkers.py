@@ -154,7 +154,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         filter_logs(WORKER_LOG, _no_error)
         try:
             node = ray.get_runtime_context().get_node_id()
-            member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
+            member = join(environment.read(), ranks.discover(), node=node)
             job, routed = session.Job(member), Routed(member, self._below, self._total)
             session.adopt(job)
             _Process.member = member

@@ -54,6 +54,7 @@ def tune_restore(
     env = environment.read()
     exit_with_what_happened()
     member = join(env, ProcessRank(), leave=leave_at_once)
+    member.begin()
     name = f"tune-{secrets.token_hex(4)}"
     below = f"attempts/{env.attempt:04d}"
     path, filesystem = storage_of(env, below)
