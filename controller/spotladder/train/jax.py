@@ -63,7 +63,7 @@ def save(folder: Path, tree: Any) -> None:
         writing.write(folder, lambda: shards.write(folder, f"rank-{rank}", own))
     if blocks:
         writing.write(folder, lambda: shards.write(folder, f"shards-{rank}", blocks))
-    randomness.save(folder / f"rank-{rank}.random.json")
+    randomness.save(folder, rank)
 
 
 def restore(found: Found | Path, like: Tree) -> Tree:
@@ -80,8 +80,7 @@ def restore(found: Found | Path, like: Tree) -> Tree:
     saved = _read(folder / _SHARED, jax.tree_util.tree_map(lambda leaf: _local(_raw(leaf)), like))
     values = _named(saved) | shards.read(folder, f"rank-{rank}") | shards.read(folder, "shards-*")
     placed = [_placed(name, values[name], leaf) for name, leaf in _named(like).items()]
-    mine = folder / f"rank-{rank}.random.json"
-    randomness.restore(mine if mine.exists() else folder / "rank-0.random.json")
+    randomness.restore(folder, rank)
     restored: Tree = jax.tree_util.tree_structure(like).unflatten(placed)
     return restored
 

@@ -72,8 +72,8 @@ class State:
         if self._rank > 0 and writing.is_replicated(folder):
             return
         if self._own is not None:
-            self._own.write(str(folder / self._mine))
-        randomness.save(folder / f"{self._mine}.random.json")
+            self._own.write(str(folder / f"rank-{self._rank}"))
+        randomness.save(folder, self._rank)
 
     def restore(self, found: Found | Path) -> None:
         """Restore all parts from a commit, or from a folder with the files of all ranks.
@@ -82,15 +82,11 @@ class State:
         the parts or their shapes differ from the saved ones.
         """
         folder = found.to_read() if isinstance(found, Found) else found
-        mine = self._mine if (folder / f"{self._mine}.random.json").exists() else "rank-0"
+        mine = f"rank-{randomness.rank_in(folder, self._rank)}"
         for checkpoint, name in ((self._shared, _SHARED), (self._own, mine)):
             if checkpoint is not None:
                 _read(checkpoint, folder / name)
-        randomness.restore(folder / f"{mine}.random.json")
-
-    @property
-    def _mine(self) -> str:
-        return f"rank-{self._rank}"
+        randomness.restore(folder, self._rank)
 
 
 def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
