@@ -86,9 +86,6 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
     Ray counts both against `max_failures`, and reads this limit only after the callback has received the errors.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-
     @property
     def max_failures(self) -> int:
         return 0 if _Verdict.final else -1
@@ -97,13 +94,7 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
     def max_failures(self, value: int) -> None:
         """Ignore the base class's assignment: the verdict decides the limit."""
 
-    @property
-    def max_preemption_failures(self) -> int:
-        return 0 if _Verdict.final else -1
-
-    @max_preemption_failures.setter
-    def max_preemption_failures(self, value: int) -> None:
-        """Ignore the base class's assignment: the verdict decides the limit."""
+    max_preemption_failures = max_failures
 
 
 class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
