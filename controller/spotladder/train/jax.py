@@ -22,6 +22,7 @@ In a commit `save` copies the arrays to the host's memory, and they are written 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,9 +100,18 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
         return JaxTrainer(loop, **arguments)
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    from spotladder.train.rayjax import CPUConfig
+    from spotladder.train.rayconnect import Connected
 
-    return DataParallelTrainer(loop, backend_config=CPUConfig(), **arguments)
+    return DataParallelTrainer(loop, backend_config=Connected(_join), **arguments)
+
+
+def _join(addresses: list[str], rank: int) -> None:
+    """Join the `jax.distributed` job of the workers on CPUs, whose coordinator is rank 0."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(addresses[0], len(addresses), rank)
 
 
 def _raw(leaf: Any) -> Any:

@@ -21,6 +21,8 @@ not a distributed dataset: TensorFlow cannot save the position of the latter.
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -98,9 +100,13 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
     require("tensorflow", "tensorflow")
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    from spotladder.train.raytensorflow import ClusterConfig
+    from spotladder.train.rayconnect import Connected
 
-    return DataParallelTrainer(loop, backend_config=ClusterConfig(), **arguments)
+    return DataParallelTrainer(loop, backend_config=Connected(_announce), **arguments)
+
+
+def _announce(workers: list[str], rank: int) -> None:
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
 
 
 def _untracked(part: Any) -> list[Any]:
