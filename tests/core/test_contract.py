@@ -65,7 +65,7 @@ def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
         "reason": "EvictionNotice",
     }
     names = (
-        "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NOTICE_URL NODE_NOTICE HEARTBEAT STANDBY CACHE "
+        "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NODE_NOTICE HEARTBEAT STANDBY CACHE "
         "CACHE_SIZE HANG_TIMEOUT HANGS SIZES GROW_AFTER PROGRAM_FOLDER"
     )
     assert {f"SPOTLADDER_{name}" for name in names.split()} == VARIABLES

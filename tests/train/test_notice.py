@@ -1,13 +1,8 @@
-"""The sources of notices: a file, a URL, Ray."""
+"""The sources of notices: a file, Ray."""
 
 from __future__ import annotations
 
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +15,6 @@ from spotladder.train.notice import (
     CONTROLLER_GRACE_PERIOD,
     Listener,
     NoticeFile,
-    NoticeURL,
     RayPreemption,
     read_notice,
 )
@@ -62,42 +56,6 @@ def test_the_file_is_read_at_most_once_per_interval(tmp_path: Path) -> None:
 
 def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     assert NoticeFile(tmp_path).poll() is None
-
-
-@contextmanager
-def served(*answers: tuple[int, str]) -> Iterator[str]:
-    """A URL that returns these responses in order, then repeats the last one."""
-    left = list(answers)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, text = left.pop(0) if len(left) > 1 else left[0]
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Do not log requests to stderr."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/notice"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def test_a_url_is_polled_until_it_has_a_notice() -> None:
-    with served((404, "no"), (200, ""), (200, '{"kind": "notice", "reason": "Interruption"}')) as url:
-        source = NoticeURL(url, spacing=0.01)
-        end = time.monotonic() + 10
-        while source.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
-        assert source.poll() == Notice("notice", "Interruption")
-        source.close()
 
 
 @pytest.mark.parametrize(

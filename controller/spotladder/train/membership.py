@@ -149,7 +149,7 @@ def join(
             leave(ExitCode.FENCED)
 
     least = environment.sizes[0] if environment.sizes else 0
-    listener = listen(environment.notice_files, environment.notice_url, least if node else 0)
+    listener = listen(environment.notice_files, least if node else 0)
     commits = Commits(
         log,
         writer,
