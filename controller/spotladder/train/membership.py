@@ -138,7 +138,7 @@ def join(
         return retry.until_answered(partial(append, workers=workers, tried=set()), starting=True)
 
     writer, channel, started = _meet(
-        environment, world, log, agreement, warned.append, retry=retry, start=start, later=waits
+        environment, world, log, agreement, warned.append, retry=retry, start=None if waits else start
     )
     heartbeat.start = started
     heartbeat.enter("joined")
@@ -215,22 +215,35 @@ def _meet(
     heard: Callable[[dict[str, object]], None],
     *,
     retry: StoreRetry,
-    start: Callable[[], Writer],
-    later: bool,
+    start: Callable[[], Writer] | None,
 ) -> tuple[Writer | None, Channel, int]:
-    """`later`: join without a writer, which `start` will return when the attempt takes over."""
-    if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(world, agreement, heard, start=start, later=later)
+    """Start to write on rank 0, and connect the ranks. Returns the log entry of the start, too, as far as this rank
+    knows it. `start` is None in a standby attempt, whose rank 0 starts to write later."""
+    by_ray = world.launcher == "ray" and world.size > 1
+    if world.rank > 0 and by_ray:
+        joined = rendezvous.broadcast_by_ray(None)
+        if "error" in joined:
+            raise raised(joined["error"])
+        return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     if world.rank > 0:
         seek = partial(rendezvous.seek, log.store, environment.attempt, world, agreement, retry=retry)
         return None, seek(timeout=math.inf) if environment.standby else seek(), -1
-    writer = None if later else start()
-    started = -1 if writer is None else writer.start.seq
-    if world.size == 1:
-        return writer, Alone(agreement), started
-    number = started if writer is not None else retry.until_answered(log.read, starting=True).seq + 1
-    hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
-    retry.until_answered(lambda: rendezvous.publish(log.store, environment.attempt, number, hub.address), starting=True)
+    try:
+        writer = start() if start else None
+        started = writer.start.seq if writer else -1
+        if world.size == 1:
+            return writer, Alone(agreement), started
+        hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
+    except Exception as error:
+        if by_ray:
+            rendezvous.broadcast_by_ray({"error": described(error)})
+        raise
+    if by_ray:
+        rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": started})
+    else:
+        number = started if writer else retry.until_answered(log.read, starting=True).seq + 1
+        publish = partial(rendezvous.publish, log.store, environment.attempt, number, hub.address)
+        retry.until_answered(publish, starting=True)
     hub.complete()
     return writer, hub, started
 
@@ -238,28 +251,3 @@ def _meet(
 def leaving_of(going: list[str]) -> tuple[str, ...]:
     """The nodes without which the program continues. None when one of the notices ends it ("")."""
     return tuple(sorted(set(going))) if all(going) else ()
-
-
-def _meet_by_ray(
-    world: ProcessRank,
-    agreement: Agreement,
-    heard: Callable[[dict[str, object]], None],
-    *,
-    start: Callable[[], Writer],
-    later: bool,
-) -> tuple[Writer | None, Channel, int]:
-    if world.rank > 0:
-        joined = rendezvous.broadcast_by_ray(None)
-        if "error" in joined:
-            raise raised(joined["error"])
-        return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
-    try:
-        writer = None if later else start()
-        hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
-    except Exception as error:
-        rendezvous.broadcast_by_ray({"error": described(error)})
-        raise
-    started = -1 if writer is None else writer.start.seq
-    rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": started})
-    hub.complete()
-    return writer, hub, started
