@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from spotladder.checkpoints.log import CommitLog
@@ -239,7 +239,7 @@ def _meet(
             rendezvous.broadcast_by_ray({"error": described(error)})
         raise
     if by_ray:
-        rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": started})
+        rendezvous.broadcast_by_ray({"address": asdict(hub.address), "started": started})
     else:
         number = started if writer else retry.until_answered(log.read, starting=True).seq + 1
         publish = partial(rendezvous.publish, log.store, environment.attempt, number, hub.address)

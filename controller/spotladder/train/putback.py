@@ -34,7 +34,8 @@ def copied(folder: Path, saved: Saved) -> Path:
         for file in saved.files:
             numbered = number_of(file.name if file.name in saved.roots else saved.roots[0]) is not None
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
-            _copy(folder / file.name, target / file.name, links=numbered)
+            place = link_or_copy if numbered else shutil.copy2
+            place(folder / file.name, target / file.name)
         unchanged = all(file_at(folder, file.name) == file for file in saved.files)
     except FileNotFoundError:
         pass
@@ -53,16 +54,14 @@ def own_folder(folder: Path) -> Path:
     return own
 
 
-def _copy(source: Path, target: Path, *, links: bool) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
+    """Link the file, or copy it to another file system or one without links. Raises OSError."""
     try:
-        if links:
-            os.link(source.resolve(strict=True), target)
-            return
+        os.link(source.resolve(strict=True), target)
     except FileNotFoundError:
         raise
     except OSError:
-        pass  # Another file system, or one without links.
-    shutil.copy2(source, target)
+        shutil.copy2(source, target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from spotladder.checkpoints.store import ObjectMissing, Store
@@ -36,7 +37,7 @@ RETRY_INTERVAL = 0.5
 
 def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
     """On rank 0: publish the address, under the next free number if another start has published under this one."""
-    data = json.dumps(address.to_json()).encode()
+    data = json.dumps(asdict(address)).encode()
     while not store.put_if_absent(key := f"{_folder(attempt)}{seq:08d}.json", data) and store.get(key) != data:
         seq += 1
 
