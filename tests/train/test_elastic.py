@@ -21,7 +21,7 @@ from spotladder.train.ranks import ProcessRank
 from spotladder.train.rayelastic import AllowedSizes
 from spotladder.train.raynodes import LONGEST_SILENCE
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, log_of, member
+from tests.train.builders import Ranks, member, newest_of
 from tests.train.nodes import node
 
 
@@ -144,11 +144,6 @@ def test_a_notice_that_ends_the_program_precedes_a_change_of_size(going: list[st
     assert isinstance(interrupted(7, leaving), HandedOver) is bool(leaving)
 
 
-def test_the_message_of_a_handover_tells_nodes_from_a_change_of_size() -> None:
-    assert str(interrupted(7, (RESIZED,))).endswith("the number of workers changes")
-    assert str(interrupted(7, ("a", RESIZED))).endswith("1 nodes go")
-
-
 def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,8 +160,7 @@ def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
     with Ranks(tmp_path, 2, interval="1h", sizes="2,3") as ranks:
         monkeypatch.setattr(rayworkers._Process, "member", ranks.jobs[0]._member)
         ended = ranks.on_all(train)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert newest.step >= 3
     assert [(type(end), end.step, end.leaving) for end in ended] == [(HandedOver, newest.step, (RESIZED,))] * 2
 

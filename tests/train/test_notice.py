@@ -58,6 +58,14 @@ def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     assert NoticeFile(tmp_path).poll() is None
 
 
+def in_a_worker(monkeypatch: pytest.MonkeyPatch, info: Any, rank: int = 0) -> None:
+    """Let this process be a worker of Ray Train, one of four, with this information about a preemption."""
+    preemption = SimpleNamespace(preemption_info=info)
+    context = SimpleNamespace(preemption_context=preemption, get_world_size=lambda: 4, get_world_rank=lambda: rank)
+    module = SimpleNamespace(get_train_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+
+
 @pytest.mark.parametrize(
     ("info", "notice"),
     [
@@ -67,9 +75,7 @@ def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     ],
 )
 def test_rays_preemption_info_is_a_notice(info: Any, notice: Notice | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=info))
-    module = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, info)
     assert RayPreemption().poll() == notice
 
 
@@ -89,13 +95,7 @@ def test_an_elastic_job_hands_over_the_ranks_of_draining_nodes_while_enough_are_
     rank: int, going: dict[str, list[int]], least: int, kind: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = SimpleNamespace(deadline_ms=2500, preempted_node_to_ranks=going)
-    context = SimpleNamespace(
-        preemption_context=SimpleNamespace(preemption_info=info),
-        get_world_size=lambda: 4,
-        get_world_rank=lambda: rank,
-    )
-    module: Any = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, info, rank)
     notice = RayPreemption(least=least).poll()
     assert (notice and notice.kind) == kind
     assert notice is None or notice.deadline == 2.5
@@ -114,9 +114,7 @@ def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
 
 def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
-    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
-    module = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, SimpleNamespace(deadline_ms=0))
     source = RayPreemption(CONTROLLER_GRACE_PERIOD, clock)
     assert source.poll() == Notice("commit"), "until then the program commits and continues"
     clock.now += CONTROLLER_GRACE_PERIOD

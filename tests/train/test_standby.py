@@ -13,7 +13,6 @@ import pytest
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.contract import Notice
-from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
@@ -81,18 +80,6 @@ def test_a_standby_writes_nothing_until_it_takes_over_and_resumes_from_the_last_
     assert running.result(600) == list(range(21, 31))
     commits = log_of(tmp_path).commits()
     assert [(commit.attempt, commit.step) for commit in commits][-1] == (2, 30)
-
-
-def test_the_attempt_before_it_is_fenced_from_then_on(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    left: list[int] = []
-    first, standby = job(tmp_path, left=left), Standby(tmp_path)
-    running = pool.submit(standby.train)
-    until(standby.waits)
-    standby.ask(Notice.of_takeover())
-    running.result(600)
-    with pytest.raises(Fenced):
-        train(first, 40, flush=True)
-    assert left == [76]
 
 
 def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:
