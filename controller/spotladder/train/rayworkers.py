@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import ray
@@ -187,17 +187,15 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
                 _log.warning("Ray node %s is not drained before its end: %r", node, error)
         self._drained |= nodes
 
-    def _lost_a_node(
-        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> bool:
-        end = clock() + NODE_LOSS_WINDOW
+    def _lost_a_node(self) -> bool:
+        end = time.monotonic() + NODE_LOSS_WINDOW
         while True:
             alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
             if not alive.issuperset(self._nodes) or (self._elastic and self._silent(self._nodes)):
                 return True
-            if clock() >= end:
+            if time.monotonic() >= end:
                 return False
-            sleep(0.2)
+            time.sleep(0.2)
 
     @staticmethod
     def _silent(names: Collection[str]) -> set[str]:
