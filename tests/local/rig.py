@@ -31,13 +31,17 @@ class FakeNode:
     address: str = "10.0.0.1:6379"
     agent: str = "http://10.0.0.1:1"
     used: bool = True
+    noticed: int = 0
+    handed_over: list[float] = field(default_factory=list)
 
     def failed(self) -> str | None:
         return self.why
 
-    def notice(self) -> None: ...
+    def notice(self) -> None:
+        self.noticed += 1
 
-    def hand_over(self, deadline: float) -> None: ...
+    def hand_over(self, deadline: float) -> None:
+        self.handed_over.append(deadline)
 
     def kill(self) -> None:
         self.alive = False
@@ -50,9 +54,6 @@ class FakeLog:
     current: bool = True
     gone: str = ""
     ended: list[tuple[bool, str]] = field(default_factory=list)
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        pass
 
     def poll_now(self) -> None:
         self.polls += 1
