@@ -20,7 +20,7 @@ from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints import isolated as alone
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, Store, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ _NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
 
-class BucketStore:
-    """Implements Store on one bucket and prefix."""
+class BucketStore(Store):
+    """A store on one bucket and prefix."""
 
     def __init__(
         self,
@@ -123,7 +123,6 @@ class BucketStore:
 
     @property
     def endpoint(self) -> str:
-        """The server, which is the same store from every machine."""
         return f"{self._scheme}: {self._endpoint}"
 
     def renew(self) -> bool:
@@ -174,16 +173,10 @@ class BucketStore:
 
     def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         if len(keys) < 2:
-            return [self._get_or_none(key, most) for key in keys]
+            return super().get_many(keys, most)
         # Threads that end with the call: a caller that follows many logs holds many stores.
         with ThreadPoolExecutor(min(len(keys), 2 * AT_ONCE), thread_name_prefix="spotladder-store") as pool:
             return list(pool.map(partial(self._get_or_none, most=most), keys))
-
-    def _get_or_none(self, key: str, most: int) -> bytes | None:
-        try:
-            return self.get(key, most)
-        except ObjectMissing:
-            return None
 
     def head(self, key: str) -> ObjectMeta | None:
         try:
@@ -200,7 +193,7 @@ class BucketStore:
                     if after is None or meta["path"] > after:
                         yield ObjectMeta(meta["path"], meta["size"])
 
-    def folders(self, prefix: str) -> Sequence[str]:
+    def folders(self, prefix: str = "") -> Sequence[str]:
         """The names of the folders directly below, with one request for each thousand of them."""
         with self._typed("list", prefix):
             found = self._store.list_with_delimiter(prefix or None)["common_prefixes"]
