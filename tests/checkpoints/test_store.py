@@ -188,7 +188,9 @@ class TestS3(StoreContract):
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             open_store("s3://nowhere/prefix").put_if_absent("k", b"1")
 
-    def test_the_error_names_an_unreachable_server_without_secrets(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+    def test_the_error_names_an_unreachable_server_without_secrets(
+        self, monkeypatch: pytest.MonkeyPatch, s3: str
+    ) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hidden@127.0.0.1:1/?secret=hidden")
         wanted = (
