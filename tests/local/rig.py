@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,7 @@ from spotladder.local.program import Program
 from spotladder.records.model import Record
 
 BEGAN = 1_000_000.0
+Kind = TypeVar("Kind", bound=Record)
 
 
 @dataclass
@@ -135,5 +136,5 @@ class BackendRig:
     def attempt(self, number: int = 1) -> Path:
         return self.folder / "attempts" / f"{number:04d}"
 
-    def of(self, kind: type[Record]) -> list[Record]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         return [record for record in self.records if isinstance(record, kind)]
