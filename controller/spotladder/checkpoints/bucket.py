@@ -134,16 +134,37 @@ class BucketStore(Store):
         return True
 
     def _connected(self, timeout: timedelta) -> S3Store | GCSStore | AzureStore:
+        from obstore.store import AzureStore, GCSStore, S3Store
+
+        scheme, environment = self._scheme, self._environment
+        backoff = {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2}
+        options: dict[str, Any] = {
+            "prefix": self._prefix or None,
+            "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
+            "client_options": {
+                "allow_http": True,  # Only an endpoint that the user wrote with http:// uses it.
+                "connect_timeout": CONNECT_TIMEOUT,
+                "timeout": timeout,
+            },
+            # The caller handles longer outages: the log retries with the entries that it has read meanwhile.
+            "retry_config": {"max_retries": 5, "retry_timeout": RETRY_TIMEOUT, "backoff": backoff},
+        }
+        if self._only_host:
+            # The library follows redirects. It sends those to other hosts to a proxy that does not exist.
+            options["client_options"] |= {"proxy_url": NO_PROXY, "proxy_excludes": self._only_host}
+        if self._isolated:
+            options |= alone.options(scheme, environment)
         with self._typed("open", ""):
-            return _connect(
-                self._scheme,
-                self._bucket,
-                self._prefix,
-                self._environment,
-                timeout,
-                isolated=self._isolated,
-                only_host=self._only_host,
-            )
+            match scheme:
+                case "s3":
+                    profile = os.environ.get("AWS_PROFILE")
+                    if profile and not (os.environ.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_ACCESS_KEY_ID")):
+                        options["credential_provider"] = _profile(profile)
+                    return S3Store(self._bucket, **options)
+                case "gs":
+                    return GCSStore(self._bucket, **options)
+                case _:
+                    return AzureStore(self._bucket, **options)
 
     @property
     def _data(self) -> S3Store | GCSStore | AzureStore:
@@ -378,46 +399,3 @@ class _Parts:
             self.crc = crc32(part, self.crc)
             self.size += len(part)
             yield part
-
-
-def _connect(
-    scheme: str,
-    bucket: str,
-    prefix: str,
-    environment: Mapping[str, str],
-    timeout: timedelta,
-    *,
-    isolated: bool,
-    only_host: str,
-) -> S3Store | GCSStore | AzureStore:
-    from obstore.store import AzureStore, GCSStore, S3Store
-
-    options: dict[str, Any] = {
-        "prefix": prefix or None,
-        "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
-        "client_options": {
-            "allow_http": True,  # Only an endpoint that the user wrote with http:// uses it.
-            "connect_timeout": CONNECT_TIMEOUT,
-            "timeout": timeout,
-        },
-        # The caller handles longer outages: the log retries with the entries that it has read meanwhile.
-        "retry_config": {
-            "max_retries": 5,
-            "retry_timeout": RETRY_TIMEOUT,
-            "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
-        },
-    }
-    if only_host:  # The library follows redirects. It sends those to other hosts to a proxy that does not exist.
-        options["client_options"] |= {"proxy_url": NO_PROXY, "proxy_excludes": only_host}
-    if isolated:
-        options |= alone.options(scheme, environment)
-    match scheme:
-        case "s3":
-            profile = os.environ.get("AWS_PROFILE")
-            if profile and not (os.environ.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_ACCESS_KEY_ID")):
-                options["credential_provider"] = _profile(profile)
-            return S3Store(bucket, **options)
-        case "gs":
-            return GCSStore(bucket, **options)
-        case _:
-            return AzureStore(bucket, **options)
