@@ -17,29 +17,22 @@ from dataclasses import replace
 from typing import Protocol
 
 from spotladder.core.accounting import account, account_steps
-from spotladder.core.backend import AttemptBackend
+from spotladder.core.backend import AttemptBackend, apply
 from spotladder.core.contract import ExitCode
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
-    AskToCommit,
     Decision,
-    Delete,
-    Drain,
     Finish,
     Instant,
     JobSpec,
     JobState,
-    Launch,
     Move,
     Observation,
     Progress,
-    Replace,
-    Resize,
     Seconds,
     Stage,
-    TakeOver,
 )
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
@@ -234,29 +227,15 @@ class Runner:
         self._away_since = since
 
     def _apply(self, action: Action) -> None:
-        match action:
-            case Launch():
-                self._backend.launch(action)
-            case Drain():
-                self._backend.drain(action)
-            case Delete():
-                self._backend.delete(action)
-            case Replace():
-                self._backend.replace(action)
-            case Resize():
-                self._backend.resize(action)
-            case TakeOver():
-                self._backend.take_over(action)
-            case AskToCommit():
-                self._backend.ask_to_commit(action)
-            case Finish():
-                first, self._closed = not self._closed, True
-                try:
-                    self._backend.finish(action)
-                except SpotladderError as error:  # An error here does not change that the job has ended.
-                    last = f"step {self.state.progress.step} is the newest that was read, and there may be a later one"
-                    if first:
-                        self._emit(Noted(self._clock(), f"the commit log was not closed: {error}; {last}"))
+        if not isinstance(action, Finish):
+            return apply(self._backend, action)
+        first, self._closed = not self._closed, True
+        try:
+            self._backend.finish(action)
+        except SpotladderError as error:  # An error here does not change that the job has ended.
+            last = f"step {self.state.progress.step} is the newest that was read, and there may be a later one"
+            if first:
+                self._emit(Noted(self._clock(), f"the commit log was not closed: {error}; {last}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
         if now - self._drawn_at < DRAW_INTERVAL and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):

@@ -11,7 +11,6 @@ from spotladder.checkpoints.outputs import LONGEST
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.job_object import object_of
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted, secret_values
@@ -76,7 +75,7 @@ class ThisMachine:
                 seen[path] = known
                 continue
             try:
-                seen[path] = (stamp, object_of(run))
+                seen[path] = (stamp, run.as_job())
             except EnvironmentFailure as error:
                 problem = str(error)
         before = (self.problem, self._versions, _stamps(self._seen))

@@ -7,25 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spotladder.core.accounting import HOUR
+from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
-    Action,
-    AskToCommit,
-    Delete,
-    Drain,
     ExtraCosts,
-    Finish,
     JobSpec,
     JobState,
-    Launch,
     Loss,
     Move,
-    Replace,
-    Resize,
     Seconds,
     Stage,
-    TakeOver,
     Tier,
 )
 from spotladder.core.policies import Policy
@@ -135,7 +127,7 @@ class SimulationRun:
             self._path += [DecidedMove(now, move, float(self.state.progress.step)) for move in decision.moves]
             self._losses += [DecidedLoss(now, loss) for loss in decision.losses]
             for action in decision.actions:
-                self._apply(action)
+                apply(self.backend, action)
             if not decision.moves and (backend.changes == before or self.ended):
                 self.wake_at = math.inf if decision.wake_at is None else max(now, decision.wake_at - START)
                 self._note()
@@ -192,25 +184,6 @@ class SimulationRun:
         # As a controller does. Plans and replays begin with the history of the tier; other simulations have none.
         prices = with_price(tier.prices, price, START + backend.market.now) if tier.prices else ()
         return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
-
-    def _apply(self, action: Action) -> None:
-        match action:
-            case Launch():
-                self.backend.launch(action)
-            case Drain():
-                self.backend.drain(action)
-            case Delete():
-                self.backend.delete(action)
-            case Replace():
-                self.backend.replace(action)
-            case Resize():
-                self.backend.resize(action)
-            case TakeOver():
-                self.backend.take_over(action)
-            case AskToCommit():
-                self.backend.ask_to_commit(action)
-            case Finish():
-                self.backend.finish(action)
 
     def _note(self) -> None:
         """Record the current tier for the timeline."""
