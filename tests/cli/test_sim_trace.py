@@ -70,22 +70,6 @@ EVENTS = json.dumps(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "converted"),
-    [
-        ("events.json", EVENTS, "time,nodes\n1767225600,1\n1767226200,2\n1767226800,1\n1767227400,1\n"),
-        ("ticks.csv", ticks((1, 1), (0, 2)), "time,available\n0,1\n600,0\n1200,0\n"),
-        ("prices.csv", "time,preempted,price\n60,1,0.25\n120,0,0.5\n", "time,available,price\n60,0,0.25\n120,1,0.5\n"),
-    ],
-)
-def test_a_trace_is_converted_to_csv(capsys: Capture, tmp_path: Path, name: str, text: str, converted: str) -> None:
-    file = tmp_path / "converted.csv"
-    answer = call(capsys, "sim", "trace", written(tmp_path, name, text), "--convert", file)
-    assert (answer.code, answer.err) == (0, "")
-    assert file.read_text() == converted
-    assert call(capsys, "sim", "trace", file).code == 0
-
-
 def test_a_log_of_probes_has_several_zones(capsys: Capture, tmp_path: Path) -> None:
     lines = (f"{600 * at + 7 * (at % 3)},{zone},{int(at % 9 > 2)}\n" for at in range(200) for zone in "ab")
     file = written(tmp_path, "probes.csv", f"timestamp,zone,ok\n{''.join(lines)}")
@@ -126,7 +110,6 @@ def test_a_price_history_has_no_capacity(capsys: Capture, tmp_path: Path) -> Non
         (("nowhere.json",), "nowhere.json: cannot be read"),
         (("=a.json",), "expected [ZONE=]FILE, got '=a.json': name a trace"),
         (("zone.csv", "zone.csv"), "zone 'zone' is given twice: name one of them, as in b=zone.csv"),
-        (("zone.csv", "b=zone.csv", "--convert", "c.csv"), "--convert: expected one trace, got 2: name one file"),
         (("zone.csv", "--workers", "0"), "Invalid value for '--workers'"),
         (("notes.csv",), "notes.csv: line 1: has an unknown format"),
     ],

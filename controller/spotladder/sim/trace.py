@@ -58,20 +58,6 @@ class Trace:
         found: Counts = self.nodes[np.searchsorted(self.times, moments, side="right") - 1]
         return found
 
-    def ticks(self, gap: Seconds, workers: int = 1) -> Flags:
-        """Shape (ticks,): whether `workers` nodes are available at the start of each tick of `gap` seconds."""
-        moments = np.arange(0.0, self.end, gap)
-        flags: Flags = self.at(moments) >= workers
-        return flags
-
-    def price_ticks(self, gap: Seconds) -> Floats | None:
-        """Shape (ticks,): the price at the start of each tick of `gap` seconds; None for a trace without prices."""
-        if self.prices is None:
-            return None
-        moments = np.arange(0.0, self.end, gap)
-        found: Floats = self.prices[np.searchsorted(self.times, moments, side="right") - 1]
-        return found
-
     @property
     def counted(self) -> bool:
         """Whether the trace has numbers of nodes, and not only whether there is capacity."""

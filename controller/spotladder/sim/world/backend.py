@@ -160,11 +160,6 @@ class SimBackend:
     # --- the world ---
 
     @property
-    def training(self) -> str:
-        """The zone in which a program trains or starts; "" if none does."""
-        return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
-
-    @property
     def watched(self) -> set[str]:
         """The zones whose changes the job may observe: those of its attempts, and those with known
         capacity or prices."""

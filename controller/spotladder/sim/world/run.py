@@ -43,16 +43,6 @@ NO_EXTRA = ExtraCosts()
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """An interval on one tier, in seconds after the start. `trains`: whether a program ran."""
-
-    since: Seconds
-    until: Seconds
-    tier: str
-    trains: bool
-
-
-@dataclass(frozen=True, slots=True)
 class DecidedMove:
     """A decided transition, in seconds after the start. `committed` is the work that was committed by then."""
 
@@ -89,7 +79,6 @@ class SimulationOutcome:
     overhead: Seconds
     waiting: float
     node_hours: dict[str, float]
-    segments: tuple[Segment, ...]
     path: tuple[DecidedMove, ...]
     decisions: int
     overlap: float = 0.0
@@ -115,7 +104,6 @@ class SimulationRun:
     state: JobState = field(default_factory=JobState)
     wake_at: Seconds = 0.0
     decisions: int = 0
-    _segments: list[Segment] = field(default_factory=list)
     _path: list[DecidedMove] = field(default_factory=list)
     _losses: list[DecidedLoss] = field(default_factory=list)
 
@@ -138,7 +126,6 @@ class SimulationRun:
                 self._apply(action)
             if not decision.moves and (backend.changes == before or self.ended):
                 self.wake_at = math.inf if decision.wake_at is None else max(now, decision.wake_at - START)
-                self._note()
                 return
         raise PolicyOscillates(self.policy, now)
 
@@ -160,11 +147,6 @@ class SimulationRun:
             overhead=bill.overhead,
             waiting=bill.waiting_usd,
             node_hours=hours,
-            segments=tuple(
-                replace(part, until=min(part.until, ended))
-                for part in self._segments
-                if part.tier and part.since < ended
-            ),
             path=tuple(self._path),
             losses=tuple(self._losses),
             decisions=self.decisions,
@@ -211,17 +193,6 @@ class SimulationRun:
                 self.backend.ask_to_commit(action)
             case Finish():
                 self.backend.finish(action)
-
-    def _note(self) -> None:
-        """Record the current tier for the timeline."""
-        backend, now = self.backend, self.backend.market.now
-        tier, trains = self.state.tier if self.state.attempt is not None else "", bool(backend.training)
-        last = self._segments[-1] if self._segments else None
-        if last is not None and (last.tier, last.trains) == (tier, trains):
-            return
-        if last is not None:
-            self._segments[-1] = replace(last, until=now)
-        self._segments.append(Segment(now, math.inf, tier, trains))
 
 
 def run(
