@@ -9,9 +9,8 @@ from statistics import fmean
 
 from spotladder.core.accounting import GIB
 from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
-from spotladder.planner.tier_capacity import mean_price
 from spotladder.sim.scenario import Scenario, simulate
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, mean_price
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan

@@ -35,7 +35,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import SyntheticMarket
-from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace
+from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace, mean_price
 
 OUTAGE: Seconds = 3600.0
 """Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
@@ -93,17 +93,6 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, un
         until_now=until_now,
         closed=(),
     )
-
-
-def mean_price(traces: Sequence[Trace]) -> float | None:
-    """The mean price over time in these traces, in USD per node-hour; None if one of them has no prices."""
-    paid = duration = 0.0
-    for trace in traces:
-        if trace.prices is None:
-            return None
-        paid += float(np.diff(trace.times, append=trace.end) @ trace.prices)
-        duration += trace.end
-    return paid / duration if duration else None
 
 
 def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:

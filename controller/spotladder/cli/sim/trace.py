@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.display.figures import numbered
 from spotladder.errors import EnvironmentFailure
 
 
@@ -28,8 +29,7 @@ def trace(
     """
     try:
         from spotladder.cli.traces import recorded
-        from spotladder.sim import trace_table
-        from spotladder.sim.description import describe
+        from spotladder.sim.description import COLUMNS, describe
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -38,12 +38,9 @@ def trace(
     zones = recorded(traces)
     found = [describe(name, readings, workers) for name, readings in zones.items()]
     if output is not Format.TABLE:
-        print_data({"workers": workers, "zones": [trace_table.plain(one) for one in found]}, output)
+        print_data({"workers": workers, "zones": [one.data for one in found]}, output)
         return
-    print_table(trace_table.COLUMNS, trace_table.rows(found))
-    for available in (True, False):
-        typer.echo()
-        title = trace_table.title(workers, available=available)
-        print_table(trace_table.SPELL_COLUMNS, trace_table.spell_rows(found, available=available), title)
-    for sentence in trace_table.notes(found):
-        typer.echo(f"\nnote: {sentence}")
+    print_table(COLUMNS, [one.row for one in found], f"Capacity for {numbered(workers, 'node')} at once")
+    for one in found:
+        for sentence in one.notes:
+            typer.echo(f"\nnote: {sentence}")
