@@ -80,7 +80,7 @@ def test_each_attempt_has_its_bars_and_its_number_if_there_is_room(digits: Facts
         assert len(re.findall(f'class="{name} (?:spot|on-demand)"', drawn)) == spans
     assert re.findall(r'class="number(?: open)?">(\d)<', drawn) == ["1", "2", "3", "4"]
     assert drawn.count('class="fall"') == 2, "moves to other tiers"
-    assert re.findall(r'class="number(?: open)?">(\d)<', str(timeline(digits, 180))) == ["4"]
+    assert re.findall(r'class="number(?: open)?">(\d)<', str(timeline(digits, 76))) == ["4"]
 
 
 def test_events_on_a_tier_that_the_spec_no_longer_has_are_left_out(digits: Facts) -> None:

@@ -13,8 +13,8 @@ from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
 from spotladder.cli.question import Given, asked, assumed_program
-from spotladder.cli.run_bar import bar
 from spotladder.cli.target import ClusterTarget
+from spotladder.cli.terminal import progress
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def run(
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     assumptions = assumed_program(question, known, given)
     policies = installed_policies(policy or [question.policy])
-    with errors_located(file), bar(len(policies) * seeds) as done:
-        found = comparison.compare(question, assumptions, policies, range(seeds), done)
+    with errors_located(file), progress(len(policies) * seeds) as bar:
+        found = comparison.compare(question, assumptions, policies, range(seeds), bar.update)
     sentences = assumed(assumptions, question)
     if output is not Format.TABLE:
         return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)
