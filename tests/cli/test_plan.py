@@ -217,17 +217,13 @@ def test_the_standard_errors_shrink_with_the_number_of_runs(capsys: Capture, tmp
     assert f"confidence: the standard error of the mean cost is {cost}, that of the share of runs {share}\n" in answer
 
 
-def test_a_break_even_table(capsys: Capture, tmp_path: Path) -> None:
+def test_the_break_even(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE, "--formula")
-    assert "\nBreak-even of the job as written (blended)\n" in answer.out
-    assert "\n× 10 " in answer.out
     found = json.loads(planned(capsys, tmp_path, *RATE, "--formula", "-o", "json").out)
-    rates = found["breakEven"]["lossRates"]
-    assert rates[0] == {"factor": 1.0, **found["choices"][0]}
-    factor = found["breakEven"]["lossRateFactor"]
+    factor = found["breakEvenLossRateFactor"]
     assert f"it saves nothing from {factor:.3g} times the loss rate on" in answer.out
     calm = ("--evictions-per-node-hour", "0", "--formula")
-    assert "Break-even" not in planned(capsys, tmp_path, *calm).out
+    assert "it saves nothing" not in planned(capsys, tmp_path, *calm).out
 
 
 def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:

@@ -14,11 +14,6 @@ FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
 
 PUBLISHED_DISCOUNT = 0.9
 
-PUBLISHED_NOTE = (
-    'The published table prints "217 %" for a spot fraction of 0.6. That is the ratio of the two durations (2.17×); '
-    "the job may take 117 % longer."
-)
-
 
 def print_formula(scenario: CostScenario, accounting: Accounting, output: Format) -> None:
     """Print the savings of spot capacity. Costs are in on-demand hours: 2.76 h is the price of 2.76 hours on demand."""
@@ -56,8 +51,6 @@ def _print_break_even(scenario: CostScenario, accounting: Accounting) -> None:
     title = f"Break-even ({accounting}): how much longer than on demand the job may take"
     print_table(("Spot fraction", "Longer by", "Ratio"), rows, title)
     typer.echo(f"this job takes {_percent(scenario.overhead_share)} longer")
-    if accounting is Accounting.BLENDED and scenario.spot_discount == PUBLISHED_DISCOUNT:
-        typer.echo(PUBLISHED_NOTE)
 
 
 def _percent(fraction: float) -> str:

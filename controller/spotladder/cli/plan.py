@@ -136,17 +136,11 @@ def _print(question: Question, accounting: Accounting) -> None:
 
 
 def _print_break_even(question: Question, accounting: Accounting) -> None:
-    found = break_even(question, accounting)
-    if found is None:
-        return
-    typer.echo()
-    headings = ("Loss rate", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-    rows = [(f"× {row.factor:g}", *_choice_row(row.choice, question, accounting, best=False)[1:]) for row in found.rows]
-    print_table(headings, rows, f"Break-even of the job as written ({accounting})")
-    if found.factor is None:
+    factor = break_even(question, accounting)
+    if factor == math.inf:
         typer.echo("it saves at every loss rate")
-    else:
-        typer.echo(f"it saves nothing from {found.factor:.3g} times the loss rate on")
+    elif factor is not None:
+        typer.echo(f"it saves nothing from {factor:.3g} times the loss rate on")
 
 
 def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
@@ -204,12 +198,7 @@ def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
         ],
         "choices": [_plain_choice(choice) for choice in found],
         "cheapest": None if best is None else best.max_failures,
-        "breakEven": None
-        if even is None
-        else {
-            "lossRateFactor": None if even.factor is None else round(even.factor, 6),
-            "lossRates": [{"factor": row.factor, **_plain_choice(row.choice)} for row in even.rows],
-        },
+        "breakEvenLossRateFactor": None if even is None or even == math.inf else round(even, 6),
         "risks": risks(question, own),
     }
 

@@ -71,8 +71,6 @@ def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     if file is not None:
         values = _read(file)
     given = {to_camel(name): value for name, value in flags.items() if value not in (None, ())}
-    if isinstance(known := values.get("clusters"), dict) and "clusters" in given:
-        given["clusters"] = {**known, **given["clusters"]}
     try:
         return Settings.model_validate({**values, **given})
     except ValidationError as error:

@@ -12,6 +12,7 @@ from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
+from spotladder.cli.policies import policies
 from spotladder.cli.question import Given, asked, assumed_program
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import progress
@@ -54,7 +55,6 @@ def run(
     """
     try:
         from spotladder.api.read import errors_located
-        from spotladder.cli.policies import policies as installed_policies
         from spotladder.planner import comparison
         from spotladder.planner.assumptions import assumed
     except ModuleNotFoundError as error:
@@ -65,9 +65,9 @@ def run(
     given = Given(file, hours, world, trace or (), evictions, seconds("--restart", restart))
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     assumptions = assumed_program(question, known, given)
-    policies = installed_policies(policy or [question.policy])
-    with errors_located(file), progress(len(policies) * seeds) as bar:
-        found = comparison.compare(question, assumptions, policies, range(seeds), bar.update)
+    names = list(policies(policy or [question.policy]))
+    with errors_located(file), progress(len(names) * seeds) as bar:
+        found = comparison.compare(question, assumptions, names, range(seeds), bar.update)
     sentences = assumed(assumptions, question)
     if output is not Format.TABLE:
         return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)

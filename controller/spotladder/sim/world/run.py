@@ -31,7 +31,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
-from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.errors import SpotladderError
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import START, Market
 
@@ -40,6 +40,13 @@ DECISIONS_AT_ONCE = 100
 
 
 NO_EXTRA = ExtraCosts()
+
+
+class PolicyOscillates(SpotladderError):
+    """The policy moves the job back and forth at one moment, `at` seconds after the start: a defect of the policy."""
+
+    def __init__(self, policy: Policy, at: Seconds) -> None:
+        super().__init__(f"policy {type(policy).__name__} moves the job back and forth at {at:g} s")
 
 
 @dataclass(frozen=True, slots=True)
