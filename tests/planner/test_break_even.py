@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.core.cost import Accounting
 from spotladder.planner.break_even import break_even
-from spotladder.planner.plan import Question, TierFacts, choose
+from spotladder.planner.plan import Question, TierFacts, estimated
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
@@ -26,7 +26,7 @@ def test_spot_saves_below_the_break_even_rate_and_not_above_it(accounting: Accou
     asked = question(UNLIMITED, BACKUP)
     found = break_even(asked, accounting)
     assert found is not None
-    below, above = (choose(scaled(asked, found * factor)) for factor in (0.95, 1.05))
+    below, above = (estimated(scaled(asked, found * factor)) for factor in (0.95, 1.05))
     assert below is not None
     assert above is not None
     assert below.estimates[accounting].savings_fraction > 0 > above.estimates[accounting].savings_fraction

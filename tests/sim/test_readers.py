@@ -188,14 +188,14 @@ NOON = ("2026-01-01T12:00:00+00:00", "0.4")
             "SpotPriceHistory[0].SpotPrice: expected USD per hour from 0",
         ),
         ("t.json", prices(("noon", "1")), "SpotPriceHistory[0].Timestamp: expected a time as in 2026-01-01T00:00:00Z"),
-        ("t.json", events(), "has no time between events of nodes (expected RegisteredNode and RemovingNode)"),
+        ("t.json", events(), "has no time between changes of nodes or NodeClaims"),
         ("t.json", events(event(0, "RegisteredNode", "")), "items[0].involvedObject.name: expected the name of a node"),
         (
             "t.json",
             events(event(0, "RegisteredNode", "a", lastTimestamp="noon")),
             'items[0].lastTimestamp: expected a time as in 2026-01-01T00:00:00Z, got "noon"',
         ),
-        ("t.json", events(condition(0, "a", "Launched")), "has no time between changes of spot NodeClaims"),
+        ("t.json", events(condition(0, "a", "Launched")), "has no time between changes of nodes or NodeClaims"),
         (
             "t.json",
             events(condition(0, "", "Launched")),

@@ -37,7 +37,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, Estimate
 from spotladder.display.figures import numbered, span
 from spotladder.planner.break_even import break_even
-from spotladder.planner.plan import Choice, Question, TierFacts, cheapest, choices, choose
+from spotladder.planner.plan import Estimated, Question, TierFacts, estimated
 from spotladder.planner.risks import risks
 
 
@@ -93,7 +93,7 @@ def plan(
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     formulas = _plain(question, accounting)
     simulated = None
-    if not formula and formulas["choices"] and simulator_installed():
+    if not formula and formulas["estimate"] and simulator_installed():
         assumptions = assumed_program(question, known, given)
         with errors_located(file):
             simulated = forecast.simulate(question, assumptions, runs, seed)
@@ -103,7 +103,7 @@ def plan(
     _print(question, accounting)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif not formula and formulas["choices"]:
+    elif not formula and formulas["estimate"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
@@ -114,19 +114,15 @@ def plan(
 
 
 def _print(question: Question, accounting: Accounting) -> None:
-    own, found = choose(question), choices(question)
+    own = estimated(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
     print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:g} h on demand only")
     typer.echo()
-    if found:
-        best = cheapest(found, accounting)
-        headings = ("maxFailures", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-        rows = [_choice_row(choice, question, accounting, best=choice is best) for choice in found]
+    if own is not None:
+        headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
         title = f"By the closed formulas ({accounting}), {60 * question.overhead:.3g} min lost at each failure"
-        print_table(headings, rows, title)
-        if best is not None:
-            typer.echo("* is the cheapest; higher values save little more, and each failure takes time")
+        print_table(headings, [_estimate_row(own, question, accounting)], title)
         _print_break_even(question, accounting)
     else:
         typer.echo(
@@ -143,7 +139,7 @@ def _print_break_even(question: Question, accounting: Accounting) -> None:
         typer.echo(f"it saves nothing from {factor:.3g} times the loss rate on")
 
 
-def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
+def _tier_row(facts: TierFacts, own: Estimated | None) -> tuple[str, ...]:
     price = facts.tier.price
     return (
         facts.tier.name,
@@ -157,16 +153,15 @@ def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
     )
 
 
-def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, best: bool) -> tuple[str, ...]:
-    result = choice.estimates[accounting]
+def _estimate_row(own: Estimated, question: Question, accounting: Accounting) -> tuple[str, ...]:
+    result = own.estimates[accounting]
     price = question.on_demand_price
     unit = f"{result.cost:.2f} h" if price is None else f"${result.cost * price:.2f}"
-    unfinished = f" + {span(choice.expected.left * HOUR)} left" if choice.expected.left else ""
+    unfinished = f" + {span(own.expected.left * HOUR)} left" if own.expected.left else ""
     return (
-        ("as written" if choice.max_failures is None else str(choice.max_failures)) + (" *" if best else ""),
-        f"{100 * choice.scenario.spot_fraction:.0f} %",
-        f"{choice.expected.failures:.1f}",
-        f"{span(choice.scenario.total_hours * HOUR)}{unfinished}",
+        f"{100 * own.scenario.spot_fraction:.0f} %",
+        f"{own.expected.failures:.1f}",
+        f"{span(own.scenario.total_hours * HOUR)}{unfinished}",
         unit,
         f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
         f"{result.break_even_failures:g}" if math.isfinite(result.break_even_failures) else "any number",
@@ -174,8 +169,7 @@ def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, b
 
 
 def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
-    own, found = choose(question), choices(question)
-    best = cheapest(found, accounting)
+    own = estimated(question)
     even = break_even(question, accounting)
     return {
         "hours": question.hours,
@@ -196,28 +190,26 @@ def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
             }
             for facts in question.tiers
         ],
-        "choices": [_plain_choice(choice) for choice in found],
-        "cheapest": None if best is None else best.max_failures,
+        "estimate": None if own is None else _plain_estimate(own),
         "breakEvenLossRateFactor": None if even is None or even == math.inf else round(even, 6),
         "risks": risks(question, own),
     }
 
 
-def _plain_choice(choice: Choice) -> dict[str, Any]:
+def _plain_estimate(own: Estimated) -> dict[str, Any]:
     return {
-        "maxFailures": choice.max_failures,
-        "spotFraction": round(choice.scenario.spot_fraction, 6),
-        "expectedFailures": round(choice.expected.failures, 6),
-        "totalHours": round(choice.scenario.total_hours, 6),
-        "hoursLeft": round(choice.expected.left, 6),
+        "spotFraction": round(own.scenario.spot_fraction, 6),
+        "expectedFailures": round(own.expected.failures, 6),
+        "totalHours": round(own.scenario.total_hours, 6),
+        "hoursLeft": round(own.expected.left, 6),
         "accountings": {
             str(kind): {
                 "costOnDemandHours": round(found.cost, 6),
-                "costUsd": None if choice.usd is None else round(choice.usd[kind], 4),
+                "costUsd": None if own.usd is None else round(own.usd[kind], 4),
                 "savedPercent": round(100 * found.savings_fraction, 6),
                 "breakEvenFailures": _finite(found),
             }
-            for kind, found in choice.estimates.items()
+            for kind, found in own.estimates.items()
         },
     }
 

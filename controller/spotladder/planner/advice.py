@@ -9,11 +9,11 @@ from statistics import fmean, stdev
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, Seconds
-from spotladder.planner.plan import CHOICES, Question, between_failures, first_lossy
+from spotladder.planner.plan import Question, between_failures, first_lossy
 from spotladder.planner.simulated import Assumptions, outcomes, with_max_failures
 from spotladder.sim.world.run import SimulationOutcome
 
-LIMITS = (*CHOICES, FOR_EVER)
+LIMITS = (0, 1, 2, 3, 5, 8, 13, FOR_EVER)
 """Values of maxFailures that are simulated on all spot tiers."""
 
 LIMIT_RUNS = 25

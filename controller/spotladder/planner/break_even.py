@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from spotladder.core.cost import Accounting
-from spotladder.planner.plan import MOST, Question, choose, expect
+from spotladder.planner.plan import MOST, Question, estimated, expect
 
 HIGHEST = 1e4
 """Highest multiple at which the break-even is searched."""
@@ -39,5 +39,5 @@ def _saves(question: Question, factor: float, accounting: Accounting) -> bool | 
     )
     scaled = replace(question, tiers=tiers)
     expected = expect(scaled)
-    choice = None if expected is None or expected.failures > MOST else choose(scaled)
-    return None if choice is None else choice.estimates[accounting].savings_fraction > 0
+    found = None if expected is None or expected.failures > MOST else estimated(scaled)
+    return None if found is None else found.estimates[accounting].savings_fraction > 0

@@ -9,13 +9,13 @@ from spotladder.core.cost import Accounting
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER, Exhausted
 from spotladder.core.notice_fit import notice_misfits
-from spotladder.planner.plan import Choice, Question, between_failures
+from spotladder.planner.plan import Estimated, Question, between_failures
 
 FEW_HOURS = 24.0
 """Node-hours of observation below which an eviction rate is unreliable."""
 
 
-def risks(question: Question, own: Choice | None) -> list[str]:
+def risks(question: Question, own: Estimated | None) -> list[str]:
     """All risks of the job. `own` is the estimate of the job, None if unknown."""
     found = [sentence for check in _CHECKS for sentence in check(question)]
     return found + (list(_outlook(question, own)) if own is not None else [])
@@ -87,7 +87,7 @@ def _notices(question: Question) -> Iterator[str]:
 _CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)
 
 
-def _outlook(question: Question, own: Choice) -> Iterator[str]:
+def _outlook(question: Question, own: Estimated) -> Iterator[str]:
     """Risks that follow from the estimate."""
     spec, hours = question.spec, own.scenario.total_hours
     if own.expected.left > 0 and spec.exhausted is Exhausted.FAIL:
