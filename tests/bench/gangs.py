@@ -138,7 +138,7 @@ def _row(name: str, runs: Outcomes, direct: Outcomes | None, goal: str, met: boo
         "deadlines missed": float(len(runs) - len(ends)),
         "evictions": fmean(one.evictions for one in runs),
         "hours": fmean(ends) if ends else None,
-        "egress, USD": fmean(one.egress for one in runs),
+        "egress, USD": fmean(one.extra.egress for one in runs),
     }
     reference, compared_with = (None, "–") if direct is None else (_cost(direct), "on-demand")
     return Row(name, _cost(runs), "USD", compared_with, reference, goal, met, also)

@@ -34,7 +34,6 @@ def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0] == "2 workers, 5 h on demand only"
-    assert "blended" in answer.out
     assert "risk: " in answer.out
     rows = [line.split() for line in lines[: lines.index("")] if line.startswith(("spot-a", "on-demand"))]
     assert [row[:3] for row in rows] == [
@@ -53,8 +52,7 @@ def test_json_and_yaml_have_the_same_data(capsys: Capture, tmp_path: Path) -> No
     assert own["spotFraction"] == pytest.approx(4 / 5)  # 3 failures tolerated, one an hour: the fourth after 4 h
     assert own["expectedFailures"] == pytest.approx(4)
     assert own["totalHours"] == pytest.approx(5.8)
-    blended = own["accountings"]["blended"]
-    assert blended["costUsd"] == pytest.approx(blended["costOnDemandHours"] * 2 * 1.41, abs=1e-3)
+    assert own["costUsd"] == pytest.approx(own["costOnDemandHours"] * 2 * 1.41, abs=1e-3)
 
 
 def test_unknown_rates_are_not_estimated(capsys: Capture, tmp_path: Path) -> None:

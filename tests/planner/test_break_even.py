@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.cost import Accounting
 from spotladder.planner.break_even import break_even
 from spotladder.planner.plan import Question, TierFacts, estimated
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
@@ -21,27 +20,26 @@ def scaled(asked: Question, factor: float) -> Question:
     return replace(asked, tiers=tiers)
 
 
-@pytest.mark.parametrize("accounting", list(Accounting))
-def test_spot_saves_below_the_break_even_rate_and_not_above_it(accounting: Accounting) -> None:
+def test_spot_saves_below_the_break_even_rate_and_not_above_it() -> None:
     asked = question(UNLIMITED, BACKUP)
-    found = break_even(asked, accounting)
+    found = break_even(asked)
     assert found is not None
     below, above = (estimated(scaled(asked, found * factor)) for factor in (0.95, 1.05))
     assert below is not None
     assert above is not None
-    assert below.estimates[accounting].savings_fraction > 0 > above.estimates[accounting].savings_fraction
+    assert below.cost.savings_fraction > 0 > above.cost.savings_fraction
 
 
 def test_a_job_that_costs_more_than_on_demand_at_its_own_rate_has_a_lower_break_even() -> None:
-    found = break_even(question(UNLIMITED, BACKUP, overhead=30.0), Accounting.BLENDED)
+    found = break_even(question(UNLIMITED, BACKUP, overhead=30.0))
     assert found is not None
     assert 0 < found < 1
 
 
 def test_a_failure_without_overhead_costs_nothing_at_any_rate() -> None:
-    assert break_even(question(UNLIMITED, BACKUP, overhead=0.0), Accounting.BLENDED) == math.inf
+    assert break_even(question(UNLIMITED, BACKUP, overhead=0.0)) == math.inf
 
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_losses_there_is_no_break_even(rate: float | None) -> None:
-    assert break_even(question(TierFacts(SPOT, "a", evictions=rate), BACKUP), Accounting.BLENDED) is None
+    assert break_even(question(TierFacts(SPOT, "a", evictions=rate), BACKUP)) is None

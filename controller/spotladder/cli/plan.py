@@ -15,7 +15,6 @@ from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
-    AccountingOption,
     CheckpointGibOption,
     CommitTimeOption,
     EvictionsOption,
@@ -34,7 +33,7 @@ from spotladder.cli.plan_options import (
 from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, CostScenario, Estimate
+from spotladder.core.cost import CostScenario
 from spotladder.display.figures import numbered, span
 from spotladder.planner.break_even import break_even
 from spotladder.planner.plan import Estimated, Question, TierFacts, estimated
@@ -49,7 +48,6 @@ def plan(
     evictions: EvictionsOption = None,
     world: WorldOption = None,
     trace: TraceOption = None,
-    accounting: AccountingOption = Accounting.BLENDED,
     runs: RunsOption = 100,
     seed: SeedOption = 0,
     restart: RestartOption = "3m",
@@ -85,13 +83,13 @@ def plan(
         discount = PUBLISHED_DISCOUNT if spot_discount is None else spot_discount
         with option_errors():
             scenario = CostScenario(hours, spot_fraction, max_failures, overhead, discount)
-        return print_formula(scenario, accounting, output)
+        return print_formula(scenario, output)
     if wrong := next((name for name, value in numbers.items() if value is not None), None):
         raise Refused(f"{wrong} is for --formula without a job file: remove one of the two")
     first_step_after = seconds("--restart", restart)
     given = Given(file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib)
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
-    formulas = _plain(question, accounting)
+    formulas = _plain(question)
     simulated = None
     if not formula and formulas["estimate"] and simulator_installed():
         assumptions = assumed_program(question, known, given)
@@ -100,7 +98,7 @@ def plan(
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
         return print_data({**formulas, "simulation": data}, output)
-    _print(question, accounting)
+    _print(question)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
     elif not formula and formulas["estimate"]:
@@ -113,7 +111,7 @@ def plan(
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
-def _print(question: Question, accounting: Accounting) -> None:
+def _print(question: Question) -> None:
     own = estimated(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
@@ -121,9 +119,9 @@ def _print(question: Question, accounting: Accounting) -> None:
     typer.echo()
     if own is not None:
         headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-        title = f"By the closed formulas ({accounting}), {60 * question.overhead:.3g} min lost at each failure"
-        print_table(headings, [_estimate_row(own, question, accounting)], title)
-        _print_break_even(question, accounting)
+        title = f"By the closed formulas, {60 * question.overhead:.3g} min lost at each failure"
+        print_table(headings, [_estimate_row(own)], title)
+        _print_break_even(question)
     else:
         typer.echo(
             "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
@@ -131,8 +129,8 @@ def _print(question: Question, accounting: Accounting) -> None:
         )
 
 
-def _print_break_even(question: Question, accounting: Accounting) -> None:
-    factor = break_even(question, accounting)
+def _print_break_even(question: Question) -> None:
+    factor = break_even(question)
     if factor == math.inf:
         typer.echo("it saves at every loss rate")
     elif factor is not None:
@@ -153,10 +151,9 @@ def _tier_row(facts: TierFacts, own: Estimated | None) -> tuple[str, ...]:
     )
 
 
-def _estimate_row(own: Estimated, question: Question, accounting: Accounting) -> tuple[str, ...]:
-    result = own.estimates[accounting]
-    price = question.on_demand_price
-    unit = f"{result.cost:.2f} h" if price is None else f"${result.cost * price:.2f}"
+def _estimate_row(own: Estimated) -> tuple[str, ...]:
+    result = own.cost
+    unit = f"{result.cost:.2f} h" if own.usd is None else f"${own.usd:.2f}"
     unfinished = f" + {span(own.expected.left * HOUR)} left" if own.expected.left else ""
     return (
         f"{100 * own.scenario.spot_fraction:.0f} %",
@@ -168,14 +165,13 @@ def _estimate_row(own: Estimated, question: Question, accounting: Accounting) ->
     )
 
 
-def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
+def _plain(question: Question) -> dict[str, Any]:
     own = estimated(question)
-    even = break_even(question, accounting)
+    even = break_even(question)
     return {
         "hours": question.hours,
         "overheadHours": round(question.overhead, 6),
         "workers": question.spec.workers,
-        "accounting": str(accounting),
         "onDemandUsdPerHour": question.on_demand_price,
         "tiers": [
             {
@@ -202,18 +198,8 @@ def _plain_estimate(own: Estimated) -> dict[str, Any]:
         "expectedFailures": round(own.expected.failures, 6),
         "totalHours": round(own.scenario.total_hours, 6),
         "hoursLeft": round(own.expected.left, 6),
-        "accountings": {
-            str(kind): {
-                "costOnDemandHours": round(found.cost, 6),
-                "costUsd": None if own.usd is None else round(own.usd[kind], 4),
-                "savedPercent": round(100 * found.savings_fraction, 6),
-                "breakEvenFailures": _finite(found),
-            }
-            for kind, found in own.estimates.items()
-        },
+        "costOnDemandHours": round(own.cost.cost, 6),
+        "costUsd": None if own.usd is None else round(own.usd, 4),
+        "savedPercent": round(100 * own.cost.savings_fraction, 6),
+        "breakEvenFailures": own.cost.break_even_failures if math.isfinite(own.cost.break_even_failures) else None,
     }
-
-
-def _finite(found: Estimate) -> float | None:
-    """The number of failures; None if it is infinite."""
-    return found.break_even_failures if math.isfinite(found.break_even_failures) else None

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from spotladder.core.cost import Accounting
 from spotladder.planner.plan import MOST, Question, estimated, expect
 
 HIGHEST = 1e4
 """Highest multiple at which the break-even is searched."""
 
 
-def break_even(question: Question, accounting: Accounting) -> float | None:
+def break_even(question: Question) -> float | None:
     """The multiple of the loss rates of all spot tiers from which the job as written saves nothing; infinite if it
     saves at every rate up to HIGHEST, as a job does that soon falls back. None if a loss rate is unknown, if no spot
     tier loses nodes, or if no rate can be estimated."""
     if not any(facts.spot and facts.evictions for facts in question.tiers) or expect(question) is None:
         return None
     high = 1.0  # Bisection between the first two powers of two around it.
-    while (saves := _saves(question, high, accounting)) is True:
+    while (saves := _saves(question, high)) is True:
         high *= 2.0
         if high > HIGHEST:
             return math.inf
@@ -28,11 +27,11 @@ def break_even(question: Question, accounting: Accounting) -> float | None:
     low = 0.0
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if _saves(question, middle, accounting) else (low, middle)
+        low, high = (middle, high) if _saves(question, middle) else (low, middle)
     return high
 
 
-def _saves(question: Question, factor: float, accounting: Accounting) -> bool | None:
+def _saves(question: Question, factor: float) -> bool | None:
     """Whether spot saves at this multiple; None if it expects too many failures to be estimated."""
     tiers = tuple(
         replace(facts, evictions=(facts.evictions or 0.0) * factor) if facts.spot else facts for facts in question.tiers
@@ -40,4 +39,4 @@ def _saves(question: Question, factor: float, accounting: Accounting) -> bool | 
     scaled = replace(question, tiers=tiers)
     expected = expect(scaled)
     found = None if expected is None or expected.failures > MOST else estimated(scaled)
-    return None if found is None else found.estimates[accounting].savings_fraction > 0
+    return None if found is None else found.cost.savings_fraction > 0

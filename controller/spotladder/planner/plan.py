@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
+from spotladder.core.cost import CostScenario, Estimate, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
@@ -103,12 +103,13 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """The estimate of a job. `usd` is None without prices."""
+    """The estimate of a job, with overhead that is paid on demand and on spot in proportion. `usd` is None without
+    prices."""
 
     expected: Expected
     scenario: CostScenario
-    estimates: Mapping[Accounting, Estimate]
-    usd: Mapping[Accounting, float] | None
+    cost: Estimate
+    usd: float | None
 
 
 def expect(question: Question) -> Expected | None:
@@ -149,10 +150,8 @@ def estimated(question: Question) -> Estimated | None:
         overhead=question.overhead,
         spot_discount=_discount(spot, expected),
     )
-    estimates = {accounting: estimate(scenario, accounting) for accounting in Accounting}
-    price = question.on_demand_price
-    usd = None if price is None else {kind: found.cost * price for kind, found in estimates.items()}
-    return Estimated(expected, scenario, estimates, usd)
+    found, price = estimate(scenario), question.on_demand_price
+    return Estimated(expected, scenario, found, None if price is None else found.cost * price)
 
 
 def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:

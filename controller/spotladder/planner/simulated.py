@@ -17,13 +17,23 @@ from statistics import fmean, quantiles, stdev
 
 from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.extra_costs import with_progress
-from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, JobSpec, JobState, Progress, Seconds
+from spotladder.core.model import (
+    BucketPrice,
+    CommitSize,
+    ExtraCosts,
+    Instant,
+    JobSpec,
+    JobState,
+    PricePoint,
+    Progress,
+    Seconds,
+)
 from spotladder.errors import InvalidSpec
-from spotladder.planner.known_prices import known_prices
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
 from spotladder.planner.tier_capacity import drawn
 from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.world.market import START
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
@@ -210,10 +220,15 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     spec, shortest = question.spec, time_limit(question.spec, question.hours)
     horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
     now = spec.submitted_at
-    tiers = tuple(replace(facts.tier, prices=known_prices(facts.tier.prices, now)) for facts in question.tiers)
+    tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
     return found, horizon
+
+
+def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
+    """The prices that were recorded by the moment at which the simulated run began, at times of the simulation."""
+    return tuple(PricePoint(START + point.since - began, point.usd) for point in points if point.since <= began)
 
 
 def _check_losses(question: Question, horizon: Seconds) -> None:

@@ -79,7 +79,6 @@ class SimulationOutcome:
     reason: Reason
     finished: Seconds
     cost: float
-    egress: float
     evictions: int
     attempts: int
     recomputed: Seconds
@@ -147,7 +146,6 @@ class SimulationRun:
             reason=state.reason,
             finished=ended,
             cost=bill.nodes_usd + state.extra.total,
-            egress=state.extra.egress,
             evictions=sum(bill.evictions.values()),
             attempts=state.last_number,
             recomputed=sum(bill.recomputed.values()),
