@@ -18,10 +18,11 @@ from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import (
     FOR_DEADLINES,
     Assumptions,
+    Forecast,
     expected_uninterrupted_usd,
-    forecast,
     outcomes,
     simulator,
+    summed,
     with_max_failures,
 )
 from spotladder.sim.scenario import Scenario, simulate
@@ -31,6 +32,11 @@ from tests.planner.test_plan import ON_DEMAND, SPOT, question
 FEW = 30
 CALM = TierFacts(SPOT, "a", evictions=0.0)
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+
+
+def forecast(asked: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
+    """The job, simulated this many times."""
+    return summed(asked, outcomes(asked, assumptions, range(seed, seed + runs)))
 
 
 def test_without_losses_every_run_costs_the_same() -> None:

@@ -13,10 +13,11 @@ from spotladder.core.model import AgeCounts, Exhausted, Outcomes
 from spotladder.errors import InvalidSpec
 from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
-from spotladder.planner.simulated import Assumptions, forecast
+from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import drawn, hazards, lifetimes, outages, usual_hazards, with_traces
 from spotladder.sim.trace import Trace, of_ticks
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from tests.planner.test_simulated import forecast
 
 HOUR = 3600.0
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)

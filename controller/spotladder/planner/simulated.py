@@ -130,12 +130,6 @@ class Forecast:
         return ends[least - 1] if len(ends) >= least else None
 
 
-def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
-    """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
-    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
-    return summed(question, outcomes(question, assumptions, range(seed, seed + runs)))
-
-
 def outcomes(
     question: Question,
     assumptions: Assumptions,
@@ -143,12 +137,13 @@ def outcomes(
     done: Callable[[int], None] = lambda _runs: None,
 ) -> list[SimulationOutcome]:
     """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
-    `forecast`."""
+    `simulator`."""
     return spread(simulator(question, assumptions), list(seeds), done)
 
 
 def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], SimulationOutcome]:
-    """Makes the run of a seed. Raises InvalidSpec like `forecast`."""
+    """Makes the run of a seed. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
+    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
