@@ -14,7 +14,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span
-from spotladder.planner.plan import Question
+from spotladder.planner.plan import Question, time_limit
 
 if TYPE_CHECKING:
     from spotladder.planner.advice import IntervalAdvice, LimitAdvice
@@ -114,7 +114,7 @@ def advice(found: Simulated, question: Question) -> list[str]:
             f"commit every {_rounded(best.interval)}, which costs {100 * best.share:.1f} % of the time"
             + ("" if best.own_share is None else f" (the job's interval: {100 * best.own_share:.1f} %)")
         )
-    limit = _limit(question)
+    limit = time_limit(question.spec, question.hours)
     spot = [facts for facts in question.tiers if facts.spot]
     if limit is not None and spot and (hours := found.own.ends_within(0.9)) is not None:
         slack = limit - hours * HOUR
@@ -217,14 +217,6 @@ def _row(name: str, values: Distribution | None, text: Callable[[float], str]) -
 
 def _hours(hours: float) -> str:
     return span(hours * HOUR)
-
-
-def _limit(question: Question) -> float | None:
-    spec = question.spec
-    limits = [] if spec.max_duration is None else [spec.max_duration]
-    if spec.deadline is not None:
-        limits.append(spec.deadline - spec.submitted_at)
-    return min(limits, default=None)
 
 
 def rounded(seconds: float) -> float:

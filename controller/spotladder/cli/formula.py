@@ -35,7 +35,7 @@ def _print_estimates(scenario: CostScenario) -> None:
                 f"{result.cost:.2f} h",
                 f"{result.savings:.2f} h".replace("-", "−"),
                 f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
-                _count(result.break_even_failures),
+                failures_text(result.break_even_failures),
             )
         )
     spot = f"{100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
@@ -57,7 +57,8 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %" if math.isfinite(fraction) else "any time"
 
 
-def _count(failures: float) -> str:
+def failures_text(failures: float) -> str:
+    """A number of failures, which may be infinite."""
     return f"{failures:g}" if math.isfinite(failures) else "any number"
 
 
@@ -71,8 +72,8 @@ def _plain(scenario: CostScenario) -> dict[str, object]:
             "spotDiscount": scenario.spot_discount,
             "totalHours": scenario.total_hours,
         },
-        **_plain_estimate(estimate(scenario)),
-        "accountings": {str(kind): _plain_estimate(estimate(scenario, kind)) for kind in Accounting},
+        **plain_estimate(estimate(scenario)),
+        "accountings": {str(kind): plain_estimate(estimate(scenario, kind)) for kind in Accounting},
         "breakEven": [
             {
                 "spotFraction": fraction,
@@ -83,7 +84,8 @@ def _plain(scenario: CostScenario) -> dict[str, object]:
     }
 
 
-def _plain_estimate(result: Estimate) -> dict[str, object]:
+def plain_estimate(result: Estimate) -> dict[str, object]:
+    """The estimate as data for JSON and YAML."""
     return {
         "costOnDemandHours": _rounded(result.cost),
         "onDemandHours": _rounded(result.on_demand_cost),

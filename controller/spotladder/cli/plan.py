@@ -10,7 +10,7 @@ import typer
 
 from spotladder.api.read import errors_located
 from spotladder.cli import forecast
-from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
+from spotladder.cli.formula import PUBLISHED_DISCOUNT, failures_text, plain_estimate, print_formula
 from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
@@ -161,7 +161,7 @@ def _estimate_row(own: Estimated) -> tuple[str, ...]:
         f"{span(own.scenario.total_hours * HOUR)}{unfinished}",
         unit,
         f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
-        f"{result.break_even_failures:g}" if math.isfinite(result.break_even_failures) else "any number",
+        failures_text(result.break_even_failures),
     )
 
 
@@ -198,8 +198,6 @@ def _plain_estimate(own: Estimated) -> dict[str, Any]:
         "expectedFailures": round(own.expected.failures, 6),
         "totalHours": round(own.scenario.total_hours, 6),
         "hoursLeft": round(own.expected.left, 6),
-        "costOnDemandHours": round(own.cost.cost, 6),
         "costUsd": None if own.usd is None else round(own.usd, 4),
-        "savedPercent": round(100 * own.cost.savings_fraction, 6),
-        "breakEvenFailures": own.cost.break_even_failures if math.isfinite(own.cost.break_even_failures) else None,
+        **plain_estimate(own.cost),
     }

@@ -17,7 +17,7 @@ from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element
 from spotladder.places.place import Object, Place
 from spotladder.web.availability import DAYS, heat_map, spells_by_tier
-from spotladder.web.frame import framed, job_address, live, problems
+from spotladder.web.frame import framed, job_address, live, problems, table
 
 WIDTH, HEIGHT = 120, 24
 """The size of a price history in pixels."""
@@ -34,16 +34,9 @@ HEADINGS = ("Tier", "Capacity", "Jobs", "Price per node-hour", "Requests met", "
 def tiers_page(places: Sequence[Place], now: float) -> str:
     """All tiers of these places."""
     rows = [row for place in places for row in _rows(place, now)]
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", text, scope="col") for text in HEADINGS))),
-        element("tbody", *rows),
-        class_="jobs",
-    )
     none = "Clusters have tiers. A run on this machine shows its tiers on its own page."
-    shown = element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Tiers")
     title = element("header", element("h1", "Tiers"))
-    body = shown if rows else element("p", none, class_="soft")
+    body = table("Tiers", HEADINGS, rows) if rows else element("p", none, class_="soft")
     maps = _maps(places, now)
     return framed("Tiers – spotladder", element("main", title, live(problems(places), body, maps)), here="/tiers")
 
