@@ -54,15 +54,15 @@ def test_the_processes_and_folder_of_a_killed_runner_and_watchdog_are_swept(mine
         where, watchdog, node = runner.stdout.readline().split()
         folder, session = Path(where), int(node)
         assert folder not in sweep(mine.path), "its runner is alive"
+        assert members(mark, {session})
         os.kill(runner.pid, signal.SIGSTOP)  # so that it cannot start another watchdog
         os.kill(int(watchdog), signal.SIGKILL)
         os.kill(runner.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 15
-    assert members(mark, {session})
-    while folder not in sweep(mine.path):
+    deadline = time.monotonic() + 60
+    while folder.exists():  # a run that starts on this machine at this moment may sweep it first
+        sweep(mine.path)
         assert time.monotonic() < deadline, "the lock of a dead process is released"
         time.sleep(0.02)
-    assert not folder.exists()
     assert members(mark, {session}) == [], "processes without the mark are found by their session"
     assert mine.path.exists()
 

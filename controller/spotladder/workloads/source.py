@@ -22,7 +22,7 @@ python = f"{place}/bin/python3"
 query = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
 packages = pathlib.Path(subprocess.check_output(query, text=True).strip())
 outer = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-(packages / "outer.pth").write_text("\\n".join(sorted(outer)))
+(packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({path!r})\\n" for path in sorted(outer)))
 os.symlink(packages, f"{folder}/packages")
 if importlib.util.find_spec("spotladder") is None:
     print(f"installing {library}", flush=True)
