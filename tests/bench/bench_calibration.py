@@ -24,7 +24,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, choose
+from spotladder.planner.plan import Question, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
 from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.scenario import Scenario, simulate
@@ -148,7 +148,7 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
         replace(spec, stall_timeout=1e9), program, tuple(zones), {tier.name: tier.name for tier in spec.tiers}
     )
     real = simulate(scenario, "ordered", 0)
-    formula = choose(question)
+    formula = estimated(question)
     expected = formula.scenario.total_hours if formula else work
     chances = tuple(
         (

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Tier
-from spotladder.planner.tier_capacity import mean_price
 from spotladder.sim.scenario import Scenario, simulate
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, mean_price
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan

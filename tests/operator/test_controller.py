@@ -166,12 +166,14 @@ async def test_the_health_server_answers_with_the_state_and_its_cause() -> None:
         assert found == [(200, "alive\n"), (200, "leading\n"), (503, "leading: tieredjobs: no permission\n")]
         async with session.get("/metrics") as response:
             assert "spotladder_leading 0.0" in await response.text()
-        with pytest.raises(EnvironmentFailure, match=f"^--listen 127.0.0.1:{server.port}: .*: use another address$"):
+        with pytest.raises(EnvironmentFailure, match=f"^listen 127.0.0.1:{server.port}: .*: use another address$"):
             async with HealthServer(f"127.0.0.1:{server.port}", metrics=metrics, ready=ready):
                 pass
 
 
-@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:", "localhost:http"])
+@pytest.mark.parametrize(
+    "address", ["8080", "localhost", "localhost:", "localhost:http", "127.0.0.1:65536", f"127.0.0.1:{'9' * 30}"]
+)
 def test_an_invalid_address_of_the_health_server_is_rejected(address: str) -> None:
-    with pytest.raises(EnvironmentFailure, match=f"^--listen {address}: expected HOST:PORT, such as 127.0.0.1:8080$"):
+    with pytest.raises(EnvironmentFailure, match=f"^listen {address}: expected HOST:PORT, such as 127.0.0.1:8080$"):
         HealthServer(address, metrics=Metrics(SteppedClock()), ready=lambda: Health("leading"))

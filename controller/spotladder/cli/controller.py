@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
-from spotladder.errors import EnvironmentFailure, InvalidSpec
-
-LAST_PORT = 65535
+from spotladder.errors import EnvironmentFailure
 
 
 def controller(  # noqa: PLR0917 – typer reads the options from the parameters
@@ -30,15 +28,6 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
-    lease_namespace: Annotated[
-        str | None, typer.Option(help="Namespace of the Lease. Default: the controller's own.")
-    ] = None,
-    lease_name: Annotated[str | None, typer.Option(help="Name of the Lease.  [default: spotladder-controller]")] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of jobs reconciled in parallel.  [default: 16]")] = None,
     log_format: Annotated[
         str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
     ] = "auto",
@@ -59,21 +48,9 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     except ModuleNotFoundError as error:
         raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
 
-    flags = {
-        "kubeconfig": kubeconfig,
-        "context": context,
-        "namespaces": tuple(namespace or ()),
-        "lease_namespace": lease_namespace,
-        "lease_name": lease_name,
-        "listen": listen,
-        "workers": workers,
-    }
+    flags = {"kubeconfig": kubeconfig, "context": context, "namespaces": tuple(namespace or ())}
     set_up(log_format)
     settings = read_settings(config, flags)
-    port = settings.listen.rpartition(":")[2]
-    if port.isdecimal() and int(port) > LAST_PORT:
-        message = f"the port must be at most {LAST_PORT}, got {port}: specify HOST:PORT, such as 127.0.0.1:8080"
-        raise InvalidSpec(message, path="--listen")
 
     async def run() -> None:
         await Controller(settings).run()

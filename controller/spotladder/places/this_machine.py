@@ -42,9 +42,9 @@ class ThisMachine:
     def tiers(self) -> Sequence[Object]:
         return ()
 
-    def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> Facts | None:
         run = local_run(self._root, namespace, name)
-        return None if run is None else gather(run.recorded())
+        return None if run is None else await asyncio.to_thread(lambda: gather(run.recorded()))
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         return await asyncio.to_thread(self._output, namespace, name, attempt)
