@@ -11,7 +11,7 @@ from spotladder.cli import kubernetes_names
 from spotladder.errors import EnvironmentFailure
 
 
-def controller(  # noqa: PLR0917 – typer reads the options from the parameters
+def controller(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="YAML file with these settings; flags override it.")
     ] = None,

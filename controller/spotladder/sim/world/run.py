@@ -173,7 +173,6 @@ class SimulationRun:
         return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
 
 
-
 def run(
     market: Market,
     runners: Sequence[SimulationRun],
