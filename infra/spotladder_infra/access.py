@@ -15,6 +15,7 @@ from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.timestamps import utc_timestamp
 from spotladder_infra.amazon import CREDENTIALS, answering, sdk
+from spotladder_infra.google import Google
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -55,20 +56,10 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
-    require_packages("google.cloud.container_v1")
-    from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 – only for clusters on Google Cloud
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-    from google.cloud import container_v1  # noqa: PLC0415
-
-    name = f"projects/{cluster.project}/locations/{cluster.region}/clusters/{cluster.name}"
-    try:
-        found = container_v1.ClusterManagerClient().get_cluster(name=name)
-    except (GoogleAPICallError, GoogleAuthError) as error:
-        raise EnvironmentFailure(
-            f"cluster {cluster.name}: GKE does not describe {name}: {error}: apply its stack first, and check the "
-            "credentials of this shell (gcloud auth application-default login)"
-        ) from None
-    endpoint = found.control_plane_endpoints_config.dns_endpoint_config.endpoint
+    found = Google().cluster(cluster.project or "", cluster.region or "", cluster.name)
+    if found is None:
+        raise EnvironmentFailure(f"cluster {cluster.name}: is not in project {cluster.project}: apply its stack first")
+    endpoint = found["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]
     return kubeconfig(cluster, f"https://{endpoint}", None)
 
 
@@ -136,24 +127,23 @@ def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
     from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
 
     expires = datetime.now(UTC) + timedelta(seconds=LASTS)
-    headers = asyncio.run(Eks(cluster, region, clock=SystemClock()).credentials().headers())
-    return headers["Authorization"].removeprefix("Bearer "), expires
+    token, _ = asyncio.run(Eks(cluster, region, clock=SystemClock()).token())
+    return token, expires
 
 
 def _gke_token(cluster: str) -> tuple[str, datetime]:
     require_packages("google.auth", "google.cloud.container_v1")
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 – only for clusters on Google Cloud
 
-    from spotladder.clusters.clock import SystemClock  # noqa: PLC0415
-    from spotladder.clusters.gke import GkeToken, found_identity  # noqa: PLC0415
+    from spotladder.clusters.gke import found_identity, token_of  # noqa: PLC0415
 
     try:
         identity = found_identity()
     except GoogleAuthError as error:
         raise EnvironmentFailure(f"no token for GKE cluster {cluster}: {' '.join(str(error).split())}") from None
-    headers = asyncio.run(GkeToken(cluster, identity, clock=SystemClock()).headers())
+    token, _ = asyncio.run(token_of(identity, cluster))
     expires = identity.expiry.replace(tzinfo=UTC) if identity.expiry else datetime.now(UTC) + timedelta(minutes=5)
-    return headers["Authorization"].removeprefix("Bearer "), expires
+    return token, expires
 
 
 def _program() -> str:

@@ -125,7 +125,7 @@ CASES = [
     ("  grace: 90s", "  budget: $250", '16:11: spec.budget: must be a plain number like "250"'),
     ("  grace: 90s", "  budget: -1", "16:11: spec.budget: must not be negative"),
     ("  grace: 90s", '  budget: "-1"', "16:11: spec.budget: must not be negative"),
-    ("  grace: 90s", '  budget: "0"', "16:11: spec.budget: must be more than 0, or the job would fail before it"),
+    ("  grace: 90s", '  budget: "0"', "16:11: spec.budget: must be more than 0: increase it, or remove the field"),
     ("  grace: 90s", "  budget: .nan", "16:11: spec.budget: must be finite"),
     ("  grace: 90s", "  grace: .nan", "16:10: spec.grace: must be a duration like 90s, 10m or 1h30m"),
     ("  grace: 90s", "  grace: .inf", "16:10: spec.grace: must be a duration like 90s, 10m or 1h30m"),

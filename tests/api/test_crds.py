@@ -15,8 +15,8 @@ from spotladder.api.check import checked
 from spotladder.api.crds import crds
 from spotladder.api.document import Document, documents_of
 from spotladder.api.tieredjob import TieredJob
-from spotladder.cli.crds import as_yaml
 from spotladder.cli.main import main
+from spotladder.cli.output import as_yaml
 from tests.api.builders import JOB
 
 ROOT = Path(__file__).parents[2]
@@ -133,16 +133,6 @@ def test_the_printer_columns_refer_to_existing_fields() -> None:
             else:
                 kind = "date" if schema.get("format") == "date-time" else schema["type"]
                 assert kind == (column["type"] if "[" not in column["jsonPath"] else "array"), column
-
-
-def test_the_crds_have_short_names_scopes_and_status_subresources() -> None:
-    names = {plural: definition["spec"]["names"] for plural, definition in BY_NAME.items()}
-    assert names["tieredjobs"]["shortNames"] == ["tj"]
-    assert names["capacitytiers"]["shortNames"] == ["ct"]
-    assert {plural: definition["spec"]["scope"] for plural, definition in BY_NAME.items()} == {
-        "tieredjobs": "Namespaced", "capacitytiers": "Cluster",
-    }  # fmt: skip
-    assert all("status" in definition["spec"]["versions"][0]["subresources"] for definition in BY_NAME.values())
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

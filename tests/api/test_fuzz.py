@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spotladder.api.check import checked
 from spotladder.api.document import documents_of
 from spotladder.api.local_mode import local_program, world_tiers
-from spotladder.api.read import model_of
+from spotladder.api.read import kind_of
 from spotladder.api.resolve import job_spec
 from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob
@@ -26,7 +27,7 @@ def said(text: str) -> list[str]:
     """The error lines that a user sees; errors other than InvalidSpec propagate and fail the test."""
     try:
         for document in documents_of(text, "f.yaml"):
-            model = model_of(document)
+            model = checked(document, kind_of(document))
             if isinstance(model, TieredJob):
                 job_spec(model, world_tiers(model, A_WORLD), submitted_at=0.0)
                 local_program(model, model.spec.tiers[0].name)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from spotladder.api.check import checked
 from spotladder.api.crds import crds
 from spotladder.api.document import documents_of
 from spotladder.api.manifest import manifest
-from spotladder.api.read import model_of
+from spotladder.api.read import kind_of
 from spotladder.api.world import World
 from tests.api.builders import JOB, changed
 
@@ -43,7 +44,7 @@ def closed(schema: Any) -> Any:
 
 def sent(text: str) -> dict[str, Any]:
     (document,) = documents_of(text, "f.yaml")
-    model = model_of(document)
+    model = checked(document, kind_of(document))
     assert not isinstance(model, World)
     return manifest(model)
 

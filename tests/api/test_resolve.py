@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.api.local_mode import local_program, world_tiers
-from spotladder.api.read import read_job, read_job_and_world, read_world
+from spotladder.api.read import read_job, read_world
 from spotladder.api.resolve import job_spec
 from spotladder.core.model import (
     BucketPrice,
@@ -100,21 +100,11 @@ def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
 
 
 def test_the_spec_needs_the_capacity_of_the_tiers_only(tmp_path: Path) -> None:
-    groups = "\n    groups: {data: {capacityTier: elsewhere}}\n"
+    groups = "\n    groups: {data: elsewhere}\n"
     tiers = [(f"maxFailures: {count}\n", f"maxFailures: {count}{groups}") for count in (3, 1)]
     job = changed(JOB, *tiers, ("replicas: 2", "replicas: 2\n            - {groupName: data, replicas: 4}"))
     spec = resolved(tmp_path, job)
     assert ([tier.name for tier in spec.tiers], spec.workers) == (["spot-a", "on-demand"], 2)
-
-
-def test_the_error_for_a_tier_without_pool_suggests_a_similar_one(tmp_path: Path) -> None:
-    job = written(tmp_path, "job.yaml", changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od-us1")))
-    with pytest.raises(InvalidSpec) as caught:
-        read_job_and_world(job, written(tmp_path, "world.yaml", WORLD))
-    assert str(caught.value) == (
-        f'{job}:13:19: spec.tiers[1].capacityTier: "g5-od-us1" is neither a pool of the world file nor a '
-        "CapacityTier in these files; did you mean g5-od-use1?"
-    )
 
 
 def test_no_pool_is_suggested_if_two_are_equally_similar(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import connect, contexts, in_cluster
-from spotladder.clusters.credentials import EARLY, REREAD, TokenFile, TokenProgram
+from spotladder.clusters.credentials import EARLY, REREAD, BearerToken, token_file, token_of_program
 from spotladder.errors import EnvironmentFailure
 from tests.clusters.stepped_clock import SteppedClock
 
@@ -102,8 +103,8 @@ def test_valid_server_addresses_are_accepted(server: str, tmp_path: Path) -> Non
 
 
 async def test_numbers_are_accepted_as_text_where_kubectl_accepts_them(tmp_path: Path) -> None:
-    found = connect(written(tmp_path, config(username="me", password=5)))
-    assert await found.credentials.headers() == {"Authorization": "Basic " + base64.b64encode(b"me:5").decode()}
+    found = connect(written(tmp_path, config(token=5)))
+    assert await found.credentials.headers() == {"Authorization": "Bearer 5"}
     connect(written(tmp_path, config(exec={"command": "aws", "args": ["-n", 5], "env": [{"name": "N", "value": 0}]})))
 
 
@@ -160,7 +161,7 @@ def test_an_incomplete_kubeconfig_is_accepted_together_with_a_complete_one(
 
 
 async def test_the_first_file_that_sets_a_value_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    second = config(token="other", username="me")  # noqa: S106
+    second = config(token="other")  # noqa: S106
     second["clusters"][0]["cluster"]["server"] = "http://other"
     both(tmp_path, monkeypatch, config(), second)
     found = connect()
@@ -184,7 +185,7 @@ def test_the_in_cluster_configuration_is_rejected_outside_a_pod(tmp_path: Path) 
 async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_path: Path) -> None:
     clock, file = SteppedClock(), tmp_path / "token"
     file.write_text("one\n")
-    token = TokenFile(file, clock)
+    token = token_file(file, clock)
     assert await token.headers() == {"Authorization": "Bearer one"}
     file.write_text("two\n")
     assert await token.headers() == {"Authorization": "Bearer one"}
@@ -194,11 +195,12 @@ async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_p
     assert await token.headers() == {"Authorization": "Bearer three"}
 
 
-def program(folder: Path, body: str) -> TokenProgram:
+def program(folder: Path, body: str) -> BearerToken:
     path = folder / "program"
     path.write_text(f"#!{sys.executable}\n{body}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return TokenProgram([str(path)], {"EXTRA": "1"}, "client.authentication.k8s.io/v1")
+    command = [str(path)], {"EXTRA": "1"}, "client.authentication.k8s.io/v1"
+    return BearerToken(lambda: token_of_program(*command), clock=SystemClock())
 
 
 COUNTING = """
@@ -239,6 +241,5 @@ async def test_the_error_for_a_failed_exec_plugin_has_its_output(tmp_path: Path,
 
 
 async def test_the_error_for_a_missing_exec_plugin_has_the_install_hint() -> None:
-    missing = TokenProgram(["no-such-plugin"], {}, "v1", "install it\n from there")
     with pytest.raises(EnvironmentFailure, match=r"no-such-plugin.*install it from there"):
-        await missing.headers()
+        await token_of_program(["no-such-plugin"], {}, "v1", "install it\n from there")

@@ -12,8 +12,9 @@ import certifi
 import pytest
 
 from spotladder.clusters.client import Client
+from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.cluster_address import ClusterAddress, EksAddress
-from spotladder.clusters.eks import EARLY, HEADER, LASTS, PREFIX, Eks, EksToken
+from spotladder.clusters.eks import HEADER, PREFIX, Eks
 from spotladder.clusters.registry import source_of
 from spotladder.errors import EnvironmentFailure
 from tests.clusters.stepped_clock import SteppedClock
@@ -45,6 +46,10 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
+def on_eks(name: str, role: str = "") -> CloudCluster:
+    return CloudCluster(lambda: Eks(name, "us-west-2", role=role, clock=SteppedClock()), "aws")
+
+
 def decoded(headers: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
     token = headers["Authorization"].removeprefix(f"Bearer {PREFIX}")
     assert "=" not in token
@@ -72,7 +77,7 @@ async def test_an_eks_cluster_is_found_by_its_name_and_region(cloud: str) -> Non
 
 
 async def test_a_configured_role_is_assumed_first(cloud: str) -> None:
-    found = await Eks("training", "us-west-2", role=cloud, clock=SteppedClock()).connection()
+    found = await on_eks("training", role=cloud).connection()
     _, query = decoded(await found.credentials.headers())
     assert not query["X-Amz-Credential"][0].startswith("AKIAOURS/")
     assert query["X-Amz-Security-Token"]
@@ -80,7 +85,7 @@ async def test_a_configured_role_is_assumed_first(cloud: str) -> None:
 
 async def test_the_error_for_a_missing_cluster_names_it(cloud: str) -> None:
     with pytest.raises(EnvironmentFailure, match=r"EKS cluster other in us-west-2: .*ResourceNotFound"):
-        await Eks("other", "us-west-2", clock=SteppedClock()).connection()
+        await on_eks("other").connection()
 
 
 async def test_missing_aws_credentials_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,22 +95,6 @@ async def test_missing_aws_credentials_are_reported(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     with pytest.raises(EnvironmentFailure, match="Unable to locate credentials"):
-        await Eks("training", "us-west-2", clock=SteppedClock()).connection()
+        await on_eks("training").connection()
     with pytest.raises(EnvironmentFailure, match="no AWS credentials to assume the role"):
-        Eks("training", "us-west-2", role="arn", clock=SteppedClock())
-
-
-async def test_a_token_is_renewed_before_it_expires_and_when_it_is_refused() -> None:
-    clock, made = SteppedClock(), iter(range(100))
-    token = EksToken("training", lambda: f"https://sts/{next(made)}", clock=clock)
-    first = await token.headers()
-    assert first["Authorization"] == f"Bearer {PREFIX}" + base64.urlsafe_b64encode(b"https://sts/0").decode().rstrip(
-        "="
-    )
-    await clock.advance(LASTS - EARLY)
-    assert await token.headers() == first
-    await clock.advance(1)
-    second = await token.headers()
-    assert second != first
-    assert await token.headers() == second
-    assert await token.headers(fresh=True) != second
+        await on_eks("training", role="arn").connection()

@@ -161,8 +161,7 @@ class E2eCluster:
 
     @property
     def checkpoints(self) -> Object:
-        credentials = {"secretName": SECRET}
-        return {"uri": f"s3://{NAME}/{self.namespace}", "interval": "5steps", "credentials": credentials}
+        return {"uri": f"s3://{NAME}/{self.namespace}", "interval": "5steps", "credentials": SECRET}
 
     def ray(self, program: str, **more: Any) -> Object:
         """A RayJob of a head without CPUs and two workers."""

@@ -23,12 +23,12 @@ class Process:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, server: ApiServer, config: Path, *flags: str) -> Process:
+    async def start(cls, server: ApiServer, config: Path) -> Process:
         """A controller of this API server with these settings."""
         return cls(
             await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
-                "--kubeconfig", str(server.kubeconfig), "--log-format", "json", *flags,
+                "--kubeconfig", str(server.kubeconfig), "--log-format", "json",
                 stderr=asyncio.subprocess.PIPE,
             )
         )  # fmt: skip

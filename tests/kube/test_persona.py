@@ -64,7 +64,7 @@ async def submitted(tenant: Client, kube: KubeWorld, way: Way, name: str) -> str
     """Why the API server refuses the job; "" if it accepts it."""
     spec = way.spec(ways.spec())
     if way.secret:
-        spec["checkpoints"]["credentials"]["secretName"] = name
+        spec["checkpoints"]["credentials"] = name
         data = {key: base64.b64encode(value.encode()).decode() for key, value in way.secret.items()}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": kube.namespace}}
         await kube.client.create(SECRETS, {**secret, "data": data})

@@ -33,12 +33,12 @@ def configuration(kube: KubeWorld, folder: Path, **more: Any) -> Path:
 
 
 @asynccontextmanager
-async def controllers(kube: KubeWorld, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
-    config = configuration(kube, folder, listen="127.0.0.1:0")
+async def controllers(kube: KubeWorld, number: int, folder: Path, **settings: Any) -> AsyncIterator[list[Process]]:
+    config = configuration(kube, folder, listen="127.0.0.1:0", **settings)
     started: list[Process] = []
     try:
         for _ in range(number):
-            process = await Process.start(kube.server, config, *flags)
+            process = await Process.start(kube.server, config)
             started.append(process)
         yield started
     finally:
@@ -75,12 +75,12 @@ async def test_health_metrics_and_shutdown(api_server: ApiServer, tmp_path: Path
 async def test_another_controller_takes_over_a_job_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
-    """Two processes get a second cluster by a flag. The process that takes over finds the attempt there."""
-    flag = f"--member-cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
+    """The process that takes over finds the attempt there."""
+    clusters = {"east": {"kubeconfig": {"file": str(second_server.kubeconfig), "context": "tests"}}}
     async with (
         world(api_server) as kube,
         second_cluster(second_server, kube) as east,
-        controllers(kube, 2, tmp_path, flag) as both,
+        controllers(kube, 2, tmp_path, clusters=clusters) as both,
     ):
         leader, follower = await _roles(both)
         await leader.wait_for("cluster is up")

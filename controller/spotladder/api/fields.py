@@ -158,12 +158,12 @@ Usd = Annotated[
 
 def _above_zero(value: float) -> float:
     if value == 0:
-        raise refused("must be more than 0, or the job would fail before it starts")
+        raise refused("must be more than 0: increase it, or remove the field")
     return value
 
 
-JobBudget = Annotated[Usd, AfterValidator(_above_zero)]
-"""The US dollars that a job may cost."""
+Budget = Annotated[Usd, AfterValidator(_above_zero)]
+"""The US dollars that something may cost."""
 
 Rate = Annotated[float, BeforeValidator(_number)]
 

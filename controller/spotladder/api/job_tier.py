@@ -42,12 +42,6 @@ class TierOverrides(Record):
     )
 
 
-class GroupTier(Record):
-    """What a group of pods that is not on the tier takes instead."""
-
-    capacity_tier: Name = Field(description="The CapacityTier of the group's pods, in the same cluster as the tier's.")
-
-
 class JobTier(Record):
     """One capacity tier of a job."""
 
@@ -88,8 +82,9 @@ class JobTier(Record):
         " the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
-    groups: dict[FilledText, GroupTier] = Field(
+    groups: dict[FilledText, Name] = Field(
         default_factory=dict,
-        description="Capacity of worker groups or replicated jobs beside the tier, by name. Default: the groups "
-        "without accelerators, if others have them, with the node selectors of the template.",
+        description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, in the "
+        "cluster of the tier. Default: the groups without accelerators, if others have them, with the node selectors of "
+        "the template.",
     )

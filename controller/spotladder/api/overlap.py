@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from spotladder.api.fields import Finding, PositiveDuration, Usd, refused
+from spotladder.api.fields import Budget, Finding, PositiveDuration
 from spotladder.api.record import Record
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Handover, Seconds
-
-
-def _above_zero(value: float) -> float:
-    if value == 0:
-        raise refused("must be more than 0: increase it, or remove overlap")
-    return value
 
 
 class OverlapBounds(Record):
@@ -26,7 +19,7 @@ class OverlapBounds(Record):
         default=None,
         description="How long a standby attempt may run beside the attempt that trains. Default: without limit.",
     )
-    budget: Annotated[Usd, AfterValidator(_above_zero)] | None = Field(
+    budget: Budget | None = Field(
         default=None,
         description="Maximum cost in USD of all standby attempts of the job. Default: without limit.",
     )

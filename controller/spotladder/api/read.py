@@ -20,7 +20,7 @@ from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
-__all__ = ["errors_located", "located", "model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
+__all__ = ["errors_located", "located", "read_documents", "read_job", "read_job_and_world", "read_world"]
 
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
@@ -76,11 +76,6 @@ def errors_located(path: str | File) -> Iterator[None]:
         yield
     except InvalidSpec as error:
         raise located(error, path) from error
-
-
-def model_of(document: Document) -> TieredJob | CapacityTier | World:
-    """The document as the model of its `kind` (a world has no `kind`). Raises InvalidSpec."""
-    return checked(document, kind_of(document))
 
 
 def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:

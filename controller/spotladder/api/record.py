@@ -12,7 +12,7 @@ from spotladder.api.fields import LabelKey, LabelValue, Name, PrivateText
 API_VERSION = "spotladder.io/v1alpha1"
 
 # Fields that Kubernetes sets. Files made from the output of `kubectl get -o yaml` contain them.
-_SET_BY_KUBERNETES = frozenset(
+SET_BY_KUBERNETES = frozenset(
     {
         "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
         "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
@@ -37,5 +37,5 @@ class Metadata(Record):
     @classmethod
     def _drop_what_kubernetes_sets(cls, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: inner for key, inner in value.items() if key not in _SET_BY_KUBERNETES}
+            return {key: inner for key, inner in value.items() if key not in SET_BY_KUBERNETES}
         return value

@@ -52,9 +52,6 @@ class TierStatus(StatusRecord):
     cost: str = Field(default="0", description="Cost of the tier in USD, in the format of cost.spent.")
     last_reason: str = Field(default="", description="Reason why the last attempt on the tier ended.")
     spent: str = Field(default="", description="Reason why the tier is exhausted; empty while it can be used.")
-    surge_seconds: float = Field(
-        default=0, description="Part of nodeSeconds beyond the number of workers: replacements beside noticed workers."
-    )
     removed: bool = Field(
         default=False, description="True: the tier was removed from the spec. Its cost remains part of cost.spent."
     )
@@ -105,22 +102,24 @@ class WaitingStatus(StatusRecord):
     then: str = Field(default="", description="Action after the timeout.")
 
 
-class StandbyStatus(StatusRecord):
-    """The attempt that starts beside the current one and takes over from it; unset without one."""
+class OtherAttemptStatus(StatusRecord):
+    """An attempt beside the current one."""
 
     number: int = Field(description="Number of the attempt.")
     tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
     cluster: str = Field(default="", description="Cluster of this tier.")
+
+
+class StandbyStatus(OtherAttemptStatus):
+    """The attempt that starts beside the current one and takes over from it; unset without one."""
+
     since: Timestamp = Field(description="Time at which the attempt was planned.")
     reason: str = Field(default="", description="Reason of the move, for example Policy or Hedged.")
 
 
-class RemovedAttemptStatus(StatusRecord):
+class RemovedAttemptStatus(OtherAttemptStatus):
     """An attempt that has ended, or was given up, and whose objects still exist."""
 
-    number: int = Field(description="Number of the attempt.")
-    tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
-    cluster: str = Field(default="", description="Cluster of this tier.")
     since: Timestamp = Field(description="Time at which the attempt ended.")
     nodes: int = Field(default=0, description="Number of nodes that it still holds, which are paid for.")
 

@@ -11,10 +11,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval, ProgramFolder
 from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
+    Budget,
     Count,
     Duration,
     Finding,
-    JobBudget,
     JobName,
     Name,
     PolicyName,
@@ -44,14 +44,6 @@ from spotladder.core.model import (
 )
 
 MAX_TIERS = 32
-
-
-class CheckpointCredentials(Record):
-    """Credentials for the checkpoint store."""
-
-    secret_name: SecretName = Field(
-        description="Secret in the job's namespace; its keys become environment variables of the pods."
-    )
 
 
 class CheckpointPrice(Record):
@@ -86,8 +78,10 @@ class Checkpoints(Record):
         "newest; without a commit the argument is left out. The image needs the Python package "
         "spotladder.",
     )
-    credentials: CheckpointCredentials | None = Field(
-        default=None, description="Credentials for the bucket. Default: the identity of the pods."
+    credentials: SecretName | None = Field(
+        default=None,
+        description="Secret in the job's namespace with credentials for the bucket; its keys become environment "
+        "variables of the pods. Default: the identity of the pods.",
     )
     cache: DiskSize | None = Field(
         default=None,
@@ -172,7 +166,7 @@ class TieredJobSpec(Record):
     max_duration: PositiveDuration | None = Field(
         default=None, description="Maximum duration of the job since its creation; then it fails."
     )
-    budget: JobBudget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
+    budget: Budget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
     policy: PolicyName = Field(
         default="ordered",
         description="Policy that chooses the tier: ordered, greedy, uniform-progress, adaptive, on-demand, or an "
@@ -255,10 +249,7 @@ class TieredJobSpec(Record):
     @property
     def capacity_names(self) -> tuple[str, ...]:
         """The names of the CapacityTiers: for each tier its own, then those of its groups."""
-        groups = ((tier, tier.groups.values()) for tier in self.tiers)
-        return tuple(
-            name for tier, beside in groups for name in (tier.capacity_tier, *(g.capacity_tier for g in beside))
-        )
+        return tuple(name for tier in self.tiers for name in (tier.capacity_tier, *tier.groups.values()))
 
     @property
     def elsewhere(self) -> frozenset[str]:

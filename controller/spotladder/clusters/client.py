@@ -232,26 +232,23 @@ class Client(Transport):
 
     async def ping(self, seconds: Seconds) -> None:
         """Return when the API server reports within this time that it is ready."""
-        where, limits = "get /readyz", aiohttp.ClientTimeout(total=seconds)
-        async with (
-            typed(where),
-            asyncio.timeout(seconds),
-            await self._send("GET", "/readyz", query={}, data=None, headers={}, timeout=limits) as answer,
-        ):
-            if answer.status >= 300:
-                raise await refused(answer, where)
+        async with typed("get /readyz"), asyncio.timeout(seconds):
+            await self._page_of("/readyz", seconds)
 
     async def version(self) -> str:
         """The API server's version, such as `v1.35.2-eks-1a2b3c4`."""
-        where = "get /version"
-        limits = aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(10.0, self._timeout))
+        return str(from_json(await self._page_of("/version", self._timeout)).get("gitVersion", ""))
+
+    async def _page_of(self, path: str, seconds: Seconds) -> bytes:
+        """The response of the API server itself, which has no kind."""
+        where, limits = f"get {path}", aiohttp.ClientTimeout(total=seconds, sock_connect=min(10.0, seconds))
         async with (
             typed(where),
-            await self._send("GET", "/version", query={}, data=None, headers={}, timeout=limits) as answer,
+            await self._send("GET", path, query={}, data=None, headers={}, timeout=limits) as answer,
         ):
             if answer.status >= 300:
                 raise await refused(answer, where)
-            return str(from_json(await answer.read()).get("gitVersion", ""))
+            return await answer.read()
 
     # --- writes -----------------------------------------------------------------------------------------------------
 

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol
 
 from spotladder.clusters.connection import Connection
+from spotladder.errors import EnvironmentFailure
 
 
-class CloudCluster(ABC):
-    """Implements `clusters.registry.ConnectionSource` for a cloud. The same description keeps the same connection."""
+class Cloud(Protocol):
+    """The cloud of one cluster."""
 
-    def __init__(self) -> None:
+    def describe(self) -> tuple[str, str]:
+        """The server's address, and its certificate authority in base64 ("" for a public one). Blocks until the cloud
+        responds."""
+
+    def connected(self, server: str, authority: str) -> Connection:
+        """The connection for a description."""
+
+
+class CloudCluster:
+    """Implements `clusters.registry.ConnectionSource`. The same description keeps the same connection. `cloud` is
+    called at the first use, in a thread, because the import of a cloud's library takes seconds; `extra` has it."""
+
+    def __init__(self, cloud: Callable[[], Cloud], extra: str) -> None:
+        self._make = cloud
+        self._extra = extra
+        self._cloud: Cloud | None = None
         self._described: tuple[str, str] = ("", "")
         self._connection: Connection | None = None
 
@@ -19,14 +36,14 @@ class CloudCluster(ABC):
         if self._connection is None or fresh:
             found = await asyncio.to_thread(self._describe)
             if self._connection is None or found != self._described:
-                self._connection, self._described = self._connected(*found), found
+                assert self._cloud is not None  # noqa: S101 – it has described the cluster
+                self._connection, self._described = self._cloud.connected(*found), found
         return self._connection
 
-    @abstractmethod
     def _describe(self) -> tuple[str, str]:
-        """The server's address, and its certificate authority in base64 ("" for a public one). Blocks until the cloud
-        responds."""
-
-    @abstractmethod
-    def _connected(self, server: str, authority: str) -> Connection:
-        """The connection for a description."""
+        try:
+            self._cloud = self._cloud or self._make()
+        except ModuleNotFoundError as error:
+            message = f"{error.name} is missing: pip install 'spotladder[{self._extra}]', also in the image"
+            raise EnvironmentFailure(message) from None
+        return self._cloud.describe()

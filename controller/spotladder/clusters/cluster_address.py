@@ -1,19 +1,11 @@
-"""The address of a cluster in the controller's settings or in a flag.
-
-| settings (`clusters.NAME`) | flag (`--member-cluster NAME=…`) |
-|---|---|
-| `kubeconfig: {secretName: cluster-east}` | `secret:cluster-east` |
-| `kubeconfig: {file: /etc/east, context: admin}` | `kubeconfig:/etc/east#admin` |
-| `eks: {name: training, region: us-west-2}` | `eks:us-west-2/training` |
-| `gke: {project: ml, location: europe-west4, name: training}` | `gke:ml/europe-west4/training` |
-"""
+"""The address of a cluster in the controller's settings, at `clusters.NAME`: `kubeconfig: {secretName: cluster-east}`,
+`kubeconfig: {file: /etc/east, context: admin}`, `eks: {name: training, region: us-west-2}` or
+`gke: {project: ml, location: europe-west4, name: training}`."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
-
-from spotladder.errors import InvalidSpec
 
 DEFAULT_KEY = "kubeconfig"
 
@@ -65,24 +57,3 @@ class ClusterAddress(_AddressPart):
         if sum(each is not None for each in (self.kubeconfig, self.eks, self.gke)) != 1:
             raise ValueError("needs exactly one of kubeconfig, eks and gke")
         return self
-
-
-def parse_flag(text: str) -> tuple[str, ClusterAddress]:
-    """The name and the address in a `--member-cluster` flag. Raises InvalidSpec."""
-    name, equals, found = text.partition("=")
-    kind, colon, rest = found.partition(":")
-    parts = rest.split("/")
-    if name and equals and colon and all(parts[1:]) and rest:
-        if kind == "secret" and len(parts) == 1:
-            return name, ClusterAddress(kubeconfig=KubeconfigAddress(secret_name=rest))
-        if kind == "kubeconfig":
-            file, _, context = rest.partition("#")
-            return name, ClusterAddress(kubeconfig=KubeconfigAddress(file=file, context=context or None))
-        if kind == "eks" and len(parts) == 2:
-            return name, ClusterAddress(eks=EksAddress(region=parts[0], name=parts[1]))
-        if kind == "gke" and len(parts) == 3:
-            return name, ClusterAddress(gke=GkeAddress(project=parts[0], location=parts[1], name=parts[2]))
-    raise InvalidSpec(
-        "use NAME=secret:SECRET, NAME=kubeconfig:FILE#CONTEXT, NAME=eks:REGION/NAME or NAME=gke:PROJECT/LOCATION/NAME",
-        path=f"--member-cluster {text}",
-    )

@@ -10,11 +10,13 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from spotladder.clusters.credentials import Credentials, Fixed, TokenFile, TokenProgram
+from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.credentials import BearerToken, Credentials, Fixed, token_file, token_of_program
 from spotladder.clusters.kubeconfig_model import checked
 from spotladder.errors import EnvironmentFailure
 
@@ -94,7 +96,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
     namespace = folder / "namespace"
     return Connection(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        credentials=TokenFile(folder / "token"),
+        credentials=token_file(folder / "token", SystemClock()),
         tls=_context(str(folder / "ca.crt")),
         namespace=namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default",
         context=IN_CLUSTER,
@@ -186,19 +188,18 @@ def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict
 
 def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
     if program := user.get("exec"):
-        return TokenProgram(
+        fetch = partial(
+            token_of_program,
             [str(program.get("command", "")), *map(str, program.get("args") or [])],
             {str(entry["name"]): str(entry.get("value", "")) for entry in program.get("env") or []},
             str(program.get("apiVersion", "client.authentication.k8s.io/v1")),
             str(program.get("installHint") or ""),
         )
+        return BearerToken(fetch, clock=SystemClock())
     if user.get("tokenFile"):
-        return TokenFile(Path(user["tokenFile"]))
+        return token_file(Path(user["tokenFile"]), SystemClock())
     if user.get("token"):
         return Fixed({"Authorization": f"Bearer {user['token']}"})
-    if user.get("username"):
-        secret = base64.b64encode(f"{user['username']}:{user.get('password', '')}".encode()).decode()
-        return Fixed({"Authorization": f"Basic {secret}"})
     if user.get("auth-provider"):
         raise EnvironmentFailure(f"{where}: auth-provider users are gone from Kubernetes; use an exec plugin")
     return Fixed()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -19,16 +18,13 @@ from botocore.session import get_session
 from botocore.signers import RequestSigner
 
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
-from spotladder.core.model import Seconds
+from spotladder.clusters.credentials import EARLY, BearerToken
+from spotladder.core.model import Instant, Seconds
 from spotladder.errors import EnvironmentFailure
 
 LASTS: Seconds = 14 * 60.0
 """A token is accepted for 15 minutes; one minute of these is for clock differences."""
-
-EARLY: Seconds = 120.0
-"""A token is renewed this long before it expires."""
 
 PRESIGNED: Seconds = 60.0
 """The expiry that `aws eks get-token` sets; the cluster accepts the token for longer."""
@@ -39,26 +35,27 @@ HEADER = "x-k8s-aws-id"
 _CALLS = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
 
 
-class Eks(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `role` is assumed first; "" for none."""
+class Eks:
+    """Implements `clusters.cloud_cluster.Cloud`. `role` is assumed first; "" for none."""
 
     def __init__(self, name: str, region: str, *, role: str = "", clock: Clock) -> None:
-        super().__init__()
         self._name = name
         self._region = region
         self._clock = clock
         self._session = _session(region, role)
 
-    def credentials(self) -> EksToken:
-        """Tokens for this cluster, which need no description of the cluster."""
-        return EksToken(self._name, self._sign, clock=self._clock)
+    async def token(self) -> tuple[str, Instant]:
+        """A token for this cluster, which needs no description of the cluster, and when to make the next one."""
+        began = self._clock.now()
+        url = await asyncio.to_thread(self._sign)
+        token = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+        return PREFIX + token, began + LASTS - EARLY
 
-    def _connected(self, server: str, authority: str) -> Connection:
-        return Connection(
-            server, self.credentials(), tls=trusting(authority), context=f"eks:{self._region}/{self._name}"
-        )
+    def connected(self, server: str, authority: str) -> Connection:
+        token = BearerToken(self.token, clock=self._clock)
+        return Connection(server, token, tls=trusting(authority), context=f"eks:{self._region}/{self._name}")
 
-    def _describe(self) -> tuple[str, str]:
+    def describe(self) -> tuple[str, str]:
         where = f"EKS cluster {self._name} in {self._region}"
         try:
             answer = self._session.client("eks", config=_CALLS).describe_cluster(name=self._name)
@@ -92,28 +89,6 @@ class Eks(CloudCluster):
             message = f"no token for EKS cluster {self._name}: {' '.join(str(error).split())}"
             raise EnvironmentFailure(message) from None
         return url
-
-
-class EksToken:
-    """Implements `Credentials`. `sign` returns a presigned URL; it may request credentials over the network."""
-
-    def __init__(self, cluster: str, sign: Callable[[], str], *, clock: Clock) -> None:
-        self._cluster = cluster
-        self._sign = sign
-        self._clock = clock
-        self._made_at = float("-inf")
-        self._headers: dict[str, str] = {}
-        self._lock = asyncio.Lock()
-
-    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
-        async with self._lock:
-            if fresh or self._clock.ticks() > self._made_at + LASTS - EARLY:
-                began = self._clock.ticks()
-                url = await asyncio.to_thread(self._sign)
-                token = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
-                self._headers = {"Authorization": f"Bearer {PREFIX}{token}"}
-                self._made_at = began
-        return self._headers
 
 
 def _session(region: str, role: str) -> Any:

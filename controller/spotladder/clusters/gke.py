@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 import google.auth
@@ -18,13 +19,10 @@ from google.auth.transport.requests import Request
 from google.cloud.container_v1 import ClusterManagerClient
 
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.cloud_cluster import CloudCluster
 from spotladder.clusters.connection import Connection, trusting
-from spotladder.core.model import Seconds
+from spotladder.clusters.credentials import EARLY, BearerToken
+from spotladder.core.model import Instant, Seconds
 from spotladder.errors import EnvironmentFailure
-
-EARLY: Seconds = 300.0
-"""A token is renewed this long before it expires; tokens are valid for an hour."""
 
 ANSWER: Seconds = 15.0
 """Timeout of requests to Google's APIs."""
@@ -41,8 +39,8 @@ class GoogleCredentials(Protocol):
     def refresh(self, request: Any) -> None: ...
 
 
-class Gke(CloudCluster):
-    """Implements `clusters.registry.ConnectionSource`. `identity` and `manager` are created at their first use."""
+class Gke:
+    """Implements `clusters.cloud_cluster.Cloud`. `manager` makes the client of the cloud with the identity."""
 
     def __init__(
         self,
@@ -51,28 +49,24 @@ class Gke(CloudCluster):
         name: str,
         *,
         clock: Clock,
-        identity: Callable[[], GoogleCredentials] | None = None,
         manager: Callable[[Any], Any] | None = None,
     ) -> None:
-        super().__init__()
         self._path = f"projects/{project}/locations/{location}/clusters/{name}"
         self._short = f"gke:{project}/{location}/{name}"
         self._clock = clock
-        self._identity = identity or found_identity
         self._manager = manager or (lambda credentials: ClusterManagerClient(credentials=credentials))
         self._credentials: GoogleCredentials | None = None
 
-    def _connected(self, server: str, authority: str) -> Connection:
+    def connected(self, server: str, authority: str) -> Connection:
         assert self._credentials is not None  # noqa: S101 – describing the cluster needed them
-        token = GkeToken(self._path, self._credentials, clock=self._clock)
+        token = BearerToken(partial(token_of, self._credentials, self._path), clock=self._clock)
         return Connection(server, token, tls=trusting(authority), context=self._short)
 
-    def _describe(self) -> tuple[str, str]:
-        """The server's address, and its certificate authority in base64; "" for a public one."""
+    def describe(self) -> tuple[str, str]:
         where = f"GKE cluster {self._path}"
         try:
             if self._credentials is None:
-                self._credentials = self._identity()
+                self._credentials = found_identity()
             cluster = self._manager(self._credentials).get_cluster(name=self._path, timeout=ANSWER)
         except (GoogleAPIError, GoogleAuthError, RetryError) as error:
             raise EnvironmentFailure(f"{where}: {' '.join(str(error).split())}") from None
@@ -84,29 +78,16 @@ class Gke(CloudCluster):
         return f"https://{cluster.endpoint}", cluster.master_auth.cluster_ca_certificate
 
 
-class GkeToken:
-    """Implements `Credentials`: an OAuth token of the identity, renewed before it expires."""
-
-    def __init__(self, cluster: str, identity: GoogleCredentials, *, clock: Clock) -> None:
-        self._cluster = cluster
-        self._identity = identity
-        self._clock = clock
-        self._lock = asyncio.Lock()
-
-    async def headers(self, *, fresh: bool = False) -> dict[str, str]:
-        async with self._lock:
-            if fresh or not self._identity.token or self._is_old():
-                try:
-                    async with asyncio.timeout(ANSWER):
-                        await asyncio.to_thread(self._identity.refresh, Request())
-                except (GoogleAuthError, TimeoutError) as error:
-                    why = " ".join(str(error).split()) or f"no answer in {ANSWER:g} s"
-                    raise EnvironmentFailure(f"no token for GKE cluster {self._cluster}: {why}") from None
-        return {"Authorization": f"Bearer {self._identity.token}"}
-
-    def _is_old(self) -> bool:
-        expiry = self._identity.expiry  # google-auth returns UTC without a time zone.
-        return expiry is not None and self._clock.now() > expiry.replace(tzinfo=UTC).timestamp() - EARLY
+async def token_of(identity: GoogleCredentials, cluster: str) -> tuple[str, Instant]:
+    """An OAuth token of the identity for this cluster, and when to get the next one."""
+    try:
+        async with asyncio.timeout(ANSWER):
+            await asyncio.to_thread(identity.refresh, Request())
+    except (GoogleAuthError, TimeoutError) as error:
+        why = " ".join(str(error).split()) or f"no answer in {ANSWER:g} s"
+        raise EnvironmentFailure(f"no token for GKE cluster {cluster}: {why}") from None
+    expiry = identity.expiry  # google-auth returns UTC without a time zone.
+    return str(identity.token), float("inf") if expiry is None else expiry.replace(tzinfo=UTC).timestamp() - EARLY
 
 
 def found_identity() -> GoogleCredentials:

@@ -49,8 +49,6 @@ class User(_Section):
 
     token: Text | None = None
     token_file: str | None = Field(None, alias="tokenFile")
-    username: Text | None = None
-    password: Text | None = None
     client_certificate: str | None = None
     client_certificate_data: str | None = None
     client_key: str | None = None

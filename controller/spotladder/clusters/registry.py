@@ -6,17 +6,16 @@ when a kubeconfig's Secret is rotated.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.cloud_cluster import Cloud, CloudCluster
 from spotladder.clusters.cluster_address import ClusterAddress, EksAddress, GkeAddress
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.kubeconfig import KubeconfigFile, KubeconfigSecret
-from spotladder.errors import EnvironmentFailure
 
 
 class ConnectionSource(Protocol):
@@ -39,30 +38,12 @@ def sources(
     }
 
 
-class Late:
-    """A source that is created at its first use, in a thread: the import of a cloud's library takes seconds."""
-
-    def __init__(self, make: Callable[[], ConnectionSource], extra: str) -> None:
-        self._make = make
-        self._extra = extra
-        self._made: ConnectionSource | None = None
-
-    async def connection(self, *, fresh: bool = False) -> Connection:
-        if self._made is None:
-            try:
-                self._made = await asyncio.to_thread(self._make)
-            except ModuleNotFoundError as error:
-                message = f"{error.name} is missing: pip install 'spotladder[{self._extra}]', also in the image"
-                raise EnvironmentFailure(message) from None
-        return await self._made.connection(fresh=fresh)
-
-
 def source_of(address: ClusterAddress, *, home: Client, namespace: str, clock: Clock) -> ConnectionSource:
     """The source for one address."""
     if (eks := address.eks) is not None:
-        return Late(lambda: _eks(eks, clock), "aws")
+        return CloudCluster(lambda: _eks(eks, clock), "aws")
     if (gke := address.gke) is not None:
-        return Late(lambda: _gke(gke, clock), "gcp")
+        return CloudCluster(lambda: _gke(gke, clock), "gcp")
     assert address.kubeconfig  # noqa: S101 – an address is exactly one of the three
     if address.kubeconfig.file:
         return KubeconfigFile(Path(address.kubeconfig.file), address.kubeconfig.context)
@@ -76,13 +57,13 @@ def source_of(address: ClusterAddress, *, home: Client, namespace: str, clock: C
     )
 
 
-def _eks(address: EksAddress, clock: Clock) -> ConnectionSource:
+def _eks(address: EksAddress, clock: Clock) -> Cloud:
     from spotladder.clusters.eks import Eks  # noqa: PLC0415 – imported only for EKS clusters
 
     return Eks(address.name, address.region, role=address.role_arn or "", clock=clock)
 
 
-def _gke(address: GkeAddress, clock: Clock) -> ConnectionSource:
+def _gke(address: GkeAddress, clock: Clock) -> Cloud:
     from spotladder.clusters.gke import Gke  # noqa: PLC0415 – imported only for GKE clusters
 
     return Gke(address.project, address.location, address.name, clock=clock)

@@ -84,7 +84,7 @@ def script_of(file: Path) -> Script:
             break
     if "spotladder" in packages:
         owner = Loop.LIBRARY
-    options = {option: _default(call) for call in calls if (option := _option(call))}
+    options = {option: _keyword(call, "default") for call in calls if (option := _option(call))}
     output = next((name for name in _OUTPUT if name in options), "")
     return Script(
         file,
@@ -135,10 +135,6 @@ def _option(call: ast.Call) -> str:
 
 def _keyword(call: ast.Call, name: str) -> str:
     return next((_text(keyword.value) for keyword in call.keywords if keyword.arg == name), "")
-
-
-def _default(call: ast.Call) -> str:
-    return _keyword(call, "default")
 
 
 def _literal(calls: list[ast.Call]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from spotladder.api.fields import LONGEST_JOB_NAME
 from spotladder.api.problems import Path
-from spotladder.api.record import API_VERSION
+from spotladder.api.record import API_VERSION, SET_BY_KUBERNETES
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 
@@ -18,10 +18,6 @@ _LOSSES = 2
 """`maxFailures` of all tiers but the last."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_OF_A_LIVE_OBJECT = (
-    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation", "managedFields",
-    "ownerReferences", "resourceVersion", "selfLink", "uid",
-)  # fmt: skip
 
 
 def draft_of(source: Source, options: Options, field: str, spec: dict[str, Any]) -> Draft:
@@ -55,7 +51,7 @@ def draft_of(source: Source, options: Options, field: str, spec: dict[str, Any])
             ("metadata", "name"), f"{was}names have at most {LONGEST_JOB_NAME} lower-case letters, digits and '-'."
         )
     _explain(draft, options)
-    live = [name for name in _OF_A_LIVE_OBJECT if metadata.pop(name, None) is not None]
+    live = [name for name in sorted(SET_BY_KUBERNETES) if metadata.pop(name, None) is not None]
     live += [_LAST_APPLIED] if _LAST_APPLIED in (source.data.get("metadata") or {}).get("annotations", {}) else []
     live += ["status"] if source.data.get("status") else []
     if live:

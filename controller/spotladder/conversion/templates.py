@@ -13,8 +13,6 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of, ray_of
 from spotladder.workloads.providers import CAPACITY_TYPE_LABELS
 
-SPEC: Path = ("spec", "workload")
-
 _CAPACITY = CAPACITY_TYPE_LABELS | {"cloud.google.com/gke-preemptible", "node.kubernetes.io/lifecycle"}
 _POOLS = {
     "agentpool", "alpha.eksctl.io/nodegroup-name", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup",

@@ -16,7 +16,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from spotladder.api.capacitytier import CapacityTierSpec, Provider, Toleration
+from spotladder.api.capacitytier import CapacityTierSpec, Provider
 from spotladder.api.problems import dotted
 from spotladder.core.model import CapacityType, Seconds
 from spotladder.errors import InvalidSpec
@@ -65,22 +65,14 @@ CAPACITY_TYPE_LABELS = frozenset(key for labels in _LABELS.values() for entries 
 """The labels, and the keys of taints, with which the clouds mark the capacity type of nodes."""
 
 _SPOT_ONLY: Mapping[_Nodes, tuple[str, str]] = MappingProxyType(
-    {
-        _Nodes.KARPENTER: (KARPENTER_CAPACITY_TYPE, "spot"),
-        _Nodes.EKS_GROUPS: ("eks.amazonaws.com/capacityType", "SPOT"),
-        _Nodes.GKE_POOLS: ("cloud.google.com/gke-spot", "true"),
-        _Nodes.AKS_POOLS: ("kubernetes.azure.com/scalesetpriority", "spot"),
-    }
+    {nodes: next(iter(labels[SPOT].items())) for nodes, labels in _LABELS.items()}
 )
 """The label and value of spot nodes only."""
 
-_TOLERATIONS: Mapping[Provider, Mapping[str, str]] = MappingProxyType(
-    {
-        Provider.GCP: {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true"},
-        Provider.AZURE: {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot"},
-    }
+_TAINTED: Mapping[Provider, _Nodes] = MappingProxyType(
+    {Provider.GCP: _Nodes.GKE_POOLS, Provider.AZURE: _Nodes.AKS_POOLS}
 )
-"""The taint of the cloud's spot nodes."""
+"""The clouds whose spot nodes have a taint with the key and value of their label."""
 
 
 def placement(spec: CapacityTierSpec) -> Placement:
@@ -136,10 +128,7 @@ def _not_spot(nodes: _Nodes) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _tolerations(spec: CapacityTierSpec) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    if spec.capacity_type is SPOT and spec.provider in _TOLERATIONS:
-        found.append({**_TOLERATIONS[spec.provider], "effect": "NoSchedule"})
-    return found + [_toleration(entry) for entry in spec.extra_tolerations]
-
-
-def _toleration(entry: Toleration) -> dict[str, Any]:
-    return entry.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if spec.capacity_type is SPOT and (nodes := _TAINTED.get(spec.provider)):
+        key, value = _SPOT_ONLY[nodes]
+        found.append({"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"})
+    return found + [entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in spec.extra_tolerations]

@@ -105,7 +105,6 @@ _DRIVER = "see the events of the pod and of the VolumeAttachment; the volume's d
 _CLAIM = "create the claim, or correct its StorageClass, size and access mode: `kubectl describe pvc` says why"
 
 _DRIVER_MISSING = "install the volume's CSI driver on the nodes of the tier, with tolerations for their taints"
-_WEBHOOK = "kubernetes apiserver pkg/admission/plugin/webhook"
 
 _KARPENTER = "karpenter pkg/controllers/provisioning/scheduling/nodeclaim.go"
 _KARPENTER_POOLS = "karpenter pkg/controllers/provisioning/scheduling/scheduler.go"

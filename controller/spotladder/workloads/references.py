@@ -21,6 +21,7 @@ from spotladder.resources import (
     APIResource,
 )
 from spotladder.workloads.kueue import LOCAL_QUEUES
+from spotladder.workloads.pod_security import pod_templates
 
 _NAMED = (
     ("serviceAccountName", SERVICE_ACCOUNTS),
@@ -47,20 +48,9 @@ class Reference:
 
 def references(objects: Iterable[Mapping[str, Any]], queue: str = "") -> tuple[Reference, ...]:
     """The required objects that the pods of these rendered objects refer to, each once; and `queue`."""
-    named = (reference for body in objects for pod in _pod_specs(body) for reference in _named_by(pod))
+    named = (reference for body in objects for pod in pod_templates(body) for reference in _named_by(pod.spec))
     queues = (Reference(LOCAL_QUEUES, queue),) if queue else ()
     return tuple(dict.fromkeys((*queues, *named)))
-
-
-def _pod_specs(thing: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(thing, Mapping):
-        if isinstance(thing.get("containers"), list):
-            yield thing
-        for inner in thing.values():
-            yield from _pod_specs(inner)
-    elif isinstance(thing, list):
-        for inner in thing:
-            yield from _pod_specs(inner)
 
 
 def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
@@ -69,7 +59,7 @@ def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
             yield Reference(kind, name)
     for entry in pod.get("imagePullSecrets") or ():
         yield from _each({"secret": entry}, _PROJECTED)
-    for container in (*(pod.get("initContainers") or ()), *pod["containers"]):
+    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         for variable in container.get("env") or ():
             yield from _each(variable.get("valueFrom"), _VARIABLES)
         for source in container.get("envFrom") or ():

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
 from spotladder.api.address import ANY
 from spotladder.api.problems import Path, dotted, quoted
 from spotladder.api.tenancy import DEFAULTS, SYSTEM_KEYS, TenantRule, listed, rules_for, whom
@@ -20,12 +22,6 @@ from spotladder.workloads.tiers import PlacedTier
 
 PRIORITY_OF_KUEUE = "kueue.x-k8s.io/priority-class"
 _SYSTEM_PRIORITY = "system-"
-_FIELDS = {
-    "capacityTiers": "capacity_tiers",
-    "clusters": "clusters",
-    "priorityClasses": "priority_classes",
-    "serviceAccounts": "service_accounts",
-}
 _SERVICE = (
     ("headGroupSpec", "headService"),
     ("headGroupSpec", "serviceType"),
@@ -85,8 +81,8 @@ class _Decider:
         for tier in tiers:
             at: Path = ("spec", "tiers", positions[tier.name])
             yield from self._listed("capacityTiers", tier.entry.capacity_tier, (*at, "capacityTier"))
-            for name, group in tier.entry.groups.items():
-                yield from self._listed("capacityTiers", group.capacity_tier, (*at, "groups", name, "capacityTier"))
+            for name, capacity in tier.entry.groups.items():
+                yield from self._listed("capacityTiers", capacity, (*at, "groups", name))
             yield from self._listed("clusters", tier.cluster, (*at, "capacityTier"), what="cluster ")
 
     def of_template(self, job: TieredJob) -> Iterator[Refusal]:
@@ -151,7 +147,7 @@ class _Decider:
                 yield Refusal(violation.at, str(violation.found), why, remedy)
 
     def _listed(self, setting: str, value: str, at: Path, what: str = "") -> Iterator[Refusal]:
-        named = listed(self._mine, _FIELDS[setting])
+        named = listed(self._mine, to_snake(setting))
         allowed = DEFAULTS[setting] if named is None else named
         if setting == "priorityClasses" and value.startswith(_SYSTEM_PRIORITY):
             yield Refusal(at, value, "is for the cluster's own components", "remove it")
