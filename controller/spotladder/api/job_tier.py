@@ -84,7 +84,7 @@ class JobTier(Record):
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
     groups: dict[FilledText, Name] = Field(
         default_factory=dict,
-        description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, in the "
-        "cluster of the tier. Default: the groups without accelerators, if others have them, with the node selectors of "
-        "the template.",
+        description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, in "
+        "the cluster of the tier. Default: the groups without accelerators, if others have them, with the node "
+        "selectors of the template.",
     )
