@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from spotladder.exit_code import ExitCode
 
 
@@ -79,8 +77,3 @@ class TooLarge(EnvironmentFailure):
 
 class IllegalTransition(SpotladderError):
     """A change of stage that the table does not have. Nothing was changed."""
-
-
-def not_written(option: str, file: Path, error: OSError) -> EnvironmentFailure:
-    """The error of a command whose option names a file that cannot be written."""
-    return EnvironmentFailure(f"{option}: {file} cannot be written: {error.strerror or error}; name another file")

@@ -19,16 +19,16 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
+from spotladder.cli.report_table import sentences
 from spotladder.core.model import (
     Instant,
     Stage,
 )
 from spotladder.core.reasons import Reason
 from spotladder.display.picture import draw
-from spotladder.display.report import Facts, charts, gather
+from spotladder.display.report import Facts, charts, gather, timeline
 from spotladder.display.report.markup import element, trusted
 from spotladder.display.report.page import WIDE
-from spotladder.display.report.table import sentences
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from spotladder.records.model import Began, Decided, Moved, Record, Specified
 from spotladder.records.timeline import read
@@ -86,7 +86,7 @@ def report_picture(facts: Facts) -> str:
         ),
     ]
     parts, top = [*lines], 76
-    for chart, legend in ((charts.timeline(facts, WIDE), charts.signs(facts)), (charts.cost(facts, WIDE), COST)):
+    for chart, legend in ((timeline.timeline(facts, WIDE), timeline.signs(facts)), (charts.cost(facts, WIDE), COST)):
         if chart is None:
             continue
         width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', str(chart))[0]

@@ -15,6 +15,7 @@ from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.timestamps import utc_timestamp
 from spotladder_infra.amazon import CREDENTIALS, answering, sdk
+from spotladder_infra.google import Google
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
@@ -55,20 +56,10 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
-    require_packages("google.cloud.container_v1")
-    from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 – only for clusters on Google Cloud
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-    from google.cloud import container_v1  # noqa: PLC0415
-
-    name = f"projects/{cluster.project}/locations/{cluster.region}/clusters/{cluster.name}"
-    try:
-        found = container_v1.ClusterManagerClient().get_cluster(name=name)
-    except (GoogleAPICallError, GoogleAuthError) as error:
-        raise EnvironmentFailure(
-            f"cluster {cluster.name}: GKE does not describe {name}: {error}: apply its stack first, and check the "
-            "credentials of this shell (gcloud auth application-default login)"
-        ) from None
-    endpoint = found.control_plane_endpoints_config.dns_endpoint_config.endpoint
+    found = Google().cluster(cluster.project or "", cluster.region or "", cluster.name)
+    if found is None:
+        raise EnvironmentFailure(f"cluster {cluster.name}: is not in project {cluster.project}: apply its stack first")
+    endpoint = found["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]
     return kubeconfig(cluster, f"https://{endpoint}", None)
 
 

@@ -15,9 +15,6 @@ from spotladder_infra.topology.pool import Pool, PoolRole
 INTERFACE_ENDPOINTS = 8
 """Endpoints of an EKS cluster with `interfaceEndpoints`; a test keeps it equal to what the stack creates."""
 
-_KEYS_OF_CLUSTER = 1
-_KEYS_OF_BUCKET = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -71,7 +68,7 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
             found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
         bucket = fleet.bucket_of(cluster)
         owned = bucket is not None and fleet.owner_of(bucket) == cluster
-        keys = (_KEYS_OF_CLUSTER if cluster.kms_key is None else 0) + (_KEYS_OF_BUCKET if owned else 0)
+        keys = int(cluster.kms_key is None) + int(owned)  # each has a key of its own
         found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 

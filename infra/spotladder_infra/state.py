@@ -10,6 +10,7 @@ from typing import Any
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import CREDENTIALS, answering, code_of, existing, sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
+from spotladder_infra.iam import deny_http, document
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.fleet import Fleet, StateLocation
 
@@ -73,15 +74,8 @@ def _settings(client: Any, bucket: str) -> None:
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}, "BucketKeyEnabled": True}
     client.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
     arn = f"arn:{'aws-cn' if client.meta.region_name.startswith('cn-') else 'aws'}:s3:::{bucket}"
-    statement = {
-        "Sid": "DenyHTTP",
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [arn, f"{arn}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-    client.put_bucket_policy(Bucket=bucket, Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    policy = document(deny_http([arn, f"{arn}/*"], "s3:*"))
+    client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
 
 GCS_SETTINGS: dict[str, Any] = {

@@ -199,8 +199,7 @@ def test_a_follower_of_many_logs_keeps_no_lists_of_files(monkeypatch: pytest.Mon
     many = [FileEntry(f"file-{number:08d}", 10, "00000000") for number in range(2_000)]
     for step in range(1, 30):
         writer.commit(step, many)
-    logs = {brief: CommitLog(store, "job", brief=brief) for brief in (False, True)}
-    followers = {brief: Follower(log, brief=brief) for brief, log in logs.items()}
+    followers = {brief: Follower(CommitLog(store, "job", brief=brief)) for brief in (False, True)}
     assert followers[True].progress() == followers[False].progress()
     assert followers[True].progress() == followers[False].progress(), "the size is known without the files"
     assert followers[True].progress().size.files == 2_000

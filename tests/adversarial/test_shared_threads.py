@@ -8,19 +8,15 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from spotladder.checkpoints.entries import Commit
-from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.outputs import Output
 from spotladder.core.model import Progress
 from spotladder.operator.storage import commit_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, READS, EndOfLog, LogAddress, Logs
-from spotladder.operator.storage.slots import Slots
-from spotladder.records.model import Record
+from spotladder.operator.storage.commit_logs import PER_BUCKET, READS, LogAddress, Logs
 from tests.clusters.stepped_clock import SteppedClock
+from tests.operator.storage.test_commit_logs import ScriptedLog
 
 ATTACKERS = 34
 
@@ -30,44 +26,16 @@ class Buckets:
 
     def __init__(self) -> None:
         self.over = threading.Event()
-        self.calls: Counter[str] = Counter()
+        self.logs: dict[str, ScriptedLog] = {}
 
-    def open(self, address: LogAddress) -> OneLog:
-        return OneLog(self, address.job)
+    def open(self, address: LogAddress) -> ScriptedLog:
+        gate = self.over if address.job.startswith("evil") else None
+        return self.logs.setdefault(address.job, ScriptedLog(Progress(step=7), gate=gate))
 
-
-class OneLog:
-    def __init__(self, buckets: Buckets, job: str) -> None:
-        self._buckets = buckets
-        self._job = job
-
-    def _answer(self) -> None:
-        self._buckets.calls[self._job] += 1
-        if self._job.startswith("evil"):
-            self._buckets.over.wait(60)
-
-    def progress(self) -> Progress:
-        self._answer()
-        return Progress(step=7)
-
-    def heartbeat(self) -> StoredHeartbeat | None:
-        return None
-
-    def is_held(self, attempt: int) -> bool:
-        return attempt < 0
-
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
-        self._answer()
-        return EndOfLog(f"{outcome} {attempt} {message} {keep}", Progress())
-
-    def keep(self, texts: Mapping[Output, str]) -> None:
-        raise AssertionError(texts)
-
-    def commits(self) -> tuple[Commit, ...]:
-        return ()
-
-    def record(self, records: Sequence[Record], after: int | None) -> int:
-        raise AssertionError((records, after))
+    @property
+    def calls(self) -> Counter[str]:
+        """The number of calls of each job that has made one."""
+        return +Counter({job: log.reads + log.ends for job, log in self.logs.items()})
 
 
 @pytest.fixture
@@ -128,7 +96,7 @@ async def test_the_outcome_is_written_while_reads_take_all_slots(buckets: Bucket
             follow(logs, f"attacker{number}", f"evil{number}")
         await until(lambda: len(buckets.calls) == READS.total)
         address = follow(logs, "honest", "good")
-        assert (await logs.end(address, "Succeeded", 1, "", keep=3)).left == "Succeeded 1  3"
+        assert (await logs.end(address, "Succeeded", 1, "", keep=3)).left == "kept 3"
 
 
 async def test_the_outcome_is_written_while_reads_of_the_same_bucket_hang(buckets: Buckets) -> None:
@@ -137,7 +105,7 @@ async def test_the_outcome_is_written_while_reads_of_the_same_bucket_hang(bucket
             follow(logs, "team", f"evil{number}", "shared")
         await until(lambda: len(buckets.calls) == PER_BUCKET)
         address = LogAddress("good", "team", "uid", "s3://shared/prefix")
-        assert (await logs.end(address, "Failed", 2, "why", keep=1)).left == "Failed 2 why 1"
+        assert (await logs.end(address, "Failed", 2, "why", keep=1)).left == "kept 1"
 
 
 async def test_another_namespace_does_not_block_a_bucket_by_its_name(buckets: Buckets) -> None:
@@ -147,45 +115,6 @@ async def test_another_namespace_does_not_block_a_bucket_by_its_name(buckets: Bu
         await until(lambda: len(buckets.calls) == PER_BUCKET)
         follow(logs, "honest", "good", "shared")
         await until(lambda: buckets.calls["good"] == 1)
-
-
-async def test_a_free_slot_goes_to_the_namespace_that_has_the_fewest() -> None:
-    slots, order = Slots(2, 2), list[str]()
-
-    async def call(namespace: str) -> None:
-        slot = await slots.take(namespace)
-        order.append(namespace)
-        await asyncio.sleep(0)
-        slot.end()
-
-    first = [await slots.take("a"), await slots.take("a")]
-    calls = [asyncio.create_task(call(namespace)) for namespace in ("a", "a", "a", "b", "c", "b")]
-    await asyncio.sleep(0)
-    assert order == []
-    first[0].end()
-    await asyncio.gather(*calls)
-    assert order[:3] == ["b", "c", "b"]
-    assert sorted(order) == ["a", "a", "a", "b", "b", "c"]
-    first[1].end()
-    assert (slots._free, dict(slots._used), dict(slots._alive), slots._waiting) == (2, {}, {}, {})
-
-
-async def test_a_cancelled_call_leaves_no_slot_behind() -> None:
-    slots = Slots(1, 1)
-    held = await slots.take("a")
-    waiting = [asyncio.create_task(slots.take("b")) for _ in range(2)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    held.overdue()
-    await asyncio.sleep(0)
-    (await waiting[1]).end()
-    assert waiting[0].cancelled()
-    assert slots._free == 1
-    held.end()
-    given = asyncio.create_task(slots.take("a"))
-    given.cancel()
-    await asyncio.wait({given})
-    assert slots._free == 1
 
 
 def test_the_library_of_buckets_is_loaded_before_threads_use_it() -> None:

@@ -39,14 +39,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these benchmarks, of {', '.join(scripts)}")
     parser.add_argument("--only", action="append", default=[], metavar="PART", help="only these parts of NAME")
     parser.add_argument("--passes", metavar="N", help="the figures are medians of this number of passes")
-    parser.add_argument("--minutes", metavar="M", help="start no part that would end after this time")
     arguments = parser.parse_args(argv)
     wanted = arguments.names
     options = [f"--only={part}" for part in arguments.only]
     options += [f"--passes={arguments.passes}"] if arguments.passes else []
-    options += [f"--minutes={arguments.minutes}"] if arguments.minutes else []
     if options and len(wanted) != 1:
-        parser.error("--only, --passes and --minutes need exactly one benchmark")
+        parser.error("--only and --passes need exactly one benchmark")
     if unknown := [name for name in wanted if name not in scripts]:
         parser.error(f"no benchmark is called {unknown[0]} (expected {', '.join(scripts)})")
     signal.signal(signal.SIGTERM, signal.default_int_handler)

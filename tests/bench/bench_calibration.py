@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -24,7 +24,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, choose
+from spotladder.planner.plan import Question, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
 from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.scenario import Scenario, simulate
@@ -77,39 +77,18 @@ def measure(runs: int) -> Sequence[Row]:
     assert traces is not None
     found = evaluated(series(traces), runs)
     return [
-        *(
-            row
-            for title, chosen in groups(found)
-            for row in (
-                covered(f"cost of {title}: runs between p10 and p90", [one.cost for one in chosen]),
-                covered(f"end of {title}: runs between p10 and p90", [one.hours for one in chosen]),
-            )
-        ),
+        covered(f"cost of all {len(found)} runs: runs between p10 and p90", [one.cost for one in found]),
+        covered(f"end of all {len(found)} runs: runs between p10 and p90", [one.hours for one in found]),
         *reliability(found),
         brier(found),
     ]
 
 
-def groups(found: Sequence[Planned]) -> Iterator[tuple[str, list[Planned]]]:
-    yield f"all {len(found)} runs", list(found)
-    keys: tuple[Callable[[Planned], str], ...] = (
-        lambda one: one.kind,
-        lambda one: f"{one.gang} nodes" if one.gang > 1 else "1 node",
-        lambda one: one.trace,
-    )
-    for key in keys:
-        parts = defaultdict(list)
-        for one in found:
-            parts[key(one)].append(one)
-        yield from sorted(parts.items())
-
-
 def covered(what: str, places: Sequence[float]) -> Row:
     share = fmean(float(0.1 <= place <= 0.9) for place in places)
     low, high = COVERED
-    judged = what.startswith(("cost of all", "end of all"))
-    goal = f"{100 * low:.0f} to {100 * high:.0f} %" if judged else ""
-    return Row(what, 100 * share, "%", "expected", 80.0, goal, low <= share <= high if judged else None)
+    goal = f"{100 * low:.0f} to {100 * high:.0f} %"
+    return Row(what, 100 * share, "%", "expected", 80.0, goal, low <= share <= high)
 
 
 def reliability(found: Sequence[Planned]) -> list[Row]:
@@ -169,7 +148,7 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
         replace(spec, stall_timeout=1e9), program, tuple(zones), {tier.name: tier.name for tier in spec.tiers}
     )
     real = simulate(scenario, "ordered", 0)
-    formula = choose(question)
+    formula = estimated(question)
     expected = formula.scenario.total_hours if formula else work
     chances = tuple(
         (

@@ -47,7 +47,7 @@ def measure(seeds: int) -> Sequence[Row]:
 
 
 def places(seeds: int) -> list[Place]:
-    """One region, and all of them with and without egress, and with known capacity."""
+    """One region, and all of them, and both with known capacity."""
     zones = {zone: [trace(zone, seed) for seed in range(seeds)] for zone in ZONES}
     regions = len({region_of(zone) for zone in ZONES})
     home = Place("1 region", {zone: traces for zone, traces in zones.items() if region_of(zone) == HOME})
@@ -55,7 +55,6 @@ def places(seeds: int) -> list[Place]:
     return [
         home,
         everywhere,
-        replace(everywhere, egress=True),
         replace(home, known=True),
         replace(everywhere, known=True),
     ]
@@ -78,9 +77,7 @@ NOTE = (
     f"A gang has {HOURS} h of work and {DEADLINE} h of time, on synthetic zones with up to {POOLS * POOL_NODES} nodes: "
     "two in each of three regions. An hour of a node costs 0.97, 1.06 or 1.24 USD on spot, by region, and 3.06 USD on "
     "demand. *8 to 16* is an elastic gang. The controller knows the capacity of a zone only from its own attempts, "
-    f"except with *known capacity*. With *egress*, a start in another region reads {gangs.CHECKPOINT:g} GiB at "
-    f"{gangs.EGRESS:g} USD/GiB. Evictions "
-    "count nodes. The ratio is the cost relative to on-demand.\n\n"
+    "except with *known capacity*. Evictions count nodes. The ratio is the cost relative to on-demand.\n\n"
     "A larger gang gains more from several regions: a zone nearly always has one node, but rarely all sixteen. "
     "`uniform-progress` does not leave on-demand for a zone whose capacity is unknown, so it saves little with a gang "
     "that needs all sixteen, unless the capacity is known. `adaptive` tries such zones."

@@ -2,21 +2,19 @@
 and a resume from the cache on the machine, compared with one from the store.
 
 The object store is the fake of Google Cloud Storage in another local process. It has no network latency, so the ratios
-are larger than with a real bucket. The disk is the one of TMPDIR.
+are larger than with a real bucket.
 """
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -24,13 +22,14 @@ import pytest
 from obstore.store import GCSStore
 
 from spotladder.checkpoints.bucket import AT_ONCE, PART
-from spotladder.checkpoints.cache import COPY_TIMEOUT, NodeCache
+from spotladder.checkpoints.cache import NodeCache
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.resume import FILES_AT_ONCE
-from spotladder.checkpoints.upload import commit_folder, upload_folder
+from spotladder.checkpoints.upload import upload_folder
 from tests.bench import rows
 from tests.bench.rows import Row
+from tests.checkpoints.builders import commit_folder
 from tests.checkpoints.gcs import BUCKET, google
 
 MIB = 1 << 20
@@ -40,7 +39,6 @@ CACHE_FILES = (1024 * MIB,) * 4
 ROUNDS = 9
 RESUME_ROUNDS = 5
 CACHE_ROUNDS = 3
-APPENDS = 100
 
 
 def measure() -> list[Row]:
@@ -48,52 +46,30 @@ def measure() -> list[Row]:
         folder = Path(name)
         bucket = f"gs://{BUCKET}/bench"
         return [
-            *commit_rows("bucket", bucket, folder, bare_upload),
-            *commit_rows("disk", str(folder / "store"), folder, bare_copy),
-            *append_rows("bucket", bucket),
-            *append_rows("disk", str(folder / "store")),
-            *resume_rows("bucket", bucket, folder, bare_download),
-            *resume_rows("disk", str(folder / "store"), folder, bare_copy_back),
-            commit_with_cache(bucket, folder),
+            commit_to(bucket, folder),
+            resume_from(bucket, folder),
             resume_in_place(bucket, folder),
         ]
 
 
-def commit_rows(where: str, address: str, folder: Path, bare: Callable[[Path, str], object]) -> list[Row]:
+def commit_to(address: str, folder: Path) -> Row:
     """A commit of 257 MiB, compared with an upload of the same files alone."""
-    source = files(folder / f"commit-{where}", COMMIT_FILES)
-    log = CommitLog(open_store(address), f"commit-{where}")
+    source = files(folder / "commit", COMMIT_FILES)
+    log = CommitLog(open_store(address), "commit")
     writer = log.start(1)
 
     def commit(round_: int) -> None:
         commit_folder(writer, round_ + 1, source)
 
-    mine, plain = in_turn(commit, lambda round_: bare(source, f"{address}/bare-{round_}"), ROUNDS)
+    mine, plain = in_turn(commit, lambda round_: bare_upload(source, f"{address}/bare-{round_}"), ROUNDS)
     shutil.rmtree(source)
-    return [compared(f"commit of 257 MiB, {where}", mine, plain, "bare upload", 1.05)]
+    return compared("commit of 257 MiB, bucket", mine, plain, "bare upload", 1.05)
 
 
-def append_rows(where: str, address: str) -> list[Row]:
-    """A commit without files, compared with one put-if-absent."""
-    store = open_store(address)
-    writer = CommitLog(store, f"append-{where}").start(1)
-    mine, plain = in_turn(
-        lambda step: writer.commit(step, [], path=f"attempts/0001/empty-{step}"),
-        lambda step: store.put_if_absent(f"bare-append/{step}", b"x" * 300),
-        APPENDS,
-    )
-    mine, plain = [1000 * value for value in mine], [1000 * value for value in plain]
-    compared_with = "one bare create"
-    return [
-        Row(f"append, {where}, median", statistics.median(mine), "ms", compared_with, statistics.median(plain)),
-        Row(f"append, {where}, 95th percentile", nth(mine, 95), "ms", compared_with, nth(plain, 95)),
-    ]
-
-
-def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLog, Path], object]) -> list[Row]:
+def resume_from(address: str, folder: Path) -> Row:
     """A verified resume of 1 GiB, compared with a parallel download without verification."""
-    source = files(folder / f"resume-{where}", RESUME_FILES)
-    log = CommitLog(open_store(address), f"resume-{where}")
+    source = files(folder / "resume", RESUME_FILES)
+    log = CommitLog(open_store(address), "resume")
     commit_folder(log.start(1), 1, source)
     shutil.rmtree(source)
 
@@ -103,34 +79,10 @@ def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLo
 
     def plain(_: int) -> None:
         with tempfile.TemporaryDirectory(dir=folder) as to:
-            bare(log, Path(to))
+            bare_download(log, Path(to))
 
     mine, others = in_turn(resume, plain, RESUME_ROUNDS)
-    return [compared(f"resume of 1 GiB, {where}", mine, others, "plain parallel download", 1.1)]
-
-
-def commit_with_cache(address: str, folder: Path) -> Row:
-    """A commit of 257 MiB that is also copied to the cache, compared with one that is not."""
-    source = files(folder / "commit-cached", COMMIT_FILES)
-    log = CommitLog(open_store(address), "commit-cached")
-    writer, cache = log.start(1), NodeCache(folder / "commit-cache", log.uri)
-    steps = itertools.count(1)
-
-    def commit(*, cached: bool) -> None:
-        step = next(steps)
-        path = writer.folder(step)
-        with cache.copying(source, path) if cached else nullcontext():
-            found = upload_folder(log.store, source, path)
-        writer.commit(step, found)
-        cache.keep(path)
-        writer.collect(1)
-
-    mine, plain = in_turn(lambda _: commit(cached=True), lambda _: commit(cached=False), ROUNDS)
-    shutil.rmtree(source)
-    measured, reference = min(mine), min(plain)
-    met = measured - reference <= COPY_TIMEOUT
-    name, goal = "commit of 257 MiB with a cache, bucket", f"≤ {COPY_TIMEOUT:g} s more"
-    return Row(name, measured, "s", "without the cache", reference, goal, met)
+    return compared("resume of 1 GiB, bucket", mine, others, "plain parallel download", 1.1)
 
 
 def resume_in_place(address: str, folder: Path) -> Row:
@@ -212,29 +164,6 @@ def raw_bucket() -> GCSStore:
     return GCSStore(BUCKET, client_options={"allow_http": True})
 
 
-def bare_copy(source: Path, address: str) -> None:
-    """Copy each file and flush it to the disk."""
-    target = Path(address)
-    target.mkdir(parents=True)
-
-    def copy(path: Path) -> None:
-        shutil.copyfile(path, target / path.name)
-        with (target / path.name).open("rb") as file:
-            os.fsync(file.fileno())
-
-    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        list(pool.map(copy, sorted(source.iterdir())))
-    shutil.rmtree(target)
-
-
-def bare_copy_back(log: CommitLog, to: Path) -> None:
-    """Copy each file."""
-    commit = log.commits()[-1]
-    source = Path(log.uri.removeprefix("file://")) / commit.path
-    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        list(pool.map(lambda file: shutil.copyfile(source / file.name, to / file.name), commit.files))
-
-
 # --- setup ----------------------------------------------------------------------------------------------------------
 
 
@@ -243,10 +172,6 @@ def files(folder: Path, sizes: Sequence[int]) -> Path:
     for number, size in enumerate(sizes):
         (folder / f"file-{number}").write_bytes(os.urandom(size))
     return folder
-
-
-def nth(values: Sequence[float], percent: int) -> float:
-    return statistics.quantiles(values, n=100)[percent - 1]
 
 
 @contextmanager

@@ -34,10 +34,9 @@ def by_hand(both: Sites) -> float:
         for chart in asked.crds:
             crds = chart_folder(both, chart.name) / ("templates" if chart.name == "spotladder-crds" else "crds")
             kube.run("apply", "--server-side", "-f", str(crds))
-        for step in asked.steps:
-            component = step.component
+        for component in asked.releases:
             values = both.folder / f"{name}-{component.name}.json"
-            values.write_text(json.dumps(step.values))
+            values.write_text(json.dumps(component.values))
             kube.helm(
                 "upgrade", "--install", component.release, str(chart_folder(both, component.chart.name)),
                 "--values", str(values), "--namespace", component.namespace, "--create-namespace", "--skip-crds",
@@ -51,8 +50,8 @@ def undo(both: Sites) -> None:
     fleet = read_fleet(both.folder / "fleet.yaml", TODAY).fleet
     for name in NAMES:
         kube = both.kube(name)
-        for step in reversed(plan(fleet, fleet.cluster(name)).steps):
-            kube.helm("uninstall", step.component.release, "--namespace", step.component.namespace, "--wait")
+        for step in reversed(plan(fleet, fleet.cluster(name)).releases):
+            kube.helm("uninstall", step.release, "--namespace", step.namespace, "--wait")
         kube.run("delete", "crd", "--all")
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from statistics import fmean
 
-from spotladder.core.accounting import GIB
-from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
-from spotladder.planner.tier_capacity import mean_price
+from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Tier
 from spotladder.sim.scenario import Scenario, simulate
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, mean_price
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
@@ -22,12 +19,6 @@ HOUR = 3600
 
 DELAY = 120.0
 """Seconds until a node joins, and then until a pod on it is ready."""
-
-EGRESS = 0.02
-"""USD per GiB between two regions."""
-
-CHECKPOINT = 100.0
-"""GiB."""
 
 POLICIES = ("uniform-progress", "adaptive")
 """The policies that are compared. They have the same goal."""
@@ -58,21 +49,14 @@ GANGS = (Gang("1 node", 1), Gang("16 of 16", 16), Gang("8 to 16", 16, 8))
 @dataclass(frozen=True)
 class Place:
     """Zones by their names, with a trace for each seed, which has prices. The first one is in the region of
-    on-demand. `egress`: reading a commit of another region costs EGRESS. `known`: the capacity of all zones is always
-    known; otherwise only attempts show it."""
+    on-demand. `known`: the capacity of all zones is always known; otherwise only attempts show it."""
 
     name: str
     zones: Mapping[str, Sequence[Trace]]
-    egress: bool = False
     known: bool = False
 
     def __str__(self) -> str:
-        return ", ".join([self.name, *(["egress"] if self.egress else []), *(["known capacity"] if self.known else [])])
-
-
-def egress(zones: Sequence[str]) -> dict[tuple[str, str], float]:
-    """Equal prices between all regions of these zones."""
-    return dict.fromkeys(permutations(sorted({region_of(zone) for zone in zones}), 2), EGRESS)
+        return f"{self.name}, known capacity" if self.known else self.name
 
 
 def region_of(zone: str) -> str:
@@ -94,14 +78,10 @@ def scenario(gang: Gang, place: Place, hours: int, deadline: int, seed: int = 0)
     zones.append(ZonePlan(ON_DEMAND, None, direct, DELAY, DELAY, region=first))
     tiers = [Tier(zone.name, FOR_EVER, 600.0, CapacityType.SPOT, zone.price) for zone in zones[:-1]]
     tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, direct))
-    size = CommitSize(gang.workers, round(CHECKPOINT * GIB)) if place.egress else CommitSize()
-    program = ProgramPlan(
-        hours * HOUR, 360.0, 600.0, 120.0, commit_size=size, hands_over=bool(gang.sizes), sizes=gang.sizes
-    )
+    program = ProgramPlan(hours * HOUR, 360.0, 600.0, 120.0, hands_over=bool(gang.sizes), sizes=gang.sizes)
     spec = JobSpec(tuple(tiers), workers=gang.workers, stall_timeout=3000.0, max_duration=deadline * HOUR)
     names = {tier.name: tier.name for tier in tiers}
-    prices = egress(list(place.zones)) if place.egress else {}
-    return Scenario(spec, program, tuple(zones), names, prices, probed=place.known)
+    return Scenario(spec, program, tuple(zones), names, probed=place.known)
 
 
 def _price(traces: Sequence[Trace]) -> Price:
@@ -139,7 +119,6 @@ def _row(name: str, runs: Outcomes, direct: Outcomes | None, goal: str, met: boo
         "deadlines missed": float(len(runs) - len(ends)),
         "evictions": fmean(one.evictions for one in runs),
         "hours": fmean(ends) if ends else None,
-        "egress, USD": fmean(one.egress for one in runs),
     }
     reference, compared_with = (None, "–") if direct is None else (_cost(direct), "on-demand")
     return Row(name, _cost(runs), "USD", compared_with, reference, goal, met, also)

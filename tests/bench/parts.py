@@ -23,8 +23,6 @@ from typing import Any
 
 from tests.bench.rows import Row, table, write
 
-MINUTE = 60.0
-
 Part = Callable[[Any], Iterable[Row]]
 """Measures rows on a site. A row counts as soon as it is yielded: what fails after that does not lose it."""
 
@@ -45,7 +43,6 @@ class Passes:
     kept: Sequence[Row] = ()
     rows: dict[str, list[list[Row]]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
-    durations: dict[str, float] = field(default_factory=dict)
 
     def measure(self, name: str, found: Callable[[], Iterable[Row]], written: Callable[[], None]) -> None:
         """Measure a part once more. Its failure is printed and recorded."""
@@ -60,7 +57,6 @@ class Passes:
         except Exception:  # noqa: BLE001 – whatever fails, the other parts are measured
             traceback.print_exc()
             self.failed.append(name)
-        self.durations[name] = max(self.durations.get(name, 0.0), time.monotonic() - began)
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
 
     def medians(self) -> Iterator[Row]:
@@ -117,7 +113,6 @@ def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = 
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--only", action="append", default=[], metavar="PART", help="only these parts (* matches all)")
     parser.add_argument("--passes", type=int, default=1, help="number of passes; figures are medians (default: 1)")
-    parser.add_argument("--minutes", type=float, help="start no part that would end after this time")
     arguments = parser.parse_args()
     if skipped:
         print(f"skipped: {skipped}")
@@ -127,7 +122,6 @@ def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = 
     except ValueError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ends = None if arguments.minutes is None else time.monotonic() + arguments.minutes * MINUTE
     passes = Passes(names, earlier(arguments.json))
 
     def written() -> None:
@@ -137,7 +131,7 @@ def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = 
     interrupted = False
     try:
         for _ in range(arguments.passes):
-            _one_pass(groups, wanted, passes, ends, written)
+            _one_pass(groups, wanted, passes, written)
     except KeyboardInterrupt:
         interrupted = True
     written()
@@ -147,25 +141,15 @@ def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = 
         sys.exit(1)
 
 
-def _one_pass(
-    groups: Sequence[Group], wanted: Sequence[str], passes: Passes, ends: float | None, written: Callable[[], None]
-) -> None:
+def _one_pass(groups: Sequence[Group], wanted: Sequence[str], passes: Passes, written: Callable[[], None]) -> None:
     for group in groups:
-        mine = {name: part for name, part in group.parts.items() if name in wanted and _in_time(name, passes, ends)}
+        mine = {name: part for name, part in group.parts.items() if name in wanted}
         if not mine:
             continue
         try:
             with group.site() as site:
                 for name, part in mine.items():
-                    if _in_time(name, passes, ends):
-                        passes.measure(name, partial(part, site), written)
-                    else:
-                        print(f"{name}: no time left", flush=True)
+                    passes.measure(name, partial(part, site), written)
         except Exception:  # noqa: BLE001 – as for a part
             traceback.print_exc()
             passes.failed.append(f"the site of {', '.join(mine)}")
-
-
-def _in_time(name: str, passes: Passes, ends: float | None) -> bool:
-    """Whether the part would end in time, as far as its duration is known."""
-    return ends is None or time.monotonic() + passes.durations.get(name, 0.0) <= ends

@@ -117,7 +117,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
 
 
 def _flags(content: bytes, name: str) -> tuple[bool, ...]:
-    return tuple(window(json.loads(content), Path(name)).ticks(TICK).tolist())
+    return tuple(window(json.loads(content), Path(name)).available(1).tolist())
 
 
 def window(document: Any, path: Path) -> Trace:

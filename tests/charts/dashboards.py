@@ -167,7 +167,6 @@ CONTROLLER = Dashboard(
             "short",
             {"{{verb}} {{resource}}": rate("spotladder_api_requests_total", "verb", "resource")},
         ),
-        Panel("Full lists in an hour", "short", {"{{resource}}": rate("spotladder_cache_lists_total", "resource")}),
         Panel(
             "Member clusters in use",
             "bool_yes_no",

@@ -77,7 +77,7 @@ def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path
 def test_a_budget_of_a_team_becomes_an_alert(tmp_path: Path) -> None:
     enabled = (PLATFORM, "  platform: {values: {controller: {prometheusRule: {enabled: true}}}}\n")
     fleet = fleet_file(tmp_path, enabled).fleet
-    step = next(step for step in plan(fleet, fleet.cluster("east")).steps if step.component is CONTROLLER)
+    step = next(step for step in plan(fleet, fleet.cluster("east")).releases if step.name == CONTROLLER.name)
     path = tmp_path / "values.json"
     path.write_text(json.dumps(step.values), encoding="utf-8")
     (rule,) = [entry for entry in objects(rendered(tmp_path, "--values", path)) if entry["kind"] == "PrometheusRule"]

@@ -17,6 +17,7 @@ from spotladder_infra.kind import configuration
 from spotladder_infra.rendering.controller import controller_values
 from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.read import read_fleet
+from tests.topology.programs import program
 
 ROOT = Path(__file__).parents[2]
 KIND = ROOT / "infra" / "kind"
@@ -62,8 +63,7 @@ def test_every_tier_selects_its_own_nodes() -> None:
 @pytest.mark.parametrize("missing", [("kind",), ("docker", "kind"), ("helm", "pulumi")])
 def test_missing_programs_are_named(missing: tuple[str, ...], tmp_path: Path) -> None:
     for tool in set(TOOLS) - set(missing):
-        (tmp_path / tool).write_text("#!/bin/sh\nexit 0\n")
-        (tmp_path / tool).chmod(0o755)
+        program(tmp_path, tool, "exit 0")
     for tool in ("sh", "dirname"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
     answer = subprocess.run(
@@ -76,8 +76,7 @@ def test_missing_programs_are_named(missing: tuple[str, ...], tmp_path: Path) ->
 
 def test_docker_that_does_not_run_is_named(tmp_path: Path) -> None:
     for name in TOOLS:
-        (tmp_path / name).write_text(f"#!/bin/sh\nexit {int(name == 'docker')}\n")
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path, name, f"exit {int(name == 'docker')}")
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     answer = subprocess.run([KIND / "up"], env={"PATH": path}, capture_output=True, text=True, check=False, timeout=600)
     assert (answer.returncode, answer.stdout) == (5, "")
@@ -88,8 +87,7 @@ def test_docker_that_does_not_run_is_named(tmp_path: Path) -> None:
 def test_kind_up_creates_the_cluster_and_rolls_out(charts: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in (*TOOLS, "spotladder"):
-        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {log}\n')
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path, name, f'echo "{name} $*" >> {log}')
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "SPOTLADDER": "spotladder", **({"CHARTS": charts} if charts else {})}
     subprocess.run([KIND / "up"], env=environment, check=True, capture_output=True, timeout=600)

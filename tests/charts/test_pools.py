@@ -69,12 +69,6 @@ def test_objects_are_those_of_the_values(cluster: str, tmp_path: Path) -> None:
     assert others <= teams | {"DaemonSet"}
 
 
-def test_a_team_may_have_a_quota(tmp_path: Path) -> None:
-    hard = {"requests.cpu": "4", "requests.nvidia.com/gpu": "8"}
-    (quota,) = of_kind(installed(tmp_path, {"teams": [team(quota=hard)]}), "ResourceQuota")
-    assert (quota["metadata"]["namespace"], quota["spec"]) == ("vision", {"hard": hard})
-
-
 def test_namespaces_and_service_accounts_outlive_the_release(tmp_path: Path) -> None:
     given = team(
         annotations={"spotladder.io/monthly-budget-usd": "5000"},

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.upload import upload_folder
 from spotladder.checkpoints.writer import Writer
 from tests.checkpoints.memory_store import MemoryStore, file_entry
 
@@ -44,6 +46,11 @@ def uploaded(writer: Writer, step: int, name: str = "w", data: bytes = b"weights
 
 def committed(writer: Writer, *steps: int) -> list[Commit]:
     return [writer.commit(step, uploaded(writer, step), total=100) for step in steps]
+
+
+def commit_folder(writer: Writer, step: int, folder: Path, **more: Any) -> Commit:
+    """Upload a folder and commit it."""
+    return writer.commit(step, upload_folder(writer.log.store, folder, writer.folder(step)), **more)
 
 
 def a_folder(path: Path, **files: bytes) -> Path:

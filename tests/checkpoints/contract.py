@@ -16,10 +16,10 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.progress import progress
-from spotladder.checkpoints.store import ObjectMissing, Store, folders_in
+from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.checkpoints.store_check import check_store
-from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import CheckpointCorrupt, Fenced
+from tests.checkpoints.builders import commit_folder
 
 MIB = 1 << 20
 ODD_NAMES = ("a b", "x#y", "m[0].npz", "~t", "p%20q", "ü", "q?r", "a+b&c=d", ".hidden", "COM:1", "(1)'s")
@@ -38,9 +38,9 @@ class StoreContract:
     def test_folders_are_those_directly_below(self, store: Store) -> None:
         for key in ("a/log/0", "a/records/x/1", "a/records/y/1", "b/0", "c"):
             store.put_if_absent(key, b"1")
-        assert folders_in(store) == ["a", "b"]
-        assert folders_in(store, "a/records/") == ["x", "y"]
-        assert folders_in(store, "none/") == []
+        assert store.folders() == ["a", "b"]
+        assert store.folders("a/records/") == ["x", "y"]
+        assert store.folders("none/") == []
 
     def test_one_of_many_concurrent_creates_succeeds(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, Store
 from spotladder.errors import TooLarge
 
 
-class MemoryStore:
-    """Implements Store. Tests may read and change `objects`."""
+class MemoryStore(Store):
+    """Tests may read and change `objects`."""
 
     def __init__(self, uri: str = "memory:///") -> None:
         self.uri = uri
@@ -36,9 +36,6 @@ class MemoryStore:
         if len(data) > most:
             raise TooLarge(f"{self.uri}{key}", "bytes", len(data), most)
         return data
-
-    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        return [self.get(key, most) if key in self.objects else None for key in keys]
 
     def head(self, key: str) -> ObjectMeta | None:
         data = self.objects.get(key)

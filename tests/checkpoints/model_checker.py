@@ -21,7 +21,7 @@ from typing import Any
 from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, Store
 from spotladder.errors import Fenced, StoreUnavailable
 from tests.checkpoints.memory_store import MemoryStore, file_entry
 
@@ -47,7 +47,7 @@ class NeedsAnswer(BaseException):
         self.request = request
 
 
-class ScriptedStore:
+class ScriptedStore(Store):
     """Returns the given responses in order, then stops the program."""
 
     uri = "model://"
@@ -70,15 +70,6 @@ class ScriptedStore:
 
     def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         return bytes(self._ask("get", key))
-
-    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        return [self._get_or_none(key) for key in keys]
-
-    def _get_or_none(self, key: str) -> bytes | None:
-        try:
-            return self.get(key)
-        except ObjectMissing:
-            return None
 
     def head(self, key: str) -> ObjectMeta | None:
         return self._ask("head", key)  # type: ignore[no-any-return]

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta
-from spotladder.checkpoints.upload import commit_folder
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, Store
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.builders import AT, a_folder, commit_folder
 from tests.checkpoints.memory_store import MemoryStore
 
 Answer = TypeVar("Answer")
@@ -41,7 +40,7 @@ ACTS = (
 )
 
 
-class FaultyStore:
+class FaultyStore(Store):
     """A memory store behind a network: each request gets the next of `faults` (None: no fault)."""
 
     def __init__(self, memory: MemoryStore, faults: Iterator[str | None]) -> None:

@@ -31,7 +31,7 @@ def test_the_newest_commits_are_kept(log: CommitLog, store: MemoryStore) -> None
     committed(writer, 1, 2, 3, 4, 5)
     collected = writer.collect(2)
     assert [commit.step for commit in collected.dropped] == [1, 2, 3]
-    assert (collected.objects, collected.size, collected.entries) == (3, 21, 0)
+    assert (collected.objects, collected.size) == (3, 21)
     assert steps(log) == [4, 5]
     assert folders(store) == {"0001/ckpt-000004", "0001/ckpt-000005"}
     assert writer.collect(2).dropped == ()
@@ -74,7 +74,7 @@ def test_a_long_log_is_compacted_to_a_snapshot(
     writer = log.start(2, "spot-b")
     committed(writer, 3, 4)
     before = log.read()
-    assert writer.collect(1).entries == 7
+    writer.collect(1)
     after = log.read()
     assert [entry.kind for entry in log.tail()] == ["snapshot"]
     assert [key for key in store.objects if "/log/" in key] == ["digits/log/00000007.json"]

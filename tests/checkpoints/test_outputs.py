@@ -9,7 +9,6 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
-from spotladder.errors import LogCorrupt
 from tests.checkpoints.memory_store import MemoryStore
 
 
@@ -85,13 +84,6 @@ def test_the_outputs_of_the_newest_restarts_of_an_attempt_are_kept() -> None:
     assert [(output.attempt, output.title) for output in outputs.kept(store)] == [
         *((1, f"rank after restart {restart}") for restart in range(4, 9)), (2, "rank"),
     ]  # fmt: skip
-
-
-def test_the_error_names_an_invalid_output() -> None:
-    store = MemoryStore()
-    store.put_if_absent(Output(1, 0, "driver").key, b"torn")
-    with pytest.raises(LogCorrupt, match=r"0001/driver\.log\.gz: is not a gzip file"):
-        outputs.read(store, [Output(1, 0, "driver")])
 
 
 def test_outputs_are_removed_with_the_job() -> None:

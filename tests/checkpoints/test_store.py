@@ -23,7 +23,6 @@ from spotladder.checkpoints.store import (
     Store,
     StoreRefused,
     folder_of,
-    renew,
 )
 from spotladder.checkpoints.store_check import check_store
 from spotladder.errors import InvalidSpec, StoreUnavailable
@@ -100,29 +99,6 @@ class TestDisk(StoreContract):
     def test_a_file_address_names_the_folder(self, tmp_path: Path) -> None:
         open_store(tmp_path).put_if_absent("k", b"1")
         assert open_store(f"file://{tmp_path}").get("k") == b"1"
-
-    @pytest.mark.parametrize("advice", ["taken", "refused", "unknown"])
-    def test_large_files_are_flushed_while_they_are_written(
-        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advice: str
-    ) -> None:
-        begun: list[tuple[int, int]] = []
-
-        def advise(_descriptor: int, offset: int, length: int, _advice: int) -> None:
-            begun.append((offset, length))
-            if advice == "refused":
-                raise OSError(errno.EINVAL, "Invalid argument")
-
-        if advice == "unknown":  # macOS
-            monkeypatch.delattr(os, "posix_fadvise", raising=False)
-        else:
-            monkeypatch.setattr(os, "posix_fadvise", advise, raising=False)
-            monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
-        data = os.urandom(2 * disk.AHEAD + 5)
-        (tmp_path / "w").write_bytes(data)
-        entry = store.put_file("w", tmp_path / "w")
-        assert (entry.size, entry.crc) == (len(data), f"{zlib.crc32(data):08x}")
-        assert store.get("w", len(data)) == data
-        assert begun == ([] if advice == "unknown" else [(0, disk.AHEAD), (disk.AHEAD, disk.AHEAD)])
 
     @pytest.mark.parametrize(
         ("code", "says"),
@@ -212,13 +188,17 @@ class TestS3(StoreContract):
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             open_store("s3://nowhere/prefix").put_if_absent("k", b"1")
 
-    def test_the_error_names_an_unreachable_server(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+    def test_the_error_names_an_unreachable_server_without_secrets(
+        self, monkeypatch: pytest.MonkeyPatch, s3: str
+    ) -> None:
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hidden@127.0.0.1:1/?secret=hidden")
         wanted = (
             r"cannot create s3://bkt/x/probes/.*: .* check the network and AWS_ENDPOINT_URL \(http://127\.0\.0\.1:1/\)$"
         )
-        with pytest.raises(StoreUnavailable, match=wanted):
+        with pytest.raises(StoreUnavailable, match=wanted) as caught:
             check_store(open_store("s3://bkt/x"))
+        assert "hidden" not in str(caught.value)
 
     @pytest.mark.parametrize(
         ("name", "value", "says"),
@@ -257,13 +237,6 @@ class TestS3(StoreContract):
         monkeypatch.setenv("AWS_PROFILE", "home")
         with pytest.raises(StoreRefused, match=r"AWS_PROFILE=home: .*could not be found.*: correct it, or set AWS_"):
             open_store(address)
-
-    def test_errors_contain_no_secrets(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-show")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1/?token=do-not-show")
-        with pytest.raises(StoreUnavailable) as caught:
-            check_store(open_store("s3://bkt/x"))
-        assert "do-not-show" not in str(caught.value)
 
 
 FULL = (
@@ -343,7 +316,7 @@ def test_static_credentials_are_not_renewed_and_others_are(
         monkeypatch.setenv(name, value)
     store = BucketStore("s3", "bkt", "p", given)
     before = store._store
-    assert renew(folder_of(store, "job")) is renewable
+    assert folder_of(store, "job").renew() is renewable
     assert (store._store is not before) is renewable
 
 

@@ -6,14 +6,13 @@ import os
 import pickle
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from spotladder.checkpoints.bucket import BucketStore
 from spotladder.checkpoints.disk import DiskStore
-from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.removal import remove
@@ -125,59 +124,48 @@ def test_a_store_that_keeps_every_object_is_safe() -> None:
     check_store(Retains())
 
 
-class Counted:
+class Counted(MemoryStore):
     """A store that counts requests, as they would be sent to a bucket."""
 
     endpoint = "s3: the endpoint"
 
-    def __init__(self, store: Store) -> None:
-        self.uri = store.uri
+    def __init__(self) -> None:
+        super().__init__()
         self.requests: list[str] = []
-        self._store = store
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         self.requests.append("put")
-        return self._store.put_if_absent(key, data)
+        return super().put_if_absent(key, data)
 
     def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
         self.requests.append("get")
-        return self._store.get(key, most)
-
-    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        return self._store.get_many(keys, most)
+        return super().get(key, most)
 
     def head(self, key: str) -> ObjectMeta | None:
         self.requests.append("head")
-        return self._store.head(key)
+        return super().head(key)
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
         self.requests.append("list")
-        return self._store.list(prefix, after)
-
-    def put_file(self, key: str, path: Path) -> FileEntry:
-        return self._store.put_file(key, path)
-
-    def get_file(self, key: str, path: Path | None) -> FileEntry:
-        return self._store.get_file(key, path)
+        return super().list(prefix, after)
 
     def delete(self, keys: Iterable[str]) -> None:
         self.requests.append("delete")
-        self._store.delete(keys)
+        super().delete(keys)
 
 
 def test_a_bucket_is_checked_once_a_day() -> None:
-    memory = MemoryStore()
-    store = Counted(memory)
+    store = Counted()
     check_today(store, lambda: NOON)
     assert {kind: store.requests.count(kind) for kind in store.requests} == {
-        "get": 1 + 2, "put": 2 + CREATORS + 1, "list": 2, "delete": 1,
+        "head": 1, "get": 2, "put": 2 + CREATORS + 1, "list": 2, "delete": 1,
     }  # fmt: skip
-    assert [key[: len("probes/20270115-passed-")] for key in memory.objects] == ["probes/20270115-passed-"]
+    assert [key[: len("probes/20270115-passed-")] for key in store.objects] == ["probes/20270115-passed-"]
     store.requests.clear()
     check_today(store, lambda: NOON + 3600)
-    assert store.requests == ["get"]
+    assert store.requests == ["head"]
     check_today(store, lambda: NOON + DAY)
-    assert len(store.requests) > len(memory.objects)
+    assert len(store.requests) > len(store.objects)
     store.endpoint = "s3: AWS_ENDPOINT_URL (http://old-gateway:9000)"
     store.requests.clear()
     check_today(store, lambda: NOON + DAY)
@@ -204,9 +192,9 @@ def test_old_probes_and_markers_are_deleted() -> None:
 
 
 def test_the_log_ignores_probes_and_the_removal_of_a_job_deletes_them() -> None:
-    store = MemoryStore()
+    store = Counted()
     log = CommitLog(store, "digits")
-    check_today(Counted(folder_of(store, "digits")), lambda: NOON)
+    check_today(folder_of(store, "digits"), lambda: NOON)
     assert log.read().seq == -1
     writer = log.start(1)
     assert writer.start.seq == 0

@@ -8,9 +8,9 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import StoreRefused
-from spotladder.checkpoints.upload import commit_folder, upload_folder
+from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import InvalidSpec, StoreUnavailable
-from tests.checkpoints.builders import a_folder, a_log
+from tests.checkpoints.builders import a_folder, a_log, commit_folder
 from tests.checkpoints.memory_store import MemoryStore
 
 

@@ -26,6 +26,6 @@ def test_without_a_known_benchmark_nothing_is_written(
         expected = (
             "no benchmark is called storm (expected calibration, elastic,"
             if "storm" in arguments
-            else "--only, --passes and --minutes need exactly one benchmark"
+            else "--only and --passes need exactly one benchmark"
         )
         assert expected in shown.err

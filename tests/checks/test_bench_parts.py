@@ -94,15 +94,6 @@ def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         selected(["fine"], ["storm"])
 
 
-def test_no_part_starts_that_would_end_too_late(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "--minutes", "0", "--passes", "2", "--json", str(tmp_path / "out.json")])
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    parts.main([Group(site, {"fine": fine})], "Parts")
-    assert names(tmp_path / "out.json") == []
-
-
 def test_the_median_of_passes() -> None:
     one = Row("loss", 3.0, "s", "alone", 9.0, "≤ 4 s", met=True, also={"redone": 1.0, "paid": None})
     two = Row("loss", 5.0, "s", "alone: not within 120 s", None, "≤ 4 s", met=False, also={"redone": 2.0, "paid": 1.0})

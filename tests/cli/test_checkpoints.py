@@ -14,9 +14,8 @@ import pytest
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
-from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.builders import AT, a_folder, commit_folder
 from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
 

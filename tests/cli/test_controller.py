@@ -16,10 +16,3 @@ def test_settings_that_are_not_utf_8_are_rejected(capsys: Capture, tmp_path: Pat
     file.write_bytes(b"\x7fELF\xff")
     answer = call(capsys, "controller", "--config", file)
     assert (answer.code, answer.out, answer.err) == (2, "", f"error: {file}: is not UTF-8 text: write name: value\n")
-
-
-@pytest.mark.parametrize("port", ["65536", "99999", "9" * 30])
-def test_a_port_out_of_range_is_rejected(port: str, capsys: Capture, tmp_path: Path) -> None:
-    answer = call(capsys, "controller", "--listen", f"127.0.0.1:{port}", "--kubeconfig", tmp_path / "none")
-    said = f"error: --listen: the port must be at most 65535, got {port}: specify HOST:PORT, such as 127.0.0.1:8080\n"
-    assert (answer.code, answer.out, answer.err) == (2, "", said)

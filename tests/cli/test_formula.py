@@ -18,11 +18,9 @@ def test_the_table_has_the_published_figures(capsys: Capture) -> None:
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0] == "5 h on demand only; 6 h with 60 % on spot and 5 failures"
-    assert [line.split("  ") for line in lines[2:5]]
     assert lines[3].split() == ["blended", "*", "2.76", "h", "2.24", "h", "44.8", "%", "29"]
     assert "          0.6    117.4 %  2.17×" in lines
     assert "this job takes 20.0 % longer" in lines
-    assert lines[-1].startswith('The published table prints "217 %"')
 
 
 def test_a_loss_is_shown_as_one(capsys: Capture) -> None:

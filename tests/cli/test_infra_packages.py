@@ -16,6 +16,7 @@ import pytest
 
 from spotladder.cli.infra import app
 from tests.topology.builders import FLEET
+from tests.topology.programs import program
 
 HIDDEN = """\
 import contextlib, io, json, sys
@@ -61,7 +62,7 @@ WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
     ("synth", "--cluster", "west"): "cdktn",
     ("bootstrap", "--cluster", "east"): "cdktn",
     ("kubeconfig", "--cluster", "east"): "boto3",
-    ("kubeconfig", "--cluster", "west"): "google-cloud-container",
+    ("kubeconfig", "--cluster", "west"): "google-auth",
     ("token", "aws", "east", "us-east-1"): "boto3",
     ("token", "gcp", "west", "us-central1"): "google-auth",
     ("destroy", "--cluster", "east", "--yes"): "cdktn",
@@ -102,8 +103,7 @@ def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) 
     path = folder / "bin"
     path.mkdir()
     for name, printed in programs.items():
-        (path / name).write_text(f"#!/bin/sh\necho '{printed}'\n")
-        (path / name).chmod(0o755)
+        program(path, name, f"echo '{printed}'")
     done = subprocess.run(
         [sys.executable, "-c", HIDDEN, json.dumps(commands)],
         cwd=folder,
@@ -124,7 +124,6 @@ def test_every_command_is_covered() -> None:
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     programs = {
         "terraform": "Terraform v1.12.1",
-        "node": "v24.1.0",
         "helm": "v4.2.4",
         "kubectl": "",
         "pulumi": "v3.250.0",
@@ -139,11 +138,11 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     found = answers(tmp_path, {}, *WITHOUT_PROGRAMS)
-    for (words, program), (code, out, err) in zip(WITHOUT_PROGRAMS.items(), found, strict=True):
+    for (words, missing), (code, out, err) in zip(WITHOUT_PROGRAMS.items(), found, strict=True):
         lines = [line for line in err.splitlines() if line.startswith("error: ")]
         assert code == 5, f"{words}: {code}\n{out}\n{err}"
         assert len(lines) == 1, err
-        assert lines[0].startswith(f"error: {program} is"), lines[0]
+        assert lines[0].startswith(f"error: {missing} is"), lines[0]
         assert "install" in lines[0]
 
 

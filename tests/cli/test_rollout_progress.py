@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.cli.infra.progress import lines
+from spotladder.cli.infra.progress import progress_lines
 
 
 def test_lines_are_written_once_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
-    show = lines()
+    show = progress_lines()
     show("east", "kuberay", "installing", "1.6.1")
     show("east", "kuberay", "installing", "1.6.1")
     show("west", "kuberay", "installing", "1.6.1")

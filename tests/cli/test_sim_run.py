@@ -92,19 +92,6 @@ def test_a_tier_without_a_trace_loses_nodes_at_its_rate(capsys: Capture, tmp_pat
     assert json.loads(answer.out)["policies"][0]["losses"] > 0
 
 
-def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    answer = simulated(capsys, tmp_path, "--seeds", "2", "--policy", "ordered", "--policy", "greedy", "--report", page)
-    assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Report: {page}")
-    text = page.read_text()
-    assert "Simulated policies" in text
-    assert "<h2>Cost and finish time</h2>" in text
-    assert text.count("<circle") == 4, "each run is a dot"
-    assert "spot-a: 0s – " in text.split("The run with seed 0")[1]
-    assert "assumed: " in text
-    assert not [word for word in ("<script", "src=", "href=", "@import", "url(") if word in text]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -127,12 +114,3 @@ def test_bad_input(
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
-
-
-def test_a_report_that_cannot_be_written_is_refused_before_the_work(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spotladder.planner.comparison.compare", lambda *_: pytest.fail("it is checked after the work"))
-    answer = simulated(capsys, tmp_path, "--report", tmp_path)
-    assert (answer.code, answer.out) == (5, "")
-    assert "--report" in answer.err

@@ -15,8 +15,6 @@ from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Forbidden, Invalid, NotFound
-from spotladder.core.codec import pack
-from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call
 from tests.workloads.builders import ray_template
@@ -185,21 +183,6 @@ def test_a_job_that_exists_is_found_before_anything_is_written(
         "tieredjob.spotladder.io/old configured",
         "tieredjob.spotladder.io/older configured",
     ]
-
-
-def test_an_update_warns_of_a_notice_that_is_too_short_for_the_commits_of_the_job(
-    client: RecordingClient, capsys: Capture, tmp_path: Path
-) -> None:
-    file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
-    call(capsys, "submit", file, tier)
-    client.things["TieredJob", "default", "digits"]["status"] = {"state": pack(JobState(commit_seconds=130.0))}
-    client.things["CapacityTier", "", "spot"]["status"] = {"evictionsPerNodeHour": "0.5"}
-    (printed,) = call(capsys, "submit", "--update", written(tmp_path, "job.yaml", job(grace="5m"))).err.splitlines()
-    assert printed.startswith(f"warning: {file}:1:")
-    assert printed.endswith(
-        "spec.tiers[0]: a commit takes 2m10s, tier a gives 2m notice, so each eviction loses work: "
-        "write each checkpoint with 2 times as many ranks, or commit every 15m"
-    )
 
 
 def test_an_update_prints_its_changes(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:

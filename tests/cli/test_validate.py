@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.core.codec import dump
-from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
-from tests.cli.terminal import call, earlier_run, start
+from tests.cli.terminal import call, start
 from tests.workloads.test_review import JOBSET, cluster_job
 
 Capture = pytest.CaptureFixture[str]
@@ -120,36 +118,3 @@ def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:
     assert answer.out.splitlines()[1].endswith("invalid")
     printed = json.loads(call(capsys, "validate", "--for-cluster", job, "-o", "json").out)
     assert (printed["valid"], printed["objects"][0]["valid"], len(printed["problems"])) == (False, False, 2)
-
-
-CAPACITY = """\
-apiVersion: spotladder.io/v1alpha1
-kind: CapacityTier
-metadata: {name: g5-spot-use1a}
-spec: {capacityType: spot, provider: gcp}
----
-apiVersion: spotladder.io/v1alpha1
-kind: CapacityTier
-metadata: {name: g5-od-use1}
-spec: {provider: gcp}
-"""
-
-
-def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = earlier_run(tmp_path, monkeypatch, JobState(commit_seconds=93.4))
-    pod = "template: {spec: {containers: [{name: ray, image: train:1}]}}"
-    head = ("rayClusterSpec:\n", f"rayClusterSpec:\n            headGroupSpec: {{{pod}}}\n")
-    workers = ("replicas: 2\n", f"replicas: 2\n              {pod}\n")
-    on_cluster = changed(JOB, head, workers)
-    job, capacity = written(tmp_path, "job.yaml", on_cluster), written(tmp_path, "capacity.yaml", CAPACITY)
-    printed = (
-        f"warning: {job}:8:5: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice, so each eviction "
-        "loses work: write each checkpoint with 4 times as many ranks"
-    )
-    answer = call(capsys, "validate", "--for-cluster", job, capacity)
-    assert (answer.code, printed in answer.err.splitlines()) == (0, True), answer
-    assert "a commit takes" not in call(capsys, "validate", job, capacity).err
-    state.write_text(dump(JobState(commit_seconds=29.0)))
-    assert "a commit takes" not in call(capsys, "validate", "--for-cluster", job, capacity).err

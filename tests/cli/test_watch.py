@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from spotladder.cli.cluster.watch import size_of, snapshot_of
-from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
+from spotladder.cli.cluster.watch import snapshot_of
+from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.display import job_text
 from spotladder.display.picture import draw
 from spotladder.display.view_state import RunSummary
-from spotladder.records.model import Resized
 from spotladder.workloads.records import EventRecord
 
 NOW = 1_800_000_000.0
@@ -58,17 +57,6 @@ def test_failures_of_earlier_rounds_are_not_forgotten() -> None:
     assert "before" not in picture(RUNNING, NOW)
     before = AttemptRecord(1, "spot", NOW - 900, NOW - 800, NOW - 600, Reason.MAX_FAILURES_EXCEEDED, 2, 0, 0)
     assert "0/0 (2 before)" in picture(replace(RUNNING, history=(before,)), NOW)
-
-
-def test_the_view_shows_each_size_of_an_elastic_job_once() -> None:
-    smaller = replace(RUNNING, progress=Progress(attempt=2, workers=2))
-    shown = size_of(smaller, NOW, None)
-    assert shown == Resized(NOW, 2, 2, 3)
-    assert size_of(smaller, NOW + 5, shown) is None
-    grown = replace(RUNNING, progress=Progress(attempt=2, workers=3))
-    assert size_of(grown, NOW + 9, shown) == Resized(NOW + 9, 2, 3, 3, before=2)
-    assert size_of(replace(RUNNING, progress=Progress(attempt=1, workers=3)), NOW + 9, shown) is None
-    assert size_of(RUNNING, NOW, None) is None, "not elastic"
 
 
 @pytest.mark.parametrize(("kind", "normal"), [("Normal", True), ("Warning", False), (None, False)])

@@ -109,7 +109,7 @@ class KubernetesBackend:
         return found
 
     def _load(self) -> Loaded:
-        loader = self._session.reconcile._loader
+        loader = self._session.reconcile.loader
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
         parsed, known = loader._specs.of(record), KnownJob()
@@ -128,10 +128,10 @@ class KubernetesBackend:
         loaded = self._load()
 
         async def address() -> LogAddress:
-            return await self._session.reconcile._readings.address(loaded.record, loaded.job)
+            return await self._session.reconcile.readings.address(loaded.record, loaded.job)
 
         decision = Decision(loaded.state, (action,))
-        result = await self._session.reconcile._executor.execute(loaded, decision, address=address)
+        result = await self._session.reconcile.executor.execute(loaded, decision, address=address)
         assert (result.blocked, result.failed, result.cleanup_error) == (None, None, None)
 
 

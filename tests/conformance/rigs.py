@@ -19,7 +19,6 @@ from spotladder.core.model import (
     Observation,
     PodPhase,
     PodRole,
-    Progress,
 )
 from spotladder.local import backend as local_backend
 from spotladder.local import driver
@@ -36,6 +35,7 @@ from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 from tests.core.fake_backend import FakeBackend
+from tests.local.rig import FakeLog, FakeNode
 
 NODE_TIMEOUT = 600.0
 WORKERS = 2
@@ -82,25 +82,6 @@ class FakeRig:
         self.backend.end_program(number, how)
 
 
-@dataclass
-class SilentLog:
-    """A commit log without a writer."""
-
-    progress: Progress = field(default_factory=Progress)
-    ended: list[bool] = field(default_factory=list)
-    current: bool = True
-    gone: str = ""
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        pass
-
-    def poll_now(self) -> None:
-        pass
-
-    def end(self, *, succeeded: bool, message: str) -> None:
-        self.ended.append(succeeded)
-
-
 PROGRAM = """\
 import os, pathlib, time
 folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
@@ -114,25 +95,11 @@ while not (folder / "end").exists():
 """
 
 
-@dataclass
-class LightNode:
+class LightNode(FakeNode):
     """A node without Ray: it is up at once, and goes at its notice, like an idle node of Ray."""
 
-    alive: bool = True
-    up: bool = True
-    used: bool = True
-    address: str = "127.0.0.1:1"
-    agent: str = "http://127.0.0.1:1"
-
     def notice(self) -> None:
-        self.alive = False
-
-    def kill(self) -> None:
-        self.alive = False
-
-    def hand_over(self, deadline: float) -> None: ...
-
-    def failed(self) -> None: ...
+        self.kill()
 
 
 class LocalRig:
@@ -151,14 +118,14 @@ class LocalRig:
         now = time.time()
         pool = PoolClock(PoolPlan("pool", nodes=4), now, now)
         self.backend = LocalBackend(
-            job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, emit=lambda _record: None
+            job, machine, {"spot-a": pool, "spot-b": pool}, FakeLog(), clock=time.time, emit=lambda _record: None
         )
 
     def without_ray(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Use light nodes from now on. Their programs run below the driver that Ray would start."""
 
         def node(*_: object, **__: object) -> LightNode:
-            return LightNode()
+            return LightNode("light", up=True)
 
         def submit(program: Program, _agent: str, _name: str, environment: Mapping[str, str], *, token: str) -> None:
             if program.folder not in self.drivers:

@@ -10,13 +10,11 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spotladder.core.lifecycle import decide
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import (
     AskToCommit,
@@ -26,18 +24,13 @@ from spotladder.core.model import (
     Drain,
     Exit,
     Finish,
-    JobSpec,
-    JobState,
     Launch,
     PodPhase,
     PodRole,
     Replace,
     Resize,
-    Stage,
     TakeOver,
-    Tier,
 )
-from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.sim.trace import Trace
 from tests.conformance.jobset import JobSetRig
@@ -95,6 +88,20 @@ def number(rig: Rig) -> int:
         return next(_numbers) if isinstance(rig, LocalRig) else 1
 
 
+def seen_of(rig: Rig, number: int) -> AttemptSeen:
+    """The attempt now, which exists."""
+    found = rig.backend.observe().attempt(number)
+    assert found is not None
+    return found
+
+
+def ended(rig: Rig, number: int) -> AttemptSeen:
+    """The attempt, once its program has ended."""
+    found = rig.until(lambda seen: (now := seen.attempt(number)) is not None and now.exit is not None).attempt(number)
+    assert found is not None
+    return found
+
+
 def workers_of(seen: AttemptSeen) -> list[str]:
     return [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST]
 
@@ -102,8 +109,7 @@ def workers_of(seen: AttemptSeen) -> list[str]:
 def test_a_launched_attempt_is_in_the_next_observation(rig: Rig, number: int) -> None:
     assert rig.backend.observe().attempt(number) is None
     rig.backend.launch(Launch(number, "spot-a"))
-    seen = rig.backend.observe().attempt(number)
-    assert seen is not None
+    seen = seen_of(rig, number)
     assert seen.exit is None
     assert len(workers_of(seen)) == WORKERS
 
@@ -114,9 +120,7 @@ def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: 
     rig.bring_up(number)
     for _ in range(2):
         rig.backend.take_over(TakeOver(number))
-    seen = rig.backend.observe().attempt(number)
-    assert seen is not None
-    assert seen.exit is None
+    assert seen_of(rig, number).exit is None
 
 
 def test_a_request_to_commit_is_idempotent_and_no_request_to_stop(rig: Rig, number: int) -> None:
@@ -131,15 +135,16 @@ def test_a_request_to_commit_is_idempotent_and_no_request_to_stop(rig: Rig, numb
     rig.backend.drain(Drain(number, time.time() + 30, Reason.EVICTION_NOTICE))
     if isinstance(rig, FakeRig):
         rig.let_program_end(number)
-    ended = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    assert [attempt.exit for attempt in ended.attempts] == [Exit.INTERRUPTED], "a later drain ends it as usual"
+    assert ended(rig, number).exit is Exit.INTERRUPTED, "a later drain ends it as usual"
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the live attempt", "its hedge"])
-def test_either_of_two_attempts_can_be_deleted(rig: Rig, number: int, first: bool) -> None:
+def test_two_attempts_share_no_pods_and_either_can_be_deleted(rig: Rig, number: int, first: bool) -> None:
     hedge = next(_numbers) if isinstance(rig, LocalRig) else number + 1
     rig.backend.launch(Launch(number, "spot-a"))
     rig.backend.launch(Launch(hedge, "spot-b", standby=True))
+    if not isinstance(rig, JobSetRig):  # Its pods are places of their own set.
+        assert not set(workers_of(seen_of(rig, number))) & set(workers_of(seen_of(rig, hedge)))
     given_back, kept = (number, hedge) if first else (hedge, number)
     rig.backend.delete(Delete(given_back, Reason.HEDGED))
     rig.until(lambda seen: seen.attempt(given_back) is None)
@@ -168,12 +173,9 @@ def test_the_next_attempt_starts_while_the_ended_one_is_removed(rig: Rig, number
 
 def test_launching_twice_creates_one_attempt(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
-    before = rig.backend.observe().attempt(number)
+    before = seen_of(rig, number)
     rig.backend.launch(Launch(number, "spot-a"))
-    after = rig.backend.observe().attempt(number)
-    assert before is not None
-    assert after is not None
-    assert workers_of(after) == workers_of(before)
+    assert workers_of(seen_of(rig, number)) == workers_of(before)
 
 
 def test_revisions_never_decrease(rig: Rig, number: int) -> None:
@@ -223,10 +225,7 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
     rig.backend.drain(drain)
     if isinstance(rig, FakeRig):
         rig.let_program_end(number)
-    ended = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    found = ended.attempt(number)
-    assert found is not None
-    assert found.exit is Exit.INTERRUPTED
+    assert ended(rig, number).exit is Exit.INTERRUPTED
 
 
 @pytest.mark.parametrize("rig", [*REPLACING, RAY], indirect=True)
@@ -240,9 +239,7 @@ def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     def replace(*, hand_over: bool, remove: bool) -> AttemptSeen:
         for _ in range(2):
             rig.backend.replace(Replace(number, (going,), hand_over, remove, deadline))
-        found = rig.until(lambda seen: True).attempt(number)
-        assert found is not None
-        return found
+        return seen_of(rig, number)
 
     more = replace(hand_over=False, remove=False)
     assert (more.surplus, len(workers_of(more))) == (1, WORKERS + 1)
@@ -281,9 +278,7 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     def resize(workers: int) -> AttemptSeen:
         for _ in range(2):
             scarce.backend.resize(Resize(1, workers))
-        found = scarce.backend.observe().attempt(1)
-        assert found is not None
-        return found
+        return seen_of(scarce, 1)
 
     scarce.backend.launch(Launch(1, "spot-a", standby=standby))
     waits = scarce.bring_up(1, 1)
@@ -297,8 +292,7 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     assert ready_workers(scarce.backend.observe(), 1) == WORKERS
     assert again.exit is None
     scarce.backend.take_over(TakeOver(1))
-    found = scarce.backend.observe().attempt(1)
-    assert found is not None
+    found = seen_of(scarce, 1)
     assert (found.exit, found.waits_for_all_workers) == (None, False)
     assert not (standby and isinstance(scarce, SimRig)) or found.size == 1, "the size with which it was held"
 
@@ -309,9 +303,7 @@ def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) ->
     rig.backend.launch(Launch(number, "spot-a"))
     rig.bring_up(number)
     rig.let_program_crash(number)
-    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    found = seen.attempt(number)
-    assert found is not None
+    found = ended(rig, number)
     assert (found.exit, "3" in found.message) == (Exit.FAILED, True)
     assert lost_pods(Attempt(number, "spot-a", 0.0), found) == []
 
@@ -324,43 +316,12 @@ def test_no_pod_of_an_attempt_can_use_a_node_that_it_avoids(rig: KubernetesRig) 
     assert rig.allows(2, "n1")
 
 
-def test_two_attempts_share_no_pods_and_are_deleted_independently(rig: Rig, number: int) -> None:
-    other = next(_numbers) if isinstance(rig, LocalRig) else number + 1
-    rig.backend.launch(Launch(number, "spot-a"))
-    rig.backend.launch(Launch(other, "spot-b"))
-    first, second = (rig.backend.observe().attempt(each) for each in (number, other))
-    assert first is not None
-    assert second is not None
-    if not isinstance(rig, JobSetRig):  # Its pods are places of their own set.
-        assert not set(workers_of(first)) & set(workers_of(second))
-    rig.backend.delete(Delete(number, Reason.POLICY))
-    seen = rig.until(lambda seen: seen.attempt(number) is None)
-    assert seen.attempt(other) is not None
-
-
 def test_a_successful_exit_is_observed_and_finish_deletes_all_attempts(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     rig.bring_up(number)
     rig.let_program_end(number)
-    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    found = seen.attempt(number)
-    assert found is not None
+    found = ended(rig, number)
     assert found.exit is Exit.SUCCEEDED
     rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
     rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
     assert rig.until(lambda seen: not seen.attempts).attempts == ()
-
-
-@pytest.mark.parametrize(("step", "stage"), [(40, Stage.ENDING), (100, Stage.SUCCEEDED)], ids=["cut short", "finished"])
-def test_exit_code_0_during_a_drain_is_success_only_at_the_last_step(
-    rig: Rig, number: int, step: int, stage: Stage
-) -> None:
-    rig.backend.launch(Launch(number, "spot-a"))
-    rig.bring_up(number)
-    rig.let_program_end(number)
-    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
-    seen = replace(seen, progress=replace(seen.progress, step=step, total=100, attempt=number))
-    asked = Attempt(number, "spot-a", 0.0, True, running_at=1.0, all_ready_at=1.0, end_reason=Reason.EVICTION_NOTICE)
-    draining = JobState(Stage.DRAINING, replace(asked, drain_by=time.time() + 30), last_number=number, tier="spot-a")
-    spec = JobSpec((Tier("spot-a", 1), Tier("on-demand", 1)), workers=WORKERS)
-    assert decide(spec, draining, seen, time.time(), Ordered()).moves[0].target is stage

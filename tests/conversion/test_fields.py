@@ -66,6 +66,7 @@ def test_a_removed_limit_of_retries_names_the_field_that_replaces_it() -> None:
         ("ray-live", "applicationFailures", None),
         ("ray-autoscaling", "maxDuration", "4h"),
         ("pytorch-alike", "maxDuration", "24h"),
+        ("aichor-kuberay", "maxDuration", "36h"),
         ("jobset-suspended", "maxDuration", "2h"),
         ("jobset-suspended", "suspend", None),  # Kueue's
         ("ray-kueue", "suspend", None),
@@ -193,6 +194,18 @@ def test_setup_of_a_task_runs_in_a_shell_of_its_own_and_its_failure_ends_the_pod
     assert script.endswith("python lemon.py\n")
 
 
+def test_resources_of_aichor_are_those_of_the_pods() -> None:
+    made = draft("aichor-kuberay")
+    worker = made.get(*CLUSTER, "workerGroupSpecs", 0, "template", "spec")
+    assert worker["containers"][0]["resources"] == {
+        "requests": {"cpu": "8", "memory": "64G"},
+        "limits": {"nvidia.com/gpu": 1},
+    }
+    assert [volume["name"] for volume in worker["volumes"]] == ["shm", "fasta"]
+    head = made.get(*CLUSTER, "headGroupSpec", "template", "spec", "containers", 0, "resources", "requests")
+    assert head == {"cpu": "2", "memory": "4G"}
+
+
 def test_other_objects_of_the_files_are_named() -> None:
     assert [text.split(" (")[0] for text in converted("ray-configmap").others] == [
         "Not in this file: ConfigMap lichen-code",
@@ -272,6 +285,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
         ("name: a\nservice: {port: 1}\nrun: serve\n", "is a service, which never ends"),
+        (
+            "kind: AIchorManifest\napiVersion: 0.2.3\nspec: {operator: spark, command: a, types: {b: {}}}\n",
+            "spec.operator: is spark (expected one of kuberay, ray",
+        ),
     ],
 )
 def test_errors_name_the_field_and_what_to_do(text: str, message: str) -> None:

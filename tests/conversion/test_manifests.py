@@ -46,6 +46,11 @@ KEPT = [name for name in ACCEPTED if name.startswith(("ray", "jobset", "batch"))
 """Manifests whose fields keep their names."""
 
 
+def test_there_are_enough_of_them() -> None:
+    assert len(MANIFESTS) >= 60
+    assert len(ACCEPTED) >= 48
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_training_job_is_refused_with_its_location(name: str) -> None:
     with pytest.raises(InvalidSpec) as error:

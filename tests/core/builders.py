@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 from spotladder.core import codec
+from spotladder.core.explanation import Explanation, explain
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
+    Attempt,
     AttemptSeen,
     CapacityType,
     Decision,
+    Impeded,
     JobSpec,
     JobState,
     Loss,
@@ -26,6 +29,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
 
 START = 1_800_000_000.0
 
@@ -59,6 +63,16 @@ def refused(uid: str) -> PodSeen:
 
 def lost(uid: str, cause: Cause = Cause.INTERRUPTION, **more: Any) -> PodSeen:
     return PodSeen(uid, phase=PodPhase.LOST, ready=False, cause=cause, **more)
+
+
+def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
+    """A pod on a node that its cluster has marked as silent."""
+    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+
+
+def placed(uid: str, **more: Any) -> PodSeen:
+    """A pending pod that has a node with its image."""
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True, **more)
 
 
 def noticed(uid: str, ends_at: float | None = None) -> PodSeen:
@@ -149,8 +163,33 @@ class SteppedJob:
 
     @property
     def number(self) -> int:
+        return self.attempt.number
+
+    @property
+    def attempt(self) -> Attempt:
         assert self.state.attempt is not None
-        return self.state.attempt.number
+        return self.state.attempt
+
+    @property
+    def standby(self) -> Attempt:
+        assert self.state.standby is not None
+        return self.state.standby
+
+    @property
+    def impeded(self) -> Impeded:
+        assert self.state.impeded is not None
+        return self.state.impeded
+
+    @property
+    def situation(self) -> Situation:
+        return Situation(self.spec, self.state, self.last_seen, self.now)
+
+    @property
+    def explanation(self) -> Explanation:
+        """The explanation of a job that waits."""
+        found = explain(self.situation)
+        assert found is not None
+        return found
 
     @property
     def end_reason(self) -> Reason | None:

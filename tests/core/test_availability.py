@@ -9,9 +9,7 @@ from spotladder.core.availability import with_sightings
 from spotladder.core.model import AttemptSeen, JobState, Spell, Stage, TierChoice, TierView
 from spotladder.core.policies.greedy import Greedy
 from spotladder.core.policies.safety_net import RETRY_INTERVAL
-from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, pending, refused, spec, tier
 
@@ -19,7 +17,7 @@ HOUR = 3600.0
 
 
 def view(job: SteppedJob, *, live: bool = True) -> TierView:
-    return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=live)
+    return view_of(job.situation, live=live)
 
 
 def test_a_spell_ends_when_the_next_one_begins_if_no_decision_was_made_without_its_tier() -> None:
@@ -94,25 +92,6 @@ def test_the_safety_net_requeues_the_job_and_moves_it_to_on_demand_in_time() -> 
     job.see(all_ready(1), after=1)
     assert (job.state.stage, job.moves[-1].reason) == (Stage.DRAINING, Reason.POLICY)
     assert job.moves[-1].message == "on-demand is preferred (only on-demand can still meet the deadline)"
-
-
-def test_uniform_progress_falls_back_after_a_wait_without_capacity() -> None:
-    job = deadline_job(3)
-    job.policy = UniformProgress()
-    job.planned()
-    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
-    job.see_again(after=600)
-    job.see(after=1)
-    assert job.state.tier == "on-demand"
-    assert job.moves[-1].message.endswith("the job is behind uniform progress and no spot capacity is available")
-
-
-def test_a_policy_that_chooses_no_tier_waits_without_an_attempt() -> None:
-    job = deadline_job(10)
-    decision = job.see(unavailable={"spot-a": "no capacity"})
-    assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
-    job.see(after=61)
-    assert job.state.tier == "spot-a"
 
 
 class NeverReviews:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, KEPT_NODES, bad_nodes, with_node_failures
-from spotladder.core.explanation import AVOIDANCE, explain
+from spotladder.core.explanation import AVOIDANCE
 from spotladder.core.model import AttemptSeen, Blocker, JobState, Launch, PodPhase, PodRole, PodSeen, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import AVOIDANCE_TIMEOUT, Situation
+from spotladder.core.situation import AVOIDANCE_TIMEOUT
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
@@ -55,8 +55,7 @@ def avoiding(*tiers: Tier, **more: object) -> SteppedJob:
     crashed(job, 1)
     crashed(job, 2)
     job.see(after=301)
-    assert job.state.attempt is not None
-    assert (job.number, job.state.attempt.avoids) == (3, ("n1",))
+    assert (job.number, job.attempt.avoids) == (3, ("n1",))
     return job
 
 
@@ -81,8 +80,7 @@ def test_an_attempt_that_no_other_node_can_take_is_followed_by_one_that_avoids_n
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
     assert "no capacity without the avoided nodes n1 (2 failed pods)" in job.state.message
     job.see(after=1)
-    assert job.state.attempt is not None
-    assert (job.number, job.state.tier, job.state.attempt.avoids) == (4, "spot-a", ())
+    assert (job.number, job.state.tier, job.attempt.avoids) == (4, "spot-a", ())
     job.see(unplaced(4))
     assert job.last.wake_at == job.now - 1 + 600, "provisionTimeout begins anew when the attempt ends"
 
@@ -90,8 +88,7 @@ def test_an_attempt_that_no_other_node_can_take_is_followed_by_one_that_avoids_n
 def test_the_wait_of_an_attempt_that_avoids_nodes_is_explained() -> None:
     job = avoiding(tier("spot-a", 9, 600))
     job.see(unplaced(3), after=1)
-    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert waits is not None
+    waits = job.explanation
     assert waits.message == "pods wait for nodes and images; the attempt avoids n1"
     assert (waits.timer, waits.until) == (AVOIDANCE, job.now - 1 + AVOIDANCE_TIMEOUT)
     assert waits.then == "the next attempt may use the avoided nodes"

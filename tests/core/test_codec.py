@@ -65,25 +65,6 @@ def test_a_dumped_state_is_loaded_unchanged(state: JobState) -> None:
     assert codec.load_state(codec.dump(state)) == state
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "not JSON"),
-        ('{"version":1,"stage":', "truncated"),
-        ("[" * 100_000, "not JSON"),
-        ("[]", "has no version"),
-        ('{"stage":"Idle"}', "has no version"),
-        ('{"version":2}', "version 2, this program reads up to 1"),
-        ('{"version":1,"stage":"Flying"}', "'Flying'"),
-        ('{"version":1,"failures":"many"}', "expected int"),
-        ('{"version":1,"tiers":[{}]}', "name"),
-    ],
-)
-def test_an_invalid_or_newer_state_is_rejected(text: str, message: str) -> None:
-    with pytest.raises(InvalidSpec, match=message):
-        codec.load_state(text)
-
-
 def test_default_values_are_omitted() -> None:
     plain: dict[str, Any] = json.loads(codec.dump(JobState()))
     assert plain == {"version": 1}
@@ -106,31 +87,29 @@ def test_a_packed_state_is_less_than_half_the_size_of_its_json() -> None:
     assert len(codec.pack(state)) < len(codec.dump(state)) / 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "zlib:",
-        "zlib:????",
-        codec.pack(JobState())[:-8],
-        "zlib:" + base64.b64encode(b"no zlib at all").decode(),
-        "zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(),
-    ],
-)
-def test_a_damaged_packed_state_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidSpec, match="the saved state cannot be unpacked"):
-        codec.load_state(text)
+JSON = r"the saved state is not JSON \(.+\); it is truncated or another file"
+PACKED = "the saved state cannot be unpacked; it is truncated or modified"
+NO_VERSION = "the saved state has no version; it is another file"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"the saved state is not JSON \(.+\); it is truncated or another file"),
-        ("[]", "the saved state has no version; it is another file"),
-        ('{"version":"1"}', "the saved state has no version; it is another file"),
+        ("", JSON),
+        ('{"version":1,"stage":', JSON),
+        ("[" * 100_000, JSON),
+        ("[]", NO_VERSION),
+        ('{"stage":"Idle"}', NO_VERSION),
+        ('{"version":"1"}', NO_VERSION),
         ('{"version":2}', "the saved state is of version 2, this program reads up to 1; use the newer one"),
+        ('{"version":1,"stage":"Flying"}', "the saved state cannot be read: 'Flying' is not a valid Stage"),
         ('{"version":1,"hangs":"x"}', "the saved state cannot be read: expected int, found 'x'"),
+        ('{"version":1,"tiers":[{}]}', "the saved state cannot be read: .*name.*"),
+        ("zlib:", PACKED),
         ("zlib:????", r"the saved state cannot be unpacked \(.+\); it is truncated or modified"),
-        (codec.pack(JobState())[:-8], "the saved state cannot be unpacked; it is truncated or modified"),
+        (codec.pack(JobState())[:-8], PACKED),
+        ("zlib:" + base64.b64encode(b"no zlib at all").decode(), "the saved state cannot be unpacked .*"),
+        ("zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(), PACKED),
     ],
 )
 def test_the_error_names_the_defect_of_the_state_and_its_cause(text: str, message: str) -> None:

@@ -8,11 +8,7 @@ import pytest
 
 from spotladder.core.model import AttemptSeen, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import SteppedJob, all_ready, attempt, head, spec, tier, worker
-
-
-def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
-    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+from tests.core.builders import SteppedJob, all_ready, attempt, head, silent, spec, tier, worker
 
 
 def cut_off(number: int = 1, **more: Any) -> AttemptSeen:
@@ -29,8 +25,7 @@ def test_a_loss_of_contact_with_all_nodes_for_25_s_ends_and_counts_nothing() -> 
     one = job()
     one.see(cut_off(), after=1)
     assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
-    assert one.state.impeded is not None
-    assert one.state.impeded.reason is Reason.CONTACT_LOST
+    assert one.impeded.reason is Reason.CONTACT_LOST
     one.see(all_ready(1), after=24)
     assert (one.state.stage, one.state.failures, one.state.impeded, one.number) == (Stage.RUNNING, 0, None, 1)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.core.backend import launch_variables
-from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind, Variable
+from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import Exit, Launch
 from spotladder.core.reasons import Reason
 
@@ -49,27 +47,6 @@ def test_only_an_eviction_is_announced_as_a_notice(reason: Reason) -> None:
 def test_invalid_text_is_rejected_as_a_notice(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Notice.decode(text)
-
-
-def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
-    """Programs with an older or a newer library run under this controller: values are added, never changed."""
-    assert {code.name: code.value for code in ExitCode} == {
-        "INTERRUPTED": 75,
-        "FENCED": 76,
-        "ACCESS_DENIED": 77,
-        "STORE_UNSAFE": 78,
-    }
-    assert json.loads(Notice.of(Reason.EVICTION_NOTICE, 12.5).encode()) == {
-        "kind": "notice",
-        "deadline": 12.5,
-        "reason": "EvictionNotice",
-    }
-    names = (
-        "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NOTICE_URL NODE_NOTICE HEARTBEAT STANDBY CACHE "
-        "CACHE_SIZE HANG_TIMEOUT HANGS SIZES GROW_AFTER PROGRAM_FOLDER"
-    )
-    assert {f"SPOTLADDER_{name}" for name in names.split()} == VARIABLES
-    assert Variable.NOTICE == "SPOTLADDER_NOTICE"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ READ = {
     "0s": 0,
     "1h1m1s1ms": 3661.001,
     "2m2m": 240,
+    "1s" * 32: 32,
 }
 
 
@@ -41,7 +42,9 @@ REFUSED = {
     "s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
     "5x": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
     "∞": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "1s" * 100: "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "1s" * 33: "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "-soon": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
+    "x90s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
     "٣s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
 }
 
@@ -80,6 +83,7 @@ def test_a_formatted_duration_is_parsed_to_the_same_value(milliseconds: int) -> 
     text = format_duration(milliseconds / 1000)
     assert parse_duration(text) == pytest.approx(milliseconds / 1000)
     assert format_duration(parse_duration(text)) == text
+    assert milliseconds == 0 or format_duration(-milliseconds / 1000) == f"-{text}"
 
 
 @given(st.text(max_size=80))
@@ -99,19 +103,3 @@ def test_a_suggested_duration_is_valid(text: str) -> None:
         suggestion = str(error).rpartition("write ")[2]
         if "one like" not in suggestion and "negative" not in suggestion:
             parse_duration(suggestion)
-
-
-def test_negative_durations_can_be_formatted() -> None:
-    assert format_duration(-90) == "-1m30s"
-
-
-def test_the_text_of_a_duration_has_a_maximum_length() -> None:
-    assert parse_duration("1s" * 32) == 32
-    with pytest.raises(ValueError, match="is not a duration"):
-        parse_duration("1s" * 33)
-
-
-@pytest.mark.parametrize("text", ["-soon", "x90s"])
-def test_only_a_valid_duration_with_a_minus_sign_is_reported_as_negative(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^is not a duration"):
-        parse_duration(text)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from spotladder.core.elastic import BEGIN_DELAY
-from spotladder.core.explanation import explain
 from spotladder.core.model import AttemptSeen, Drain, OnInsufficientCapacity, PodSeen, Progress, Replace, Resize, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
-from spotladder.core.situation import REMOVAL_DELAY, Situation
+from spotladder.core.situation import REMOVAL_DELAY
 from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, refused, spec, tier, worker
 
 PROVISION = 600.0
@@ -163,8 +162,7 @@ def test_a_program_begins_without_the_workers_that_have_had_no_node_for_a_while(
     made = waiting_for_two(job())
     assert (made.state.stage, resized(made)) == (Stage.STARTING, [])
     assert made.last.wake_at == made.now + BEGIN_DELAY
-    explained = explain(Situation(made.spec, made.state, made.last_seen, made.now))
-    assert explained is not None
+    explained = made.explanation
     assert (explained.timer, explained.until) == ("elastic.min", made.now + BEGIN_DELAY)
     made.see_again(after=BEGIN_DELAY)
     assert (made.state.stage, resized(made)) == (Stage.STARTING, [2])

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from spotladder.core.explanation import Explanation, explain
-from spotladder.core.model import Blocker, Exhausted, Exit, OnInsufficientCapacity, PodPhase, PodSeen
+from spotladder.core.model import Blocker, Exhausted, Exit, PodSeen
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, placed, spec, tier, worker
 from tests.core.test_contact import cut_off
 
 PROVISION = 300.0
@@ -31,7 +30,7 @@ def says(uid: str, words: str) -> PodSeen:
 
 
 def explanation_of(found: SteppedJob) -> Explanation | None:
-    return explain(Situation(found.spec, found.state, found.last_seen, found.now))
+    return explain(found.situation)
 
 
 def waiting(*pods: PodSeen, **facts: Any) -> Callable[[], SteppedJob]:
@@ -57,10 +56,6 @@ def ended() -> SteppedJob:
     made = job().running()
     made.see(all_ready(1, exit=Exit.FAILED, message="exit code 1"), after=10)
     return made
-
-
-def placed(uid: str) -> PodSeen:
-    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +137,6 @@ def test_pods_that_start_one_by_one_do_not_change_the_explanation() -> None:
     assert explanation_of(made) == first
 
 
-def test_the_job_leaves_the_tier_exactly_at_the_time_of_the_explanation() -> None:
-    made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
-    found = explanation_of(made)
-    assert found is not None
-    assert found.until is not None
-    made.see_again(after=found.until - made.now - 1)
-    assert made.state.tier == "spot-a"
-    made.see_again(after=1)
-    assert made.end_reason is Reason.INSUFFICIENT_CAPACITY
-
-
 def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
     made = SteppedJob(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
     made.see()
@@ -166,11 +150,3 @@ def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
 @pytest.mark.parametrize("build", [lambda: job().running(), ended])
 def test_a_running_job_has_no_explanation(build: Callable[[], SteppedJob]) -> None:
     assert explanation_of(build()) is None
-
-
-def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once() -> None:
-    impatient = tier("spot-a", 0, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
-    made = SteppedJob(spec(impatient, tier("on-demand", -1)))
-    made.see()
-    made.see(attempt(1, head(), replace(says("w-0", SCHEDULER), refused=True)), after=10)
-    assert (made.end_reason, made.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")

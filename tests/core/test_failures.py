@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.accounting import account, held_nodes
+from spotladder.core.accounting import account
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, PodPhase, PodSeen, Price, Stage
+from spotladder.core.model import Exit, FailureUnit, JobState, PodPhase, PodSeen, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
@@ -121,13 +121,6 @@ def test_a_vanished_attempt_is_one_failure_and_starts_again_on_the_same_tier() -
     assert (job.state.tier, job.state.record("spot-a").failures, job.number) == ("spot-a", 1, 2)
 
 
-def test_the_delete_action_is_repeated_until_the_attempt_is_gone() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
-    gone = attempt(1, head(), lost("w1-0"), worker("w1-1"))
-    assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
-    assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
-
-
 def test_a_failure_without_a_lost_pod_says_what_was_lost() -> None:
     """Users see it in Events, in the place of the name of a pod."""
     ends = {"its program, which was interrupted": Exit.INTERRUPTED, "its pods": Exit.LOST}
@@ -167,11 +160,6 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
         before = job.state.record("spot-a").unpriced
         job.see(all_ready(1), after=3600)
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
-
-
-def test_an_unobserved_attempt_holds_no_nodes() -> None:
-    assert held_nodes(None) == 0
-    assert held_nodes(all_ready(1)) == 2, "the head is not on a node of the tier"
 
 
 def running_four(unit: FailureUnit = FailureUnit.POD) -> SteppedJob:
@@ -218,23 +206,6 @@ def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failu
     again = [lost("w2-0", SILENT, node="n1", unit="slice-0"), lost("w2-1", DELETED, node="n2", unit="slice-0")]
     job.see(attempt(1, head(), *again, *rest), after=60)
     assert job.state.failures == 2
-
-
-def test_a_noticed_node_with_two_pods_is_one_failure() -> None:
-    job = running_four()
-    pods = [replace(noticed(uid), node="n1", cause=RECLAIMED) for uid in ("w1-0", "w1-1")]
-    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
-    job.see(
-        attempt(1, head(), *gone(("n1", "", RECLAIMED), ("n1", "", RECLAIMED)), worker("w1-2"), worker("w1-3")), after=1
-    )
-    assert job.state.failures == 1
-
-
-def test_the_cause_of_a_slice_is_that_of_the_host_with_evidence() -> None:
-    job = running_four()
-    pods = gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED))
-    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
-    assert job.state.failures == 1
 
 
 # --- a node that was cut off returns ---

@@ -201,8 +201,7 @@ def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
     assert (job.state.stage, job.state.standby) == (Stage.RUNNING, None)
     assert not any(isinstance(action, Drain) for action in job.last.actions)
     assert Delete(2, job.state.reason) in job.last.actions
-    assert job.state.attempt is not None
-    assert job.state.attempt.leave_by is None
+    assert job.attempt.leave_by is None
     again = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
     job.see(again, after=5)
     assert (job.state.standby and job.state.standby.number) == 3, "a second cordon is a notice again"

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import NO_MOVE_COSTS, CommitSize, MoveCosts, Price, Progress, TierView
-from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
 from tests.core.builders import SteppedJob, spec, tier
 
@@ -32,7 +31,7 @@ def committed(made: SteppedJob, seconds: float) -> SteppedJob:
 
 
 def view(made: SteppedJob) -> TierView:
-    return view_of(Situation(made.spec, made.state, made.last_seen, made.now), live=made.state.attempt is not None)
+    return view_of(made.situation, live=made.state.attempt is not None)
 
 
 def costs(made: SteppedJob) -> dict[str, MoveCosts]:

@@ -11,8 +11,6 @@ def test_a_step_that_is_reported_again_keeps_its_time() -> None:
     for step in (7, 7, 0, 9):
         job.see(all_ready(1, step=step), after=10)
     first = job.now - 30
-    assert job.state.attempt is not None
-    assert job.state.attempt.steps == (Steps(7, first, 9, job.now),)
+    assert job.attempt.steps == (Steps(7, first, 9, job.now),)
     job.see(all_ready(1, step=9), after=10)
-    assert job.state.attempt is not None
-    assert job.state.attempt.steps == (Steps(7, first, 9, job.now - 10),)
+    assert job.attempt.steps == (Steps(7, first, 9, job.now - 10),)

@@ -16,22 +16,9 @@ def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> Non
     for _ in range(100):
         decision = job.see(after=10, operator_silent=SILENT)
         assert decision.actions == (Launch(1, "spot-a"),)
-    assert job.state.impeded is not None
-    assert (job.state.impeded.reason, job.state.record("spot-a").exhausted_by) == (Reason.OPERATOR_SILENT, None)
+    assert (job.impeded.reason, job.state.record("spot-a").exhausted_by) == (Reason.OPERATOR_SILENT, None)
     job.see(all_ready(1), after=5)
     assert job.state.stage is Stage.RUNNING
-
-
-def test_provision_timeout_resumes_when_the_operator_acts_again() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0, 60.0)))
-    job.see()
-    for _ in range(10):
-        job.see(attempt(1, operator_silent=SILENT), after=50)
-    job.see(attempt(1), after=50)
-    job.see(attempt(1), after=59)
-    assert job.state.stage is Stage.STARTING
-    job.see(attempt(1), after=1)
-    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
 
 
 def test_provision_timeout_expires_only_after_the_operator_has_acted() -> None:

@@ -52,7 +52,6 @@ def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
     job.see(all_ready(1), held(), after=1)
     job.see(all_ready(1), held(), after=60)
     assert job.state.stage is Stage.DRAINING
-    assert job.state.standby is not None
     job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
     assert (job.number, job.state.stage) == (2, Stage.RUNNING)
 
@@ -74,7 +73,6 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
     assert on_demand.cost - before.record("on-demand").cost == pytest.approx(6.0)
     assert job.state.overlap_usd - before.overlap_usd == pytest.approx(2.0)
     assert job.state.surplus_usd == job.state.overlap_usd
-    assert spot.surge_seconds == on_demand.surge_seconds == 0.0
 
 
 def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> None:
@@ -108,7 +106,6 @@ def test_max_duration_bounds_a_tier_without_price() -> None:
     chosen = (cheap, priced("on-demand", 3.0, 3.0, max_failures=-1))
     job = training(tiers(tiers=chosen, overlap=Overlap(max_duration=600.0)))
     job.see(all_ready(1), after=1)
-    assert job.state.standby is not None
 
 
 def test_an_unavailable_tier_is_not_tried() -> None:

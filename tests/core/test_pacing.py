@@ -41,8 +41,7 @@ def test_the_backoff_is_explained_as_a_crash_loop() -> None:
     number = job.running().number
     job.see(all_ready(number, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
-    assert job.state.impeded is not None
-    assert job.state.impeded.reason is Reason.CRASH_LOOP
+    assert job.impeded.reason is Reason.CRASH_LOOP
     found = classify(Situation(job.spec, job.state, Observation(job.revision), job.now))
     assert found is not None
     assert found.message.startswith("attempts end with exit code 75 in succession")
@@ -65,4 +64,3 @@ def test_the_next_attempt_after_a_notice_starts_without_backoff() -> None:
         number = job.number
         job.see(attempt(number, head(), exit=Exit.INTERRUPTED), after=1)
         job.see(after=1)
-        assert job.state.attempt is not None

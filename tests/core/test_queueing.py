@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.explanation import explain
 from spotladder.core.model import (
     AttemptSeen,
     Exit,
     FailureUnit,
-    Impediment,
     OnInsufficientCapacity,
     PodPhase,
     PodRole,
@@ -22,7 +20,6 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 SAID = "insufficient unused quota for cpu in flavor spot, 1 more needed"
@@ -52,10 +49,8 @@ def test_an_attempt_held_by_its_queue_is_not_lost_and_exhausts_no_tier() -> None
         job.see(held(1), after=DAY)
     assert (job.state.stage, job.state.failures, job.losses) == (Stage.STARTING, 0, [])
     assert job.state.record("spot-a").exhausted_by is None
-    assert job.state.impeded is not None
-    assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.QUOTA, Reason.WAITING_FOR_QUOTA)
-    explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert explanation is not None
+    assert job.impeded.reason is Reason.WAITING_FOR_QUOTA
+    explanation = job.explanation
     assert (explanation.message, explanation.until) == (SAID, None)
 
 
@@ -75,8 +70,7 @@ def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     decision = job.see(held(1), after=10)
     assert decision.wake_at is not None
     assert job.now < decision.wake_at <= job.now + 1800
-    explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert explanation is not None
+    explanation = job.explanation
     assert (explanation.timer, explanation.then) == ("queueTimeout", "the job leaves the tier")
     job.see(held(1), after=1795)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.QUEUE_TIMEOUT)
@@ -213,8 +207,7 @@ def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, run
     job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
     assert (job.state.attempt and job.state.attempt.number, job.state.failures, job.state.crashes) == (1, 0, 0)
     assert job.state.record("spot-a").exhausted_by is None
-    assert job.state.impeded is not None
-    assert job.state.impeded.reason is Reason.WAITING_FOR_QUOTA
+    assert job.impeded.reason is Reason.WAITING_FOR_QUOTA
 
 
 def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost_after_it() -> None:
@@ -246,10 +239,8 @@ def test_a_provisioner_behind_the_queue_without_capacity_is_missing_capacity_of_
     job.see(held(1), after=DAY)
     job.see(held(1, queue=refused_by_check()), after=1)
     if asks is OnInsufficientCapacity.WAIT:
-        assert job.state.impeded is not None
-        assert job.state.impeded.reason is Reason.WAITING_FOR_CAPACITY
-        explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-        assert explanation is not None
+        assert job.impeded.reason is Reason.WAITING_FOR_CAPACITY
+        explanation = job.explanation
         assert (explanation.message, explanation.timer) == ("admission check dws: no capacity", "provisionTimeout")
         job.see(held(1, queue=refused_by_check(eviction=QueueEviction.CHECK_FAILED)), after=200)
         assert job.state.stage is Stage.STARTING, "the queue asks its provisioner again"

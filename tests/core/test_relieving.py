@@ -13,7 +13,6 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Exit,
-    Handover,
     JobSpec,
     Launch,
     OnInsufficientCapacity,
@@ -144,14 +143,11 @@ def test_workers_that_can_be_replaced_are_replaced_inside_the_attempt() -> None:
     ("made", "progress", "notice"),
     [
         ({"overlap": None}, {}, NOTICE),
-        ({"handover": Handover.WHEN_GONE}, {}, NOTICE),
-        ({}, {"stands_by": False}, NOTICE),
-        ({}, {"step": 100}, NOTICE),
         ({}, {}, 9.0),
         ({"backoff_limit": 0}, {}, NOTICE),
         ({"tiers": (priced("spot", 1.0, 3.0, max_failures=0),)}, {}, NOTICE),
     ],
-    ids=["no overlap", "WhenGone", "library", "finished", "no time", "the job's last failure", "no other tier"],
+    ids=["no overlap", "no time", "the job's last failure", "no other tier"],
 )
 def test_without_a_standby_the_notice_drains_at_once(
     made: dict[str, Any], progress: dict[str, Any], notice: float

@@ -6,7 +6,7 @@ import pytest
 
 from spotladder.core.accounting import account_steps
 from spotladder.core.savings import savings, uninterrupted_usd
-from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, priced, spec, worker
 
 HOUR = 3600.0
 
@@ -26,15 +26,6 @@ def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
     job = trained(50, 100)
     assert uninterrupted_usd(job.spec, job.state) == pytest.approx(8.0)
     assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
-
-
-def test_the_first_commit_after_a_notice_measures_the_start() -> None:
-    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
-    job.see(all_ready(1), after=HOUR)
-    job.commit(50)
-    job.see(attempt(1, head(), worker("w1-0"), noticed("w1-1")), after=1)
-    assert job.state.failures == 1
-    assert job.state.first_commit_node_seconds == pytest.approx(2 * HOUR, rel=0.01)
 
 
 def test_each_step_counts_as_long_as_the_spec_says() -> None:

@@ -99,5 +99,4 @@ def test_an_attempt_that_recovers_has_no_heartbeats_that_prove_a_loss_of_its_nod
     made.see(attempt(1, head(), worker("w1-0")), after=1)
     assert made.state.stage is Stage.RECOVERING
     made.see(cut_off(heartbeat_stopped=True), after=1)
-    assert made.state.impeded is not None
-    assert made.state.impeded.reason is Reason.CONTACT_LOST
+    assert made.impeded.reason is Reason.CONTACT_LOST

@@ -36,8 +36,7 @@ def test_a_changed_template_starts_a_standby_on_the_same_tier() -> None:
     job.see(all_ready(1), after=1)
     job.see(all_ready(1), after=1)
     assert job.last.actions == (Launch(2, "on-demand", standby=True),)
-    assert job.state.standby is not None
-    assert (job.state.standby.template, job.state.standby_reason) == ("two", Reason.SPEC_UPDATED)
+    assert (job.standby.template, job.state.standby_reason) == ("two", Reason.SPEC_UPDATED)
     job.see(all_ready(1), held(), after=5)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
     job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)
@@ -51,8 +50,7 @@ def test_a_second_change_starts_another_standby() -> None:
     job.see(all_ready(1), all_ready(2, held=False), after=1)
     job.edit(tiers=tuple(replace(entry, template="three") for entry in job.spec.tiers))
     job.see(all_ready(1), all_ready(2, held=False), after=1)
-    assert job.state.standby is not None
-    assert (job.state.standby.number, job.state.standby.template) == (3, "three")
+    assert (job.standby.number, job.standby.template) == (3, "three")
     job.see(all_ready(1), all_ready(2, held=False), after=1)
     assert set(job.last.actions) == {Delete(2, job.state.reason), Launch(3, "on-demand", standby=True)}
 

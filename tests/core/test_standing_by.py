@@ -126,8 +126,7 @@ def test_a_standby_that_fails_costs_no_training_and_no_failure(happens: Callable
     job.commit(7)
     job.progress = replace(job.progress, stands_by=True)
     job.see(all_ready(1), after=STANDBY_RETRY_INTERVAL)
-    assert job.state.standby is not None
-    assert job.state.standby.number == 3
+    assert job.standby.number == 3
 
 
 def test_a_refusal_of_the_provisioner_ends_the_standby_at_once() -> None:
@@ -151,8 +150,7 @@ def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job.see(attempt(1, PodSeen("head", head().role, lost("h").phase), worker("w1-0"), worker("w1-1")), boots, after=1)
     assert job.reasons[-3:] == [Reason.HEAD_LOST, Reason.RELIEVED, Reason.MIGRATED_BACK]
     assert (job.number, job.state.stage, job.state.failures) == (2, Stage.STARTING, 1)
-    assert job.state.attempt is not None
-    assert job.state.attempt.created_at == job.state.waiting_since == job.now, "it is the live attempt from now on"
+    assert job.attempt.created_at == job.state.waiting_since == job.now, "it is the live attempt from now on"
     job.see(boots, after=5)
     assert TakeOver(2) in job.last.actions
     job.see(all_ready(2), after=5)

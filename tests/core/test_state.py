@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.model import Attempt, Impeded, Impediment, JobState, Progress, Stage, TierRecord
+from spotladder.core.model import Attempt, Impeded, JobState, Progress, Stage, TierRecord
 from spotladder.core.reasons import Reason
 
 STATE = JobState(
@@ -33,7 +33,7 @@ STATE = JobState(
         replace(STATE, recovering_since=23.0),
         replace(STATE, tiers=(replace(STATE.tiers[0], cost=0.6, on_demand_cost=1.8, node_seconds=80.0),)),
         replace(STATE, tiers=(replace(STATE.tiers[0], unpriced=20.0),)),
-        replace(STATE, tiers=(replace(STATE.tiers[0], surge_seconds=20.0, surge_cost=0.1),)),
+        replace(STATE, surge_usd=0.1),
     ],
 )
 def test_changes_by_time_alone_need_no_status_write(later: JobState) -> None:
@@ -51,7 +51,7 @@ def test_changes_by_time_alone_need_no_status_write(later: JobState) -> None:
         replace(STATE, tiers=(replace(STATE.tiers[0], failures=1),)),
         replace(STATE, tiers=(replace(STATE.tiers[0], exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
         replace(STATE, progress=Progress(step=7)),
-        replace(STATE, impeded=Impeded(Impediment.STORE, Reason.STORE_UNAVAILABLE, 60.0)),
+        replace(STATE, impeded=Impeded(Reason.STORE_UNAVAILABLE, 60.0)),
         replace(STATE, message="something else"),
     ],
 )

@@ -6,9 +6,8 @@ import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.impediment import classify
-from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.model import Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
 from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier
 
 STALL = 600.0
@@ -41,11 +40,7 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
         away = all_ready(1, moved_at=job.now - 5, store_unavailable_since=began, store_message="refused")
         job.see(away)
         assert job.state.stage is Stage.RUNNING
-        assert job.state.impeded is not None
-        assert (job.state.impeded.impediment, job.state.impeded.reason) == (
-            Impediment.STORE,
-            Reason.STORE_UNAVAILABLE,
-        )
+        assert job.impeded.reason is Reason.STORE_UNAVAILABLE
     job.see(all_ready(1, moved_at=job.now), after=5)
     assert job.state.stage is Stage.RUNNING, "stallTimeout starts again after the outage"
     job.see(all_ready(1, moved_at=job.now), after=STALL - 10)
@@ -77,12 +72,8 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     for _ in range(8):
         refuse(job)
         assert job.state.stage is Stage.IDLE
-        assert job.state.impeded is not None
-        assert (job.state.impeded.impediment, job.state.impeded.reason) == (
-            Impediment.ACCESS_DENIED,
-            Reason.ACCESS_DENIED,
-        )
-        found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
+        assert job.impeded.reason is Reason.ACCESS_DENIED
+        found = classify(job.situation)
         assert found is not None
         assert REFUSED in found.message
         assert job.state.paused_until is not None
@@ -118,9 +109,9 @@ def test_a_job_with_commits_waits_until_its_store_is_safe_again() -> None:
     for _ in range(3):
         unsafe(job)
         assert job.state.stage is Stage.IDLE
-        found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
+        found = classify(job.situation)
         assert found is not None
-        assert (found.rule.impediment, found.rule.degraded, found.message) == (Impediment.STORE, True, UNSAFE)
+        assert (found.rule.reason, found.rule.degraded, found.message) == (Reason.STORE_UNSAFE, True, UNSAFE)
         assert job.state.paused_until is not None
         job.now = job.state.paused_until
         job.running()
@@ -139,8 +130,7 @@ def test_a_crash_after_refused_credentials_is_not_explained_by_them() -> None:
     job.see(attempt(number, crashed), after=1)
     job.see(after=1)
     assert (job.state.stage, job.state.denied) == (Stage.IDLE, REFUSED)
-    assert job.state.impeded is not None
-    assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.PROGRAM, Reason.CRASH_LOOP)
+    assert job.impeded.reason is Reason.CRASH_LOOP
 
 
 def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_loop() -> None:
@@ -152,8 +142,7 @@ def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_l
         job.see(all_ready(number, exit=Exit.INTERRUPTED), after=1)
         job.see(after=1)
     assert job.state.stage is Stage.IDLE
-    assert job.state.impeded is not None
-    assert job.state.impeded.reason is Reason.CRASH_LOOP
+    assert job.impeded.reason is Reason.CRASH_LOOP
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage, TierChoice, TierView
-from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, worker
+from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, Stage, TierChoice, TierView
+from spotladder.core.reasons import Reason
+from tests.core.builders import SteppedJob, attempt, head, pending, placed, silent, spec, tier, worker
 
 DAY = 86_400.0
 UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not answer"}}
@@ -19,14 +19,6 @@ def waiting(**facts: Any) -> AttemptSeen:
     return attempt(1, head(), pending("w-0"), pending("w-1"), **facts)
 
 
-def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
-    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
-
-
-def placed(uid: str) -> PodSeen:
-    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
-
-
 IMPEDED = {
     Reason.CONTACT_LOST: attempt(1, silent("head", PodRole.HEAD), silent("w-0"), nodes=2, silent_nodes=2),
     Reason.OPERATOR_SILENT: waiting(operator_silent="KubeRay does not act on it"),
@@ -35,7 +27,7 @@ IMPEDED = {
     Reason.IMAGE_UNAVAILABLE: waiting(blocked="ErrImagePull", blocked_by=Blocker.IMAGE),
     Reason.VOLUME_UNAVAILABLE: waiting(blocked="Multi-Attach error", blocked_by=Blocker.VOLUME),
     Reason.BLOCKED: waiting(blocked='secret "key" not found'),
-    Reason.WAITING_FOR_RAY: attempt(1, head(), placed("w-0"), placed("w-1")),
+    Reason.WAITING_FOR_PODS: attempt(1, head(), placed("w-0"), placed("w-1")),
 }
 
 

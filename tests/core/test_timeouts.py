@@ -299,17 +299,6 @@ def test_a_refusal_of_the_provisioner_falls_back_only_with_on_insufficient_capac
         assert job.state.tier == name
 
 
-def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no_tier() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1, 60), tier("on-demand")))
-    job.see()
-    blocked = attempt(1, head(), pending("w", unschedulable=False), blocked="ImagePullBackOff: no such image")
-    job.see(blocked, after=30)
-    decision = job.see(blocked, after=3600)
-    assert (job.state.stage, decision.reason) == (Stage.STARTING, Reason.BLOCKED)
-    job.see(attempt(1, head(), pending("w")), after=59)
-    assert job.state.stage is Stage.STARTING
-
-
 def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     job = SteppedJob(spec(tier("spot-a", 3), tier("on-demand"), recovery_timeout=60)).running()
     hurt = (head(), worker("w1-0"), lost("w1-1"), pending("w1-2", unschedulable=False))
@@ -322,8 +311,7 @@ def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     job.see(attempt(1, *hurt), after=59)
     assert job.state.stage is Stage.RECOVERING
     job.see(attempt(1, *hurt), after=1)
-    assert job.state.attempt is not None
-    assert job.state.attempt.end_reason is Reason.RECOVERY_TIMEOUT
+    assert job.attempt.end_reason is Reason.RECOVERY_TIMEOUT
 
 
 def test_a_timer_that_expired_without_effect_is_checked_rarely() -> None:

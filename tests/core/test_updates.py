@@ -30,8 +30,7 @@ def test_the_next_attempt_uses_the_new_spec() -> None:
     job.see(all_ready(1), after=1)
     job.see(attempt(1, lost("head"), exit=Exit.LOST), after=1)
     job.see(after=1)
-    assert job.state.attempt is not None
-    assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (2, 3, "two")
+    assert (job.attempt.number, job.attempt.workers, job.attempt.template) == (2, 3, "two")
     job.see(all_ready(2, 2), after=1)
     assert job.state.stage is Stage.STARTING
     job.see(all_ready(2, 3), after=1)
@@ -47,8 +46,7 @@ def test_update_strategy_now_drains_the_attempt_and_stays_on_the_tier(changed: J
     assert job.state.message.startswith("the spec's pods changed")
     job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
-    assert job.state.attempt is not None
-    assert (job.state.attempt.tier, job.state.attempt.workers) == ("spot-a", changed.workers)
+    assert (job.attempt.tier, job.attempt.workers) == ("spot-a", changed.workers)
     assert job.state.failures == 0
     job.see(all_ready(2, changed.workers), after=1)
     assert job.state.stage is Stage.RUNNING
@@ -63,8 +61,7 @@ def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy)
     job.see(attempt(1, head(), pending("w")), after=590)
     assert job.state.reason is Reason.SPEC_UPDATED
     job.see(after=1)
-    assert job.state.attempt is not None
-    assert (job.state.attempt.number, job.state.attempt.tier) == (2, "spot-a")
+    assert (job.attempt.number, job.attempt.tier) == (2, "spot-a")
     job.see(attempt(2, head(), pending("w")), after=100)
     assert job.state.stage is Stage.STARTING, "provisionTimeout starts again with the new pods"
 
@@ -76,8 +73,7 @@ def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_firs
     job.revision += 1
     decision = job.see(after=1)
     assert decision.actions == (), "launched with a spec that was not persisted"
-    assert job.state.attempt is not None
-    assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (1, 3, "two")
+    assert (job.attempt.number, job.attempt.workers, job.attempt.template) == (1, 3, "two")
     assert job.see(after=1).actions == (Launch(1, "spot-a"),)
 
 
@@ -87,8 +83,7 @@ def test_an_existing_object_is_replaced_even_if_its_operator_has_not_acted_on_it
     job.spec = first(3, "two")
     job.see(launched=True, after=1)
     assert Reason.SPEC_UPDATED in [move.reason for move in job.moves]
-    assert job.state.attempt is not None
-    assert (job.state.attempt.number, job.state.attempt.workers) == (2, 3)
+    assert (job.attempt.number, job.attempt.workers) == (2, 3)
 
 
 def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
@@ -96,8 +91,7 @@ def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
     job.see()
     job.spec = first(3, "two")
     job.see(unavailable={"spot-a": "no answer"}, after=1)
-    assert job.state.attempt is not None
-    assert job.state.attempt.workers == 2
+    assert job.attempt.workers == 2
 
 
 def test_recovery_uses_the_worker_count_of_the_launched_spec() -> None:

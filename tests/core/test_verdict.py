@@ -161,7 +161,7 @@ def test_every_row_has_a_case() -> None:
 
 def test_a_program_that_trains_has_no_verdict() -> None:
     job = training(40)
-    assert judge(Situation(job.spec, job.state, job.last_seen, job.now)) is None
+    assert judge(job.situation) is None
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.row == "CutShort"])
@@ -184,8 +184,7 @@ def test_a_program_that_has_finished_ends_the_job(name: str) -> None:
 def test_a_loss_within_the_window_explains_exit_code_0() -> None:
     job = training(40)
     job.see(DONE, after=1)
-    assert job.state.impeded is not None
-    assert (job.state.stage, job.state.impeded.reason) == (Stage.RUNNING, Reason.PROGRAM_ENDED)
+    assert (job.state.stage, job.impeded.reason) == (Stage.RUNNING, Reason.PROGRAM_ENDED)
     job.see(ended(attempt(1, head(), lost("w1-0"), worker("w1-1"))), after=10)
     assert job.reasons[-1] is Reason.INTERRUPTED
     assert "exit code 0" in job.state.message

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import Progress, TierView
-from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, spec, worker
 
 
 def view(job: SteppedJob) -> TierView:
-    return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=True)
+    return view_of(job.situation, live=True)
 
 
 def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spotladder.core import codec
+from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -12,17 +13,10 @@ from spotladder.core.model import (
     AskToCommit,
     Attempt,
     Decision,
-    Delete,
-    Drain,
-    Finish,
-    Impediment,
     JobSpec,
     JobState,
-    Launch,
     Loss,
     Observation,
-    Replace,
-    Resize,
     TakeOver,
 )
 from spotladder.core.policies import Policy
@@ -106,27 +100,10 @@ class Decider:
 
     def _apply(self, action: Action) -> None:
         self.acted = self.world.revision
-        match action:
-            case Launch():
-                self.world.launch(action)
-            case Drain():
-                self.world.drain(action)
-            case Delete():
-                self.world.delete(action)
-            case Replace():
-                self.world.replace(action)
-            case Resize():
-                self.world.resize(action)
-            case TakeOver():
-                assert self.state.attempt is not None
-                assert action.attempt == self.state.attempt.number, "only the live attempt may write"
-                self.world.take_over(action)
-            case AskToCommit():
-                assert self.state.attempt is not None
-                assert action.attempt == self.state.attempt.number, "only the live attempt writes"
-                self.world.ask_to_commit(action)
-            case Finish():
-                self.world.finish(action)
+        if isinstance(action, TakeOver | AskToCommit):
+            assert self.state.attempt is not None
+            assert action.attempt == self.state.attempt.number, "only the live attempt may write"
+        apply(self.world, action)
 
     def _maybe_die(self) -> None:
         if self.world.random.random() < self.crashes:
@@ -178,7 +155,11 @@ def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: D
     if attempt is None or one is None or one.queue is None:
         return
     reasons = {move.reason for move in decision.moves if move.attempt == attempt.number}
-    waited = before.impeded is not None and before.impeded.impediment is Impediment.QUOTA
+    waited = before.impeded is not None and before.impeded.reason in (
+        Reason.WAITING_FOR_QUOTA,
+        Reason.INADMISSIBLE,
+        Reason.QUOTA_EXCEEDED,
+    )
     tier, since = spec.tier(attempt.tier), before.waiting_since
     expired = tier is not None and since is not None and before.clock >= since + tier.provision_timeout
     if one.queue.held or (waited and not expired):

@@ -23,7 +23,7 @@ from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
-from tests.bench.published import window, zone_windows
+from tests.bench.published import TICK, window, zone_windows
 from tests.day.measured import program_of, ready_after, spec_of
 from tests.e2e.world import E2eCluster
 
@@ -56,9 +56,12 @@ def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> DayP
         document = json.loads(content)
         trace = window(document, Path(path))
         first = FIRST_TICK - document["metadata"]["start_time"]
-        moments = first * (trace.gap or math.nan) + np.arange(HOURS) * 3600.0
+        moments = first * TICK + np.arange(HOURS) * 3600.0
         if first >= 0 and moments[-1] < trace.end:
-            numbers = [min(WORKERS, int(nodes)) for nodes in trace.at(moments)]
+            numbers = [
+                min(WORKERS, int(nodes))
+                for nodes in trace.nodes[np.searchsorted(trace.times, moments, side="right") - 1]
+            ]
             changes = [(hour, new) for hour, (old, new) in enumerate(pairwise(numbers), 1) if old != new]
             return DayPool(name, ((0, numbers[0]), *changes), notice)
     raise AssertionError(f"no window of {zone} has the whole day")

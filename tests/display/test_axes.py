@@ -15,7 +15,7 @@ from spotladder.display.report import charts
 from spotladder.display.report.axes import apart, decades
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
-from spotladder.display.report.timeline_layout import MARK_WIDTH
+from spotladder.display.report.timeline import MARK_WIDTH, thinned, timeline
 
 LINE = 12
 """Height of a label, in the charts' pixels."""
@@ -55,7 +55,7 @@ def test_overlapping_marks_are_merged() -> None:
 def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, width: int) -> None:
     first = digits.evictions[0]
     twice = replace(digits, evictions=(*digits.evictions, replace(first, what="another", at=first.at + 0.1)))
-    drawn = str(charts.timeline(twice, width))
+    drawn = str(timeline(twice, width))
     assert drawn.count('class="eviction"') == len(digits.evictions)
     assert ">2×<" in drawn
     assert "lost another at" in drawn
@@ -67,8 +67,31 @@ def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, widt
 
 def test_axes_have_titles_with_units(digits: Facts) -> None:
     for width in (900, 360):
-        assert "time since the start (h:mm:ss)" in str(charts.timeline(digits, width))
+        assert "time since the start (h:mm:ss)" in str(timeline(digits, width))
         assert ">step<" in str(charts.loss(digits, width))
         assert re.search(r">loss( \(log\))?<", str(charts.loss(digits, width)))
         assert ">USD<" in str(charts.cost(digits, width))
     assert "number of the attempt" in page(digits)
+
+
+def test_each_attempt_has_its_bars_and_its_number_if_there_is_room(digits: Facts) -> None:
+    drawn = str(timeline(digits, 900))
+    for name, spans in (("waiting", 4), ("work", sum(len(each.work) for each in digits.attempts))):
+        assert len(re.findall(f'class="{name} (?:spot|on-demand)"', drawn)) == spans
+    assert re.findall(r'class="number(?: open)?">(\d)<', drawn) == ["1", "2", "3", "4"]
+    assert drawn.count('class="fall"') == 2, "moves to other tiers"
+    assert re.findall(r'class="number(?: open)?">(\d)<', str(timeline(digits, 76))) == ["4"]
+
+
+def test_events_on_a_tier_that_the_spec_no_longer_has_are_left_out(digits: Facts) -> None:
+    drawn = str(timeline(replace(digits, spec=replace(digits.spec, tiers=digits.spec.tiers[:1])), 900))
+    assert drawn.count('class="lane"') == 1
+    assert "on-demand" not in drawn
+    assert 'class="fall"' not in drawn
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_drops() -> None:
+    steps = [(float(at), at if at < 4001 else at - 700) for at in range(9000)]
+    assert len(thinned(steps)) < 510
+    assert {steps[0], steps[4000], steps[4001], steps[-1]} <= set(thinned(steps))
+    assert thinned([]) == []

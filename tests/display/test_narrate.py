@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.impediment import IMPEDIMENTS
 from spotladder.core.model import (
     LeftAttempt,
     Loss,
@@ -15,7 +14,6 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.transitions import TRANSITIONS
 from spotladder.display.narrate import Narrator, Sentence, Tone, describe, removal_text
 from spotladder.display.view_state import RunSummary
 from spotladder.records.model import (
@@ -116,24 +114,6 @@ def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: s
 )
 def test_a_record_is_not_described_when_another_one_reports_the_same_fact(record: Record) -> None:
     assert describe(record, SPEC) is None
-
-
-SILENT = {
-    Reason.DRAINED,
-    Reason.GONE,
-    Reason.MOVED_ON,
-    *(rule.reason for rule in IMPEDIMENTS if not any(rule.reason in row for row in TRANSITIONS.values())),
-    Reason.STEADY,
-    Reason.STALE_OBSERVATION,
-    Reason.UNKNOWN,
-    Reason.STANDBY_STARTED,  # no change of the stage: the runner notes it
-    Reason.STANDBY_ENDED,
-}
-
-
-@pytest.mark.parametrize("reason", sorted(set(Reason) - SILENT))
-def test_every_reason_of_a_move_has_a_sentence(reason: Reason) -> None:
-    assert describe(moved(reason, Stage.ENDING), SPEC) is not None
 
 
 def test_the_cause_of_a_failed_job_is_reported_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -12,7 +11,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
@@ -21,7 +19,6 @@ from spotladder.display.report import charts, gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
-from spotladder.display.report.table import print_report
 from spotladder.errors import EnvironmentFailure
 from spotladder.records.model import (
     Beat,
@@ -37,7 +34,6 @@ from spotladder.records.model import (
     Specified,
 )
 from tests.core.builders import START
-from tests.display import golden
 from tests.display.builders import PACE, TOTAL, CloudEvents, PlayedRun
 from tests.display.report_checks import check_json, check_page, facts_of
 from tests.searching import examples
@@ -58,7 +54,7 @@ def test_the_data_have_the_figures_of_the_run(digits: Facts) -> None:
     cost = data["cost"]
     sums = "paid", "nodeHours", "onDemandSameNodes", "onDemandUninterrupted"
     assert rounded({name: cost[name] for name in sums}) == {
-        "paid": 0.04985, "nodeHours": 0.055833, "onDemandSameNodes": 0.078725, "onDemandUninterrupted": 0.066113,
+        "paid": 0.04985, "nodeHours": 0.055833, "onDemandSameNodes": 0.078725, "onDemandUninterrupted": 0.065748,
     }  # fmt: skip
     assert (cost["extra"], cost["unpricedTiers"]) == ({"heads": 0, "storage": 0, "requests": 0, "egress": 0}, [])
     assert data["failures"] == {"total": 2, "byCause": {"Interruption": 1, "NodeLost": 1}}
@@ -90,12 +86,6 @@ def test_the_data_have_each_attempt_and_the_curves(digits: Facts) -> None:
     assert data["bill"][-1] == {"at": 121, "paid": data["cost"]["paid"], "onDemand": data["cost"]["onDemandSameNodes"]}
     assert [(curve["attempt"], len(curve["points"])) for curve in data["loss"]] == [(1, 25), (2, 18), (4, 45)]
     assert [event["at"] for event in data["events"] if event["tone"] == "caution"] == [31, 31, 58, 58, 70]
-
-
-def test_the_printed_table_matches_the_golden_file(digits: Facts) -> None:
-    out = io.StringIO()
-    print_report(digits, Console(file=out, width=40))
-    golden.check("digits.report.txt", out.getvalue())
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
     assert e2e.path()[-1] == (SPOT, Reason.HEDGED)
     e2e.give(SPOT, WORKERS)
     e2e.kube.run("delete", "lease", "--all")
-    with controller(e2e, tmp_path, fail=f"{Point.BEFORE_LAUNCH}:crash") as process:
+    with controller(e2e, tmp_path, fail=Point.BEFORE_LAUNCH) as process:
         e2e.until("it dies when it launches the return", lambda: process.poll() is not None)
         assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
     planned = e2e.status()["standby"]

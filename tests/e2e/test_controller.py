@@ -43,7 +43,7 @@ def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_rest
             process.wait()
         if index:  # the first successor waits for the lease of the dead one to expire
             e2e.kube.run("delete", "lease", "--all")
-        with controller(e2e, tmp_path, fail=f"{point}:crash") as process:
+        with controller(e2e, tmp_path, fail=point) as process:
             e2e.until(f"it dies at {point}", lambda: process.poll() is not None)
             assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
         e2e.kube.run("delete", "lease", "--all")

@@ -23,7 +23,7 @@ RAY_TRAIN = f"python /programs/chain.py --steps {STEPS} --pace 0.1"
 TOGETHER = {
     "Jobs": ("batch-plain", "batch-indexed", "batch-live", "batch-script"),
     "Kubeflow": ("pytorch-master-differs", "pytorch-elastic", "trainjob-runtime-elsewhere"),
-    "others": ("jobset-failure-policy", "sky-cpu"),
+    "others": ("jobset-failure-policy", "sky-cpu", "aichor-jax"),
     "Ray": ("ray-plain", "ray-head-only"),
 }
 """Manifests whose jobs run at the same time."""

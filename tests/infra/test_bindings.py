@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tarfile
 from importlib.util import find_spec
@@ -22,7 +21,7 @@ def test_the_index_loads_without_its_modules(tmp_path: Path, monkeypatch: pytest
     if package is None or package.origin is None:
         absent("cdktn_provider_google is not installed (make setup-infra)", SUITE)
     monkeypatch.delenv("JSII_NODE", raising=False)
-    node = nodejs.find().path or shutil.which("node") or "node"
+    node = nodejs.path()
     archive = next((Path(package.origin).parent / "_jsii").glob("*.jsii.tgz"))
     with tarfile.open(archive) as packed:
         packed.extract("package/lib/index.js", tmp_path, filter="data")

@@ -18,6 +18,7 @@ from tests.infra import tool
 from tests.infra.contract import east
 from tests.topology.builders import FLEET
 from tests.topology.google import google_cloud
+from tests.topology.programs import program
 
 PROGRAM = """\
 #!{python}
@@ -159,14 +160,6 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert outputs(world) == {"east", "west", "alpha"}
 
 
-def test_a_failure_is_one_line_with_its_remedy(world: BootstrapSite) -> None:
-    world.fails(("east", "apply", "creating EKS Cluster", "ResourceInUseException: Cluster already exists"))
-    done = world.run("bootstrap", "--yes", "--cluster", "east")
-    assert done.code == 5
-    assert done.err.startswith("error: cluster east: ")
-    assert "import aws_eks_cluster.cluster east; otherwise" in done.err.splitlines()[0]
-
-
 def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
     world.fails(("alpha", "plan", "No valid credential sources found", ""))
     assert world.run("bootstrap", "--yes").code == 5
@@ -222,8 +215,7 @@ def test_the_removal_from_an_existing_cluster_can_only_be_repeated(
     world: BootstrapSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("helm", "kubectl"):
-        (world.folder / name).write_text("#!/bin/sh\nexit 1\n")
-        (world.folder / name).chmod(0o755)
+        program(world.folder, name, "exit 1")
     monkeypatch.setenv("PATH", str(world.folder), prepend=os.pathsep)
     failed = world.run("destroy", "--yes", "--cluster", "lab")
     assert failed.code == 5

@@ -25,7 +25,6 @@ import pytest
 
 from spotladder_infra import outputs, terraform
 from spotladder_infra.terraform.applied import stacks_of
-from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.tool import VARIABLE
 from spotladder_infra.topology.cluster import Cloud
@@ -165,8 +164,7 @@ def test_life(shell: Shell, emulator: str) -> None:
     assert "east: no change" in shell.run(command(CREATE, "plan"))
     found = read_fleet(FLEET, TODAY).fleet
     read = terraform.outputs(found, found.cluster("east"), OUT, STATE)
-    assert (read.cluster, read.checkpoints) == ("east", "s3://acme-checkpoints")
-    assert set(read.identities.training) == {"vision"}
+    assert read.cluster == "east"
     stack = stacks_of(found, [found.cluster("east")], OUT, STATE)[0]
     assert outputs.read(stack.output(), "east") == read
     assert len(stack.ids()) > 70
@@ -180,8 +178,6 @@ def test_life(shell: Shell, emulator: str) -> None:
         ("limits: {nodes: 16}", "limits: {nodes: 32}"), ("    pools:\n", "    system: {count: 3}\n    pools:\n")
     )
     assert changes(shell) == {"aws_eks_node_group.system": "update"}
-    assert stack.plan(targets=["aws_eks_node_group.system"]) == [Planned("aws_eks_node_group.system", Action.UPDATE)]
-    assert stack.plan(targets=["aws_vpc.vpc"]) == []
 
     imports = nodes_and_leftovers(shell, emulator)
     assert left(before, emulator) == {"buckets": {"acme-checkpoints", "acme-terraform-state"}}
@@ -216,10 +212,6 @@ def test_the_same_commands_with_opentofu(shell: Shell, emulator: str, monkeypatc
 
     shell.fleet(("    pools:\n", "    system: {count: 3}\n    pools:\n"))
     assert changes(shell) == {"aws_eks_node_group.system": "update"}
-    found = read_fleet(FLEET, TODAY).fleet
-    stack = stacks_of(found, [found.cluster("east")], OUT, STATE)[0]
-    assert stack.plan(targets=["aws_eks_node_group.system"]) == [Planned("aws_eks_node_group.system", Action.UPDATE)]
-    assert stack.plan(targets=["aws_vpc.vpc"]) == []
 
     shell.run(DELETE[-1])
     assert left(before, emulator) == {}

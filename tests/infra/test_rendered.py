@@ -103,15 +103,15 @@ def test_the_files_have_the_objects_of_a_rollout(
     found = plan(fleet, east)
     for chart in found.crds:
         crds.apply(cluster, crds.of_chart(cluster, local(chart).path))
-    for step in found.steps:
-        release = Release(cluster, step.component.release, step.component.namespace)
-        release.install(local(step.component.chart).path, json.dumps(step.values), 60.0)
+    for step in found.releases:
+        release = Release(cluster, step.release, step.namespace)
+        release.install(local(step.chart).path, json.dumps(step.values), 60.0)
     rendered.write(fleet, east, local, tmp_path / "clusters")
     text = kustomized(tmp_path / "clusters" / "east")
     assert cluster.changes(WAVE.sub("", text).replace("    annotations: {}\n", ""), "not-set") == []
-    for step in found.steps:
-        live = Release(cluster, step.component.release, step.component.namespace).live(compare=False)
-        file = next((tmp_path / "clusters" / "east").glob(f"*-{step.component.name}")) / "objects.yaml"
+    for step in found.releases:
+        live = Release(cluster, step.release, step.namespace).live(compare=False)
+        file = next((tmp_path / "clusters" / "east").glob(f"*-{step.name}")) / "objects.yaml"
         assert _sorted(file.read_text()) == _sorted(live.manifest)
 
 
@@ -123,7 +123,7 @@ def test_the_waves_have_the_order_of_a_rollout(programs: Path) -> None:
     fleet = fleet_of(programs)
     rendered.write(fleet, fleet.cluster("east"), local, programs / "clusters")
     folder = programs / "clusters" / "east"
-    steps = [step.component.name for step in plan(fleet, fleet.cluster("east")).steps]
+    steps = [step.name for step in plan(fleet, fleet.cluster("east")).releases]
     (root,) = objects((folder / "kustomization.yaml").read_text())
     waves = root["resources"]
     assert [name.partition("-")[2] for name in waves] == ["crds", *steps]
@@ -172,14 +172,14 @@ def test_all_images_and_charts_are_those_of_the_mirror(programs: Path) -> None:
 def test_an_own_value_is_stronger_than_the_mirror(tmp_path: Path) -> None:
     values = "values: {kuberay: {image: {repository: registry.example.com/kuberay}}}"
     fleet = fleet_of(tmp_path, f", mirror: {MIRROR}, {values}")
-    step = next(step for step in plan(fleet, fleet.cluster("east")).steps if step.component.name == "kuberay")
+    step = next(step for step in plan(fleet, fleet.cluster("east")).releases if step.name == "kuberay")
     assert step.values["image"] == {"repository": "registry.example.com/kuberay"}
 
 
 def test_every_component_of_another_project_has_an_image(tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path).fleet
-    steps = [step for cluster in fleet.spec.clusters for step in plan(fleet, cluster).steps]
-    own = {step.component.name for step in steps if not step.component.image}
+    steps = [step for cluster in fleet.spec.clusters for step in plan(fleet, cluster).releases]
+    own = {step.name for step in steps if not step.image}
     assert own == {"pools", "controller"}
 
 

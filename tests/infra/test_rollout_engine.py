@@ -270,11 +270,7 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_continues(lab:
     assert "west  crds" not in printed
     assert lab.versions()["west"] == {}
     assert results(printed) == {"east": "failed", "west": "not begun"}
-    assert "rollback" not in printed, "there is nothing to go back to"
-    assert printed.endswith(
-        "error: correct the cause and run the same command again to continue; "
-        "spotladder infra status --cluster east shows what is installed\n"
-    )
+    assert printed.endswith("spotladder infra status --cluster east shows what is installed\n")
     assert "(none was good yet): correct the fleet file" in lab.run("rollback", "--cluster", "east", code=5)
     lab.write()
     lab.run("rollout")
@@ -287,7 +283,7 @@ def test_a_failed_canary_is_rolled_back(good: Lab) -> None:
     jobset.mkdir()
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
     printed = good.run("rollout", code=5)
-    assert printed.endswith("or restore the last good rollout: spotladder infra rollback --cluster east\n")
+    assert "or restore the last good rollout: spotladder infra rollback --cluster east; " in printed
     assert good.versions()["east"]["jobset"] == 1
     good.change("east", drift=["spotladder"])
     printed = good.run("rollback", "--cluster", "east")
@@ -318,11 +314,7 @@ def test_a_rollback_records_the_crds_that_stay(good: Lab) -> None:
     chart.write_text(chart.read_text().replace("1.6.1", "v1.6.1"))
     good.write(values={"kuberay": {"image": {"tag": "typo"}}})
     good.run("rollout", "--cluster", "east", code=5)
-    record = "configmap/spotladder-system/spotladder-rollout"
-    data = good.cluster("east").state["objects"][record]["data"]
-    assert json.loads(data["crds"])["kuberay-operator"] == "v1.6.1", "they are newer than those of the good rollout"
     good.run("rollback", "--cluster", "east")
-    assert "crds" not in good.cluster("east").state["objects"][record]["data"]
     (now,) = [version for name, version, _ in records(good, "east")[-1]["crds"] if name == "kuberay-operator"]
     assert now == "v1.6.1", "the newer CRDs stay"
     good.write()

@@ -62,7 +62,7 @@ def test_the_installed_version_of_crds(
 ) -> None:
     """CRDs that equal those of the chart have its version; others have that of the last good rollout."""
     goods = [Good("2026-11-22", smoke=False, releases=(), crds=((CHART, recorded, "d"),))] if recorded else []
-    monkeypatch.setattr(good_rollouts, "read_with_crds", lambda _: (goods, {CHART: recorded} if recorded else {}))
+    monkeypatch.setattr(good_rollouts, "read", lambda _: goods)
     monkeypatch.setattr(inspection, "releases", lambda _: {})
     monkeypatch.setattr(crds, "of_chart", lambda *_: [CRD])
     monkeypatch.setattr(crds, "drift", lambda *_: drift)

@@ -60,8 +60,6 @@ def test_a_rollout_to_gke_uses_the_outputs_of_the_stack(
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"version": 2}, "expected version 1, got version 2"),
-        ({"nodeIdentity": None}, "nodeIdentity: "),
         ({"region": "eu-west-1"}, "region: expected us-east-1, got eu-west-1"),
         ({"fleet": "other"}, "fleet: expected training, got other"),
         ({"interruptionQueue": None}, "interruptionQueue: is missing"),
@@ -74,7 +72,3 @@ def test_invalid_outputs_stop_the_rollout(
         releases(fleet, tmp_path, east(**changes), monkeypatch)
     assert str(raised.value).startswith(f"outputs of cluster east: {problem}")
     assert str(raised.value).endswith("run spotladder infra bootstrap --cluster east with this release")
-
-
-def test_existing_clusters_have_no_stack(fleet: Fleet, tmp_path: Path) -> None:
-    assert RolloutSite(fleet, tmp_path).stack(fleet.cluster("lab")) is None

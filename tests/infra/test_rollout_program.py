@@ -25,6 +25,7 @@ from spotladder_infra.rollout.engine import Change
 from spotladder_infra.rollout.good_rollouts import InstalledRelease
 from spotladder_infra.rollout.provider import VARIABLE, CrdsProvider, ReleaseProvider
 from spotladder_infra.topology.fleet import Fleet
+from tests.topology.programs import program as program_file
 
 
 def installed(name: str) -> InstalledRelease:
@@ -43,25 +44,6 @@ class Mocks(pulumi.runtime.Mocks):
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         return {}, []
-
-
-def test_resources_are_registered_in_the_order_of_installation() -> None:
-    mocks = Mocks()
-    pulumi.runtime.set_mocks(mocks, preview=False)
-    crds = (("spotladder-crds", "0.1.0", "a"), ("kuberay-operator", "1.6.1", "b"))
-    desired = Desired(crds, (installed("pools"), installed("kuberay")))
-
-    @pulumi.runtime.test
-    def run() -> None:
-        program(desired)()
-
-    run()
-    names = [name for name, _ in mocks.registered]
-    assert sorted(names[:2]) == ["crds-kuberay-operator", "crds-spotladder-crds"]
-    assert names[2:] == ["pools", "kuberay"], "each release waits for the one before it"
-    inputs = dict(mocks.registered)["pools"]
-    assert inputs["values"] == "{}"
-    assert "kubeconfig" not in inputs
 
 
 class SlowCrds(Mocks):
@@ -177,8 +159,7 @@ def test_a_pulumi_that_cannot_be_used(
     script: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if script is not None:
-        (tmp_path / "pulumi").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "pulumi").chmod(0o755)
+        program_file(tmp_path, "pulumi", script)
     monkeypatch.setenv("PATH", str(tmp_path))
     automation.command.cache_clear()
     with pytest.raises(EnvironmentFailure, match=rf"{message} .*: install it \(https://www\.pulumi\.com"):

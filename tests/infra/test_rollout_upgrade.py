@@ -19,6 +19,7 @@ from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from tests.topology.builders import fleet_file
+from tests.topology.programs import program
 
 GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
 
@@ -171,8 +172,7 @@ def test_the_command_shows_the_images(
     pinned = ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20260801,")
     fleet_file(tmp_path, pinned)
     for name in ("pulumi", "helm", "kubectl"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path, name, "")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(access, "target", lambda _fleet, cluster, _state: KubeContext("/nowhere", cluster.name))
     arguments = ["infra", "upgrade", "--images", "--fleet", str(tmp_path / "fleet.yaml"), "--state", str(tmp_path)]

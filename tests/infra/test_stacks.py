@@ -11,7 +11,6 @@ import pytest
 
 import spotladder_infra
 from spotladder_infra import checkpoints, costs
-from spotladder_infra.names import common_tags
 from spotladder_infra.rendering.values import values
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.imports import import_steps
@@ -28,18 +27,6 @@ def test_golden(cluster: str, configuration: Configuration) -> None:
     assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
 
 
-def test_clusters_that_exist_have_no_stack(stacks: dict[str, Path]) -> None:
-    assert set(stacks) == {"east", "west", "alpha"}
-
-
-def test_addresses_have_no_hash(configuration: Configuration) -> None:
-    """A resource's address is the name that its construct gives, so that state survives a change of the code."""
-    for stack in configuration.values():
-        for resources in stack["resource"].values():
-            for name, resource in resources.items():
-                assert resource["//"]["metadata"]["path"].rpartition("/")[2] == name
-
-
 def test_blocks_in_lists_are_typed() -> None:
     """The bindings turn a dict into a block, but not one in a list: there, they silently drop keys with `_`."""
     lost = []
@@ -54,18 +41,6 @@ def test_blocks_in_lists_are_typed() -> None:
                 )
                 lost += [f"{path.name}:{entry.lineno}: {key}" for key in keys if "_" in key]
     assert not lost
-
-
-def test_tags_and_labels_are_those_by_which_resources_are_recognised(
-    configuration: Configuration, fleet: Fleet
-) -> None:
-    """The bindings replace hyphens in keys of an argument of a provider."""
-    found = {
-        "east": configuration["east"]["provider"]["aws"][0]["default_tags"][0]["tags"],
-        "west": configuration["west"]["provider"]["google"][0]["default_labels"],
-        "alpha": configuration["alpha"]["provider"]["google"][0]["default_labels"],
-    }
-    assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
 
 
 def test_resources_with_unique_names_can_be_imported(configuration: Configuration) -> None:
@@ -100,12 +75,6 @@ def test_a_key_is_imported_before_its_alias(configuration: Configuration) -> Non
     ]
 
 
-def test_state_is_locked_and_encrypted(configuration: Configuration) -> None:
-    backend = configuration["east"]["terraform"]["backend"]["s3"]
-    assert (backend["use_lockfile"], backend["encrypt"]) == (True, True)
-    assert backend["key"] == "fleet/training/east.tfstate"
-
-
 def test_the_api_server_is_private_unless_it_is_opened(configuration: Configuration, tmp_path: Path) -> None:
     access = configuration["east"]["resource"]["aws_eks_cluster"]["cluster"]["vpc_config"]
     assert (access["endpoint_private_access"], access["endpoint_public_access"]) == (True, False)
@@ -125,15 +94,6 @@ def test_gke_has_authorized_networks_only_with_its_ip_endpoints(configuration: C
     assert plane["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": True}
     assert plane["master_authorized_networks_config"]["cidr_blocks"] == [{"cidr_block": "203.0.113.0/24"}]
     assert plane["private_cluster_config"]["enable_private_endpoint"] is False
-
-
-def test_without_ip_endpoints_the_private_endpoint_is_what_gke_sets(configuration: Configuration) -> None:
-    """GKE refuses a private endpoint without authorized networks, but the provider does not send the argument without
-    IP endpoints, and GKE sets it to true (TestAccContainerCluster_disableControlPlaneIP of
-    hashicorp/terraform-provider-google, read on 2026-11-29). Another value would be a permanent difference.
-    """
-    plane = configuration["west"]["resource"]["google_container_cluster"]["cluster"]
-    assert plane["private_cluster_config"]["enable_private_endpoint"] is True
 
 
 def test_the_controller_reaches_a_member_on_gke_with_a_token_of_kubernetes(
@@ -201,16 +161,6 @@ def test_members_of_teams_have_access_entries(tmp_path: Path) -> None:
     assert [team["groups"] for team in values(fleet, fleet.cluster("east"))["teams"]] == [["team-a"], ["vision"]]
 
 
-def test_claims_of_volumes_get_a_class_and_a_driver_with_its_role(configuration: Configuration) -> None:
-    resources = configuration["east"]["resource"]
-    driver = resources["aws_eks_addon"]["aws-ebs-csi-driver"]
-    assert json.loads(driver["configuration_values"]) == {"defaultStorageClass": {"enabled": True}}
-    identity = resources["aws_eks_pod_identity_association"]["ebs-identity"]
-    assert (identity["namespace"], identity["service_account"]) == ("kube-system", "ebs-csi-controller-sa")
-    assert identity["role_arn"] == "${aws_iam_role.ebs-role.arn}"
-    assert "aws_eks_pod_identity_association.ebs-identity" in driver["depends_on"], "its pods get a role only at start"
-
-
 def test_the_policies_of_aws_outlive_what_uses_them(configuration: Configuration) -> None:
     """Otherwise nodes that drain lose the network add-on's permissions, and leave interfaces that keep the VPC."""
     resources = configuration["east"]["resource"]
@@ -233,22 +183,6 @@ def test_the_route_of_nodes_to_the_internet(nat: str, gateways: int, tmp_path: P
     assert len(found.get("aws_nat_gateway", {})) == gateways
     assert len(found["aws_vpc_endpoint"]) == 9
     assert bool(found.get("aws_internet_gateway")) == bool(gateways)
-
-
-def test_five_kinds_of_notice_reach_the_queue(configuration: Configuration) -> None:
-    resources = configuration["east"]["resource"]
-    kinds = {
-        json.loads(rule["event_pattern"])["detail-type"][0] for rule in resources["aws_cloudwatch_event_rule"].values()
-    }
-    assert kinds == {
-        "AWS Health Event",
-        "EC2 Capacity Reservation Instance Interruption Warning",
-        "EC2 Instance Rebalance Recommendation",
-        "EC2 Instance State-change Notification",
-        "EC2 Spot Instance Interruption Warning",
-    }
-    targets = {target["arn"] for target in resources["aws_cloudwatch_event_target"].values()}
-    assert targets == {"${aws_sqs_queue.interruptions.arn}"}
 
 
 def test_no_rule_deletes_a_committed_checkpoint(configuration: Configuration) -> None:

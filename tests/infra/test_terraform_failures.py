@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import boto3
 import pytest
 
-from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.stack import TerraformFailed, TerraformStack
 from spotladder_infra.terraform.tool import find
 from tests.absent import absent
@@ -88,11 +85,6 @@ def test_no_credentials(environment: dict[str, str], tmp_path: Path) -> None:
     assert "give this shell credentials of the cloud" in line
 
 
-def test_another_account(environment: dict[str, str], tmp_path: Path) -> None:
-    provider = {"aws": {**CONFIGURATION["provider"]["aws"], "allowed_account_ids": ["111111111111"]}}
-    assert "or correct `account`" in failure(stack(tmp_path, environment, provider=provider))
-
-
 def test_an_unavailable_provider(environment: dict[str, str], tmp_path: Path) -> None:
     wanted = {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 99.0.0"}}}
     line = failure(stack(tmp_path, environment, terraform=wanted))
@@ -112,13 +104,6 @@ def test_a_provider_that_an_earlier_run_has_chosen(environment: dict[str, str], 
     assert line.endswith(f": delete {lock}: the next run chooses a version again")
 
 
-def test_a_too_old_terraform_is_rejected(environment: dict[str, str], tmp_path: Path) -> None:
-    if find(environment).product == "OpenTofu":
-        pytest.skip("OpenTofu 1.12.6 ignores required_version; `find` refuses versions that are too old")
-    line = failure(stack(tmp_path, environment, terraform={"required_version": ">= 99.0.0"}))
-    assert "Unsupported Terraform Core version" in line
-
-
 def test_a_missing_state_bucket(environment: dict[str, str], tmp_path: Path) -> None:
     line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": {**BACKEND, "bucket": "no-such-state"}}}))
     assert "create the state bucket with spotladder infra state" in line
@@ -130,26 +115,7 @@ def test_a_state_that_another_run_holds(environment: dict[str, str], tmp_path: P
     lock = "fleet/east.tfstate.tflock"
     s3.put_object(Bucket="failing-state", Key=lock, Body=json.dumps(LOCK).encode())
     line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": BACKEND}}))
-    assert "the state is locked by ana@build-7 for apply since 2026-11-22 18:03:11.531" in line
+    assert "the state is locked by ana@build-7 since 2026-11-22 18:03:11.531" in line
     assert line.endswith("force-unlock 11111111-2222-3333-4444-555555555555")
     s3.delete_object(Bucket="failing-state", Key=lock)
     s3.delete_bucket(Bucket="failing-state")
-
-
-def test_a_role_that_exists_is_imported_with_the_command_of_the_error(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    iam = boto3.client("iam", region_name="us-east-1")
-    made = stack(tmp_path, environment)
-    made.init()
-    assert [type(entry) for entry in made.plan()] == [Planned]
-    iam.create_role(RoleName="failing-node", AssumeRolePolicyDocument="{}")
-    with pytest.raises(TerraformFailed) as failed:
-        made.apply()
-    assert "cluster east: aws_iam_role.node: creating IAM Role (failing-node)" in str(failed.value)
-    assert "EntityAlreadyExists" in str(failed.value)
-    (command,) = re.findall("if it belongs to this cluster: (.*); otherwise", str(failed.value))
-    subprocess.run([made.tool.path, *command.split()[1:]], env=environment, check=True)
-    assert made.ids() == {"aws_iam_role.node": "failing-node"}
-    made.plan(destroy=True)
-    made.apply()

@@ -83,7 +83,7 @@ def test_the_values_are_those_of_the_chart(component: str, tmp_path: Path) -> No
         (network, f"{network}, nat: none, interfaceEndpoints: true"),
         (PLATFORM, "  platform: {jobset: true}\n"),
     ).fleet
-    values = next(s.values for s in plan(fleet, fleet.cluster("east")).steps if s.component.name == component)
+    values = next(s.values for s in plan(fleet, fleet.cluster("east")).releases if s.name == component)
     chart = YAML(typ="safe").load((CHARTS[component]() / "values.yaml").read_text())
     assert list(_unknown(values, chart)) == []
 

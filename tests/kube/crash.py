@@ -18,13 +18,13 @@ class _Died(BaseException):
 
 
 class Crash:
-    """Makes `crash` of a fail point end the controller under test instead of the process."""
+    """Makes a fail point end the controller under test instead of the process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.happened = asyncio.Event()
         self._monkeypatch = monkeypatch
 
-    def _act(self, point: Point, action: str) -> None:
+    def _crash(self, point: Point) -> None:
         self.happened.set()
         raise _Died(point)
 
@@ -40,10 +40,10 @@ class Crash:
     ) -> None:
         """Run the controller until it reaches the fail point for this time, then another one until the play ends. The
         latter starts at once, or when the play sets `restart`."""
-        armed = failpoints._armed(f"{point}:crash@{turn}")
+        armed = failpoints._armed(f"{point}@{turn}")
         failpoints.install(self._monkeypatch.setattr)
         self._monkeypatch.setattr(failpoints, "_points", armed)
-        self._monkeypatch.setattr(failpoints, "_act", self._act)
+        self._monkeypatch.setattr(failpoints, "_crash", self._crash)
         playing = asyncio.create_task(play)
         try:
             died_first = asyncio.create_task(self.happened.wait())

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.clusters.client import Client
-from spotladder.clusters.connection import connect
 from spotladder.resources import APIResource
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
 from tests.kube.world import eventually, ray_spec, world
-
-ROLES = APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-BINDINGS = APIResource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 
 async def test_an_unknown_capacity_tier_holds_the_job_until_it_exists(api_server: ApiServer) -> None:
@@ -35,37 +30,6 @@ async def test_the_message_of_an_invalid_spec_names_the_field(api_server: ApiSer
         assert await kube.rayjobs() == []
         await kube.patch(workload={"ray": {"template": {"spec": {**ray_spec(), "backoffLimit": None}}}})
         await eventually(lambda: kube.rayjob(1))
-
-
-async def test_a_controller_without_permission_to_create_rayjobs(api_server: ApiServer) -> None:
-    """The controller may read and write TieredJobs, and may not create RayJobs."""
-    async with world(api_server) as kube:
-        rules = [
-            {"apiGroups": ["spotladder.io"], "resources": ["*"], "verbs": ["*"]},
-            {"apiGroups": ["", "ray.io", "jobset.x-k8s.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
-            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
-            {"apiGroups": ["policy"], "resources": ["*"], "verbs": ["*"]},
-        ]
-        role = {"apiVersion": ROLES.group + "/v1", "metadata": {"name": "limited"}}
-        await kube.client.apply(ROLES, {**role, "kind": "ClusterRole", "rules": rules}, force=True)
-        reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": "limited"}
-        subjects = [{"apiGroup": ROLES.group, "kind": "User", "name": "limited"}]
-        binding = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
-        await kube.client.apply(BINDINGS, binding, force=True)
-        async with Client(connect(str(api_server.kubeconfig_of("limited", "limited")))) as limited:
-            async with kube.operator(client=limited):
-                await kube.submit()
-                assert "forbidden" in await message_of(kube, "Degraded", "True", "LaunchRefused")
-                await kube.pass_time(3600)
-                assert await kube.is_on("spot-a", 1)
-            await kube.client.merge(ROLES, "limited", body={"rules": rules[:1] + rules[2:]})
-
-            async def may_not_watch() -> bool:
-                async with kube.operator(client=limited):
-                    await kube.idle()
-                    return (await kube.condition("Degraded")).get("reason") == "CannotWatch"
-
-            await eventually(may_not_watch)
 
 
 @pytest.mark.parametrize("text", ["not json", '{"version": 99}'])

@@ -181,7 +181,7 @@ async def test_the_permissions_are_those_that_the_controller_uses(
             await eventually(lambda: is_fenced(client, kube))
             await lead(client, kube.namespace)
             async with kube.operator(client=client, namespaces_=(kube.namespace,) if namespaced else ()):
-                await walk(kube)
+                await walk(kube, kube)
                 await eventually(lambda: watches_jobsets(kube, client.used))
             assert client.refused == set()
             assert granted(found) - client.used - CALLED_AFTER_SECONDS == set(NEVER_CALLED)
@@ -212,7 +212,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
             address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
             east_by_secret = sources({"east": address}, home=client, namespace=kube.namespace, clock=kube.clock)
             async with kube.operator(client=client, namespaces_=(), sources=east_by_secret):
-                await walk_in_member(kube, east)
+                await walk(kube, east, tiers=tiers(kube, "spot-east"))
                 await eventually(lambda: watches_jobsets(kube, rights_used(east)))
             assert client.refused == set()
             assert ("", "namespaces", "get") in client.used & granted(found)
@@ -286,37 +286,6 @@ async def watches_jobsets(kube: KubeWorld, used: Collection[Right]) -> bool:
     return WATCH_JOBSETS in used
 
 
-async def walk_in_member(kube: KubeWorld, east: SecondCluster) -> None:
-    """Like `walk`, in another cluster, without objects that Kubernetes garbage-collects."""
-    await provide(east)
-    await kube.submit(tiers=tiers(kube, "spot-east"), workload=needing_everything())
-    await east.run(1)
-    await eventually(lambda: kube.has_phase("Running"))
-    await replace_worker(kube, east)
-    await kube.patch(suspend=True)
-
-    async def notified() -> bool:
-        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
-
-    await eventually(notified)
-    await orphan(east, await east.rayjob(1))
-    await east.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
-                      message="Job entrypoint command failed with exit code 75")  # fmt: skip
-    await eventually(lambda: no_rayclusters(east))
-    await eventually(lambda: all_deleted(east))
-    await east.collect(1)
-    await eventually(lambda: kube.has_phase("Suspended"))
-    await kube.delete()
-    await eventually(lambda: gone(kube, "digits"))
-    await kube.submit("odd", tiers=tiers(kube, "spot-east"))
-    await eventually(lambda: east.rayjob(1, "odd"))
-    await kube.patch("odd", policy="no-such")
-    await kube.delete("odd")
-    await eventually(lambda: gone(kube, "odd"))
-    for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
-        await east.client.delete(kind, "needed")
-
-
 NEEDED: dict[APIResource, dict[str, Any]] = {
     SECRETS: {},
     CONFIG_MAPS: {},
@@ -366,38 +335,38 @@ async def replace_worker(kube: KubeWorld, member: KubeWorld) -> None:
     await eventually(requested)
 
 
-async def walk(kube: KubeWorld) -> None:
-    """All actions of a controller: launch, notice, delete, sweep remaining objects, release the lease."""
-    await provide(kube)
-    await kube.submit(workload=needing_everything())
-    await eventually(lambda: kube.is_on("spot-a", 1))
+async def walk(kube: KubeWorld, member: KubeWorld, **spec: Any) -> None:
+    """All actions of a controller whose job has its attempts in this cluster: launch, notice, delete, sweep remaining
+    objects, release the lease. Nothing garbage-collects the objects of a member cluster."""
+    await provide(member)
+    await kube.submit(workload=needing_everything(), **spec)
+    await eventually(lambda: member.rayjob(1))
     await kube.clock.advance(WRITE_INTERVAL)  # The status of the CapacityTiers is written.
-    await kube.run(1)
+    await member.run(1)
     await eventually(lambda: kube.has_phase("Running"))
-    await replace_worker(kube, kube)
+    await replace_worker(kube, member)
     await kube.patch(suspend=True)
 
     async def notified() -> bool:
-        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await kube.pods(1))
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await member.pods(1))
 
     await eventually(notified)
-    await orphan(kube, await kube.rayjob(1))
-    await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
-                      message="Job entrypoint command failed with exit code 75")  # fmt: skip
-    await eventually(lambda: no_rayclusters(kube))
-
-    await eventually(lambda: all_deleted(kube))
-    await kube.collect(1)  # No kubelet ends the pods.
+    await orphan(member, await member.rayjob(1))
+    await member.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+                        message="Job entrypoint command failed with exit code 75")  # fmt: skip
+    await eventually(lambda: no_rayclusters(member))
+    await eventually(lambda: all_deleted(member))
+    await member.collect(1)  # No kubelet ends the pods.
     await eventually(lambda: kube.has_phase("Suspended"))
     await kube.delete()
     await eventually(lambda: gone(kube, "digits"))
-    await kube.submit("odd")
-    await eventually(lambda: kube.rayjob(1, "odd"))
+    await kube.submit("odd", **spec)
+    await eventually(lambda: member.rayjob(1, "odd"))
     await kube.patch("odd", policy="no-such")
     await kube.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
     await eventually(lambda: gone(kube, "odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
-        await kube.client.delete(kind, "needed")
+        await member.client.delete(kind, "needed")
 
 
 async def all_deleted(member: KubeWorld) -> bool:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from spotladder.cli import get
 from spotladder.cli.cluster import connected_cluster, newest_run, watch
-from spotladder.clusters.client import Client
-from spotladder.clusters.connection import connect
 from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
-from tests.kube.job_files import job_file
 from tests.kube.world import KubeWorld, eventually, world
 
 
@@ -97,11 +93,3 @@ async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monke
             "error: context tests: TieredJobs are not installed in this cluster: "
             "helm install spotladder-crds charts/spotladder-crds\n"
         )
-
-
-async def test_the_field_manager_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as kube, Client(connect(str(api_server.kubeconfig))) as client:
-        await cli("submit", job_file(tmp_path, kube), "-n", kube.namespace)
-        await cli("suspend", "digits", "-n", kube.namespace)
-        found = await client.get(TIEREDJOBS, "digits", kube.namespace)
-        assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {"spotladder-cli"}

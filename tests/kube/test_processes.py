@@ -75,7 +75,7 @@ async def test_health_metrics_and_shutdown(api_server: ApiServer, tmp_path: Path
 async def test_another_controller_takes_over_a_job_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
-    """Two processes get a second cluster by their settings. The process that takes over finds the attempt there."""
+    """The process that takes over finds the attempt there."""
     clusters = {"east": {"kubeconfig": {"file": str(second_server.kubeconfig), "context": "tests"}}}
     async with (
         world(api_server) as kube,

@@ -12,7 +12,6 @@ from spotladder.clusters.errors import Forbidden
 from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.authentication import KEY, TOKEN
 from tests.kube.apiserver import ApiServer
-from tests.kube.conditions import message_of
 from tests.kube.test_chart import KINDS, as_controller, installed, may
 from tests.kube.test_preflight import encoded, make
 from tests.kube.world import KubeWorld, eventually, world
@@ -55,30 +54,6 @@ async def test_the_controller_creates_the_token_and_may_read_no_other_secret(
             await make(kube, SECRETS, "other", data=encoded(key="1"))
             with pytest.raises(Forbidden):
                 await client.get(SECRETS, "other", kube.namespace)
-
-
-async def test_without_permission_for_the_token_a_job_runs_without_it_and_is_degraded(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
-    """Attempt 1 is launched with the role of an older release of the chart, and is observed after the upgrade."""
-    async with world(api_server) as kube:
-        chart = installed(kube, tmp_path, "--set", f"namespaces={{{kube.namespace}}}")
-        async with chart as found, as_controller(api_server, kube.namespace) as client:
-            await allow(kube, found)
-            async with kube.operator(client=client):
-                await kube.submit()
-                assert await options(kube, 1) is None
-                await kube.run(1)
-                await eventually(lambda: kube.has_phase("Running"))
-                message = await message_of(kube, "Degraded", "True", "TokenRefused")
-                assert f"digits-a001: Ray requires no token: Secret {kube.namespace}/{TOKEN} cannot" in message
-                assert "upgrade the chart there, or create the Secret with the key auth_token" in message
-                await allow(kube, found, "get", "create")
-                await kube.program_starts(1)
-                await kube.fall_back()
-                assert await options(kube, 2) == AUTHENTICATED
-                await message_of(kube, "Degraded", "False", "AsExpected")
-                await kube.succeed(2)
 
 
 async def test_a_token_of_the_administrator_is_used_without_permission_to_create_it(

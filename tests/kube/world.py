@@ -207,7 +207,7 @@ class KubeWorld:
     async def events(self, name: str = "digits") -> list[str]:
         """The reasons of the job's Events. A controller that runs writes its queued Events first."""
         if self.runtime:
-            await self.runtime._events.written()
+            await self.runtime._events._pending.join()
         return [
             event["reason"]
             async for page in self.client.pages(EVENTS, self.namespace)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,7 @@ from spotladder.local.program import Program
 from spotladder.records.model import Record
 
 BEGAN = 1_000_000.0
+Kind = TypeVar("Kind", bound=Record)
 
 
 @dataclass
@@ -31,13 +32,17 @@ class FakeNode:
     address: str = "10.0.0.1:6379"
     agent: str = "http://10.0.0.1:1"
     used: bool = True
+    noticed: int = 0
+    handed_over: list[float] = field(default_factory=list)
 
     def failed(self) -> str | None:
         return self.why
 
-    def notice(self) -> None: ...
+    def notice(self) -> None:
+        self.noticed += 1
 
-    def hand_over(self, deadline: float) -> None: ...
+    def hand_over(self, deadline: float) -> None:
+        self.handed_over.append(deadline)
 
     def kill(self) -> None:
         self.alive = False
@@ -50,9 +55,6 @@ class FakeLog:
     current: bool = True
     gone: str = ""
     ended: list[tuple[bool, str]] = field(default_factory=list)
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        pass
 
     def poll_now(self) -> None:
         self.polls += 1
@@ -134,5 +136,5 @@ class BackendRig:
     def attempt(self, number: int = 1) -> Path:
         return self.folder / "attempts" / f"{number:04d}"
 
-    def of(self, kind: type[Record]) -> list[Record]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         return [record for record in self.records if isinstance(record, kind)]

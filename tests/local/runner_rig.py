@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from spotladder.core.model import Exit, JobSpec, JobState, Price, Tier
 from spotladder.core.policies.ordered import Ordered
@@ -13,6 +14,7 @@ from spotladder.records.model import Beat, Committed, Record
 from tests.core.fake_backend import FakeBackend
 
 BEGAN = 1_000_000.0
+Kind = TypeVar("Kind", bound=Record)
 PRICE = Price(3600.0, 7200.0)  # one dollar per node and second
 SPEC = JobSpec(
     tiers=(
@@ -92,7 +94,7 @@ class RunnerRig:
     def update(self, snapshot: ViewSnapshot) -> None:
         self.snapshots.append(snapshot)
 
-    def of(self, kind: type[Record]) -> list[Record]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         return [record for record in self.records if isinstance(record, kind)]
 
 

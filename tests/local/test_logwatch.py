@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import RightsRefused
-from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import StoreUnavailable
 from spotladder.local.logwatch import LogWatch
+from tests.checkpoints.builders import commit_folder
 from tests.checkpoints.memory_store import MemoryStore
 from tests.waiting import eventually
 
@@ -133,38 +131,6 @@ def test_at_the_end_of_the_job_only_the_newest_commits_are_kept(watch: LogWatch,
     watch.end(succeeded=True, message="Completed")
     assert [commit.step for commit in bucket.log.read().commits] == [30, 40]
     assert not list(bucket.store.list("attempts/0001"))
-
-
-def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
-    watch: LogWatch, bucket: WrittenLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver, refusing = tmp_path / "driver.log", threading.Event()
-    driver.write_text("password=hunter2hunter2\nboom\n")
-    create = bucket.log.store.put_if_absent
-
-    def put(key: str, data: bytes) -> bool:
-        if not refusing.is_set():
-            refusing.set()
-            raise StoreUnavailable("503")
-        return create(key, data)
-
-    monkeypatch.setattr(bucket.log.store, "put_if_absent", put)
-    watch.keep_output(1, driver)
-    watch.keep_output(2, tmp_path / "none")
-    assert eventually(lambda: outputs.kept(outputs.of_job(bucket.log.store, "")) == [Output(1, 0, "driver")])
-    assert outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")]) == [
-        "password=[redacted]\nboom\n"
-    ]
-
-
-def test_values_that_are_known_to_be_secret_are_not_stored(bucket: WrittenLog, tmp_path: Path) -> None:
-    watch = LogWatch(bucket.log, keep=2, spacing=60.0, secrets=["plain-words"])
-    watch.start()
-    (tmp_path / "driver.log").write_text("the key is plain-words\n")
-    watch.keep_output(1, tmp_path / "driver.log")
-    watch.close()
-    stored = outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")])
-    assert stored == ["the key is [redacted]\n"]
 
 
 def test_the_log_is_current_after_a_requested_read_even_if_it_failed(

@@ -10,13 +10,13 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.upload import commit_folder
 from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.records.model import Billed, Committed, Noted
+from tests.checkpoints.builders import commit_folder
 
 NOW = RunIdentity(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
 THEN = RunIdentity(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")

@@ -138,7 +138,7 @@ def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
 def test_an_invalid_heartbeat_is_ignored(tmp_path: Path, text: str) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.heartbeat_file.write_text(text)
-    assert program.beat(1.0) is None
+    assert program.beat(1.0, 1) is None
 
 
 TOKEN = "t0ken"

@@ -66,14 +66,8 @@ def test_the_raylet_starts_the_idle_agent() -> None:
     assert shlex.split(first.removeprefix(AGENT_COMMAND))[1:] == ["-I", "-S", idle_agent.__file__, "/s", "ab12"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(["gcs_server", "--log_dir=/tmp"], id="another process"),
-        pytest.param(["raylet", f"{AGENT_COMMAND}python agent.py --node=ab12"], id="an agent with other arguments"),
-    ],
-)
-def test_other_commands_are_not_changed(command: list[str]) -> None:
+def test_other_commands_are_not_changed() -> None:
+    command = ["gcs_server", "--log_dir=/tmp"]
     assert started(command) == command
 
 

@@ -288,8 +288,8 @@ def test_a_report_that_cannot_be_written_at_the_end_goes_to_the_run_folder(
     with timeline.Timeline(folder / "timeline.jsonl") as lines:
         lines.append(records.Began(1.0, "digits", "team-a", spec, resumed=False))
     (tmp_path / "file").write_text("")
-    _report(RunOutcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report", None)
+    _report(RunOutcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report")
     said = capsys.readouterr()
     assert "file/report: cannot write the report: Not a directory" in said.err
-    assert said.out == f"report: {folder / 'report' / 'report.html'}\n"
+    assert said.out.endswith(f"\nreport: {folder / 'report' / 'report.html'}\n")
     assert (folder / "report" / "report.html").is_file()

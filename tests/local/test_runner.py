@@ -66,7 +66,7 @@ def test_a_waiting_job_reports_each_change_of_the_cause_once() -> None:
 
     rig.backend.launch = without_nodes  # type: ignore[method-assign]
     assert rig.run() == 3
-    waits = [record for record in rig.records if isinstance(record, Waited)]
+    waits = rig.of(Waited)
     first = Waited(
         pytest.approx(BEGAN + 1.6, abs=0.2),  # type: ignore[arg-type]
         "pods wait for nodes and images: the pool of spot-a has 0 nodes",
@@ -137,10 +137,9 @@ def test_every_move_and_loss_is_recorded_once_with_its_count() -> None:
         ]
     )
     rig.run()
-    moves = [record.move for record in rig.of(Moved) if isinstance(record, Moved)]
+    moves = [record.move for record in rig.of(Moved)]
     assert [move.reason for move in moves].count(Reason.FELL_BACK) == 1
     (lost,) = rig.of(Lost)
-    assert isinstance(lost, Lost)
     assert (lost.loss.pod, lost.loss.cause, lost.failures) == ("a1-w1", Cause.INTERRUPTION, 1)
 
 
@@ -155,10 +154,8 @@ def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
     assert rig.of(Committed) == [commit]
     assert rig.of(Beat) == [Beat(BEGAN, 1, 7)], "an unchanged heartbeat is recorded once"
     (noted,) = rig.of(Noted)
-    assert isinstance(noted, Noted)
     assert "the bucket is unavailable" in noted.text
     bill = rig.of(Billed)[-1]
-    assert isinstance(bill, Billed)
     assert bill.spent == pytest.approx(8, abs=0.5), "two nodes for four seconds"
     assert bill.on_demand == pytest.approx(2 * bill.spent)
 
@@ -172,7 +169,7 @@ def test_a_bucket_outage_and_its_end_are_recorded() -> None:
 
     rig = RunnerRig(script=[(1, comes_up(1)), (2, away), (12, back), (13, ends(1, Exit.SUCCEEDED))])
     assert rig.run() == 0
-    texts = [record.text for record in rig.records if isinstance(record, Noted)]
+    texts = [record.text for record in rig.of(Noted)]
     assert texts == [
         "the checkpoint store does not answer: training continues and commits later",
         "the checkpoint store answers again, after 10s",
@@ -187,7 +184,7 @@ def test_skipped_commits_are_recorded_once() -> None:
 
     rig = RunnerRig(script=[(1, comes_up(1)), (2, committed(10)), (3, committed(11)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
-    assert [record.text for record in rig.records if isinstance(record, Noted)] == [skipped]
+    assert [record.text for record in rig.of(Noted)] == [skipped]
 
 
 def test_a_loss_before_the_first_commit_is_recorded_with_a_note() -> None:
@@ -201,7 +198,6 @@ def test_a_loss_before_the_first_commit_is_recorded_with_a_note() -> None:
     )
     rig.run()
     (noted,) = rig.of(Noted)
-    assert isinstance(noted, Noted)
     assert noted.text == "nothing was committed before this loss: the job restarts at step 0"
 
 
@@ -227,7 +223,6 @@ def test_a_program_without_the_library_is_recorded_once() -> None:
     rig = RunnerRig(replace(SPEC, stall_timeout=5.0), script=[(1, uses_nothing), (10, ends(1, Exit.SUCCEEDED))])
     assert rig.run() == 0
     (noted,) = rig.of(Noted)
-    assert isinstance(noted, Noted)
     assert noted.at == pytest.approx(BEGAN + 6, abs=0.5)
     assert "does not use spotladder.train" in noted.text
     assert rig.runner.state.failures == 0, "a program that lives does not count as stalled"
@@ -242,7 +237,7 @@ def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:
 
     rig = RunnerRig(script=[(1, comes_up(1)), (5, finishes)])
     rig.run()
-    ended = next(each for each in rig.records if isinstance(each, Moved) and each.move.reason is Reason.COMPLETED)
+    ended = next(each for each in rig.of(Moved) if each.move.reason is Reason.COMPLETED)
     assert rig.records.index(commit) < rig.records.index(ended)
 
 
@@ -256,7 +251,7 @@ def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
 
     rig.backend.finish = finish  # type: ignore[method-assign]
     assert rig.run() == 0
-    assert any(isinstance(record, Noted) and "the bucket is unavailable" in record.text for record in rig.records)
+    assert any("the bucket is unavailable" in record.text for record in rig.of(Noted))
 
 
 def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
@@ -265,7 +260,7 @@ def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
     assert rig.runner.state.stage is Stage.SUSPENDED
     assert rig.backend.observe().attempts == ()
     assert rig.runner.state.history[-1].reason is Reason.STOP_REQUESTED, "spec.suspend is not set"
-    reasons = [record.move.reason for record in rig.of(Moved) if isinstance(record, Moved)]
+    reasons = [record.move.reason for record in rig.of(Moved)]
     assert reasons[-4:] == [Reason.STOP_REQUESTED, Reason.DRAINED, Reason.GONE, Reason.STOP_REQUESTED]
     assert (rig.snapshots[0].hint, rig.snapshots[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
     assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.snapshots)

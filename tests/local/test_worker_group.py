@@ -12,29 +12,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import PoolClock, PoolPlan, Window
 from spotladder.local.worker_group import WorkerGroup
 from spotladder.records.model import NodeChange, NodeChanged, Record
-
-BEGAN = 1_000_000.0
-
-
-@dataclass
-class FakeWorker:
-    alive: bool = True
-    up: bool = False
-    why: str | None = None
-    noticed: int = 0
-    handed_over: list[float] = field(default_factory=list)
-
-    def notice(self) -> None:
-        self.noticed += 1
-
-    def hand_over(self, deadline: float) -> None:
-        self.handed_over.append(deadline)
-
-    def kill(self) -> None:
-        self.alive = False
-
-    def failed(self) -> str | None:
-        return self.why
+from tests.local.rig import BEGAN, FakeNode
 
 
 @dataclass
@@ -44,14 +22,14 @@ class Bench:
     pool: PoolClock
     size: int = 2
     head_is_up: bool = True
-    nodes: dict[str, FakeWorker] = field(default_factory=dict)
+    nodes: dict[str, FakeNode] = field(default_factory=dict)
     emitted: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.emitted.append)
 
-    def _start(self, name: str) -> FakeWorker | None:
-        return self.nodes.setdefault(name, FakeWorker()) if self.head_is_up else None
+    def _start(self, name: str) -> FakeNode | None:
+        return self.nodes.setdefault(name, FakeNode(name)) if self.head_is_up else None
 
     def at(self, seconds: float, *, replace: bool = True, step: int = 0, starting: bool = False) -> list[PodSeen]:
         self.fleet.advance(BEGAN + seconds, replace=replace, step=step, starting=starting)

@@ -1,28 +1,25 @@
-"""Named places at which a test makes the controller die, stop or fail: `SPOTLADDER_FAILPOINTS=after-launch:crash`.
+"""Named places at which a test makes the controller crash: `SPOTLADDER_FAILPOINTS=after-launch`, or `after-launch@2`
+for the second time.
 
-Several are separated by commas; `after-launch:crash@2` acts at the second time only. `install` wraps the steps of a
-reconcile with them. `python -m tests.operator.failpoints controller …` is `spotladder controller …` with fail points.
-
-`crash`  ends the process at once without cleanup
-`stop`   sends SIGSTOP to the process, which then hangs until SIGCONT
-`error`  raises an exception, as a defect would
+`install` wraps the steps of a reconcile with them. `python -m tests.operator.failpoints controller …` is `spotladder
+controller …` with fail points.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from spotladder.cli.main import main
 from spotladder.clusters.client import Client
 from spotladder.core.contract import NoticeKind
-from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.core.model import Drain, TakeOver
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import loader, reconciler
 from spotladder.operator.reconcile.apply import Applier
@@ -62,48 +59,31 @@ class Point(StrEnum):
     BEFORE_RELEASE = "before-release"  # of a deleted job's finalizer
 
 
-class FailPoint(SpotladderError):
-    """The exception that `error` raises."""
-
-
 @dataclass(slots=True)
 class _Armed:
-    action: str
     turn: int
     hits: int = 0
 
 
 def _armed(text: str) -> dict[str, _Armed]:
-    armed = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, _, rest = entry.partition(":")
-        action, _, turn = rest.partition("@")
-        if name not in set(Point) or action not in ("crash", "stop", "error") or not (turn or "1").isdigit():
-            raise EnvironmentFailure(
-                f"{VARIABLE}: {entry!r} is not NAME:crash|stop|error[@TURN]; names are {', '.join(Point)}"
-            )
-        armed[name] = _Armed(action, int(turn or 1))
-    return armed
+    name, _, turn = text.partition("@")
+    return {Point(name): _Armed(int(turn or 1))} if text else {}
 
 
 _points = _armed(os.environ.get(VARIABLE, ""))
 
 
 def reach(point: Point) -> None:
-    """Execute the action for this failpoint, if one is set."""
+    """Crash, if this fail point is set."""
     if _points and (armed := _points.get(point)):
         armed.hits += 1
         if armed.hits == armed.turn:
-            _act(point, armed.action)
+            _crash(point)
 
 
-def _act(point: Point, action: str) -> None:
-    if action == "crash":
-        os._exit(CRASHED)
-    if action == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return
-    raise FailPoint(f"{VARIABLE}: {point}")
+def _crash(_point: Point) -> None:
+    """End the process at once without cleanup."""
+    os._exit(CRASHED)
 
 
 Set = Callable[[Any, str, Any], None]
@@ -115,8 +95,11 @@ def install(put: Set = setattr) -> None:
     _between(put, (Applier, "_make_all"), (Applier, "_make"), Point.BETWEEN_OBJECTS)
     _between(put, (Applier, "_notify"), (Client, "merge"), Point.BETWEEN_NOTICES)
     _around(put, Applier, "_notify", None, Point.AFTER_HANDOVER, when=lambda given, _: _is_handover(given))
-    _around(put, Applier, "drain", Point.BEFORE_DRAIN, Point.AFTER_DRAIN)
-    _around(put, Applier, "take_over", Point.BEFORE_TAKE_OVER, Point.AFTER_TAKE_OVER)
+    for action, before, after in (
+        (Drain, Point.BEFORE_DRAIN, Point.AFTER_DRAIN),
+        (TakeOver, Point.BEFORE_TAKE_OVER, Point.AFTER_TAKE_OVER),
+    ):
+        _around(put, Applier, "change", before, after, only=partial(_does, action))
     _around(put, Applier, "_change", Point.BEFORE_CHANGE, Point.AFTER_CHANGE, only=lambda given: given[1] is not None)
     _around(put, AttemptRemover, "delete", Point.BEFORE_DELETE, Point.AFTER_DELETE)
     _between(put, (AttemptRemover, "remove_attempt"), (AttemptRemover, "remove"), Point.BETWEEN_DELETES)
@@ -194,6 +177,10 @@ def _after(put: Set, module: Any, name: str, point: Point) -> None:
         return result
 
     put(module, name, wrapped)
+
+
+def _does(action: type[Any], given: tuple[Any, ...]) -> bool:
+    return isinstance(given[1], action)
 
 
 def _is_handover(given: tuple[Any, ...]) -> bool:

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from spotladder.operator.gc_freeze import gc_frozen, gc_unfrozen
+from spotladder.operator.gc_freeze import gc_frozen
 
 
 class CyclicThing:
@@ -33,7 +33,7 @@ def test_listed_objects_are_exempt_from_collection_until_they_are_unfrozen() -> 
         assert listed() is not None
         assert later() is None
     finally:
-        gc_unfrozen()
+        gc.unfreeze()
     gc.collect()
     assert listed() is None
     assert gc.get_freeze_count() <= before

@@ -41,7 +41,8 @@ def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp
     file.write_text(json.dumps({"tenancy": [rule]}), encoding="utf-8")
     with pytest.raises(InvalidSpec) as refused:
         read_settings(file, {})
-    assert str(refused.value).startswith(f"{file}: tenancy.0")
+    assert str(refused.value).startswith(f"{file}:1:")
+    assert ": tenancy.0" in str(refused.value)
     assert said in str(refused.value)
 
 

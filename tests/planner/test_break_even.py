@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from spotladder.core.cost import Accounting
-from spotladder.planner.break_even import FACTORS, break_even
-from spotladder.planner.plan import Question, TierFacts, choose
+from spotladder.planner.break_even import break_even
+from spotladder.planner.plan import Question, TierFacts, estimated
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
@@ -20,41 +20,26 @@ def scaled(asked: Question, factor: float) -> Question:
     return replace(asked, tiers=tiers)
 
 
-def test_the_table_has_the_estimates_at_multiples_of_the_rate() -> None:
+def test_spot_saves_below_the_break_even_rate_and_not_above_it() -> None:
     asked = question(UNLIMITED, BACKUP)
-    found = break_even(asked, Accounting.BLENDED)
+    found = break_even(asked)
     assert found is not None
-    assert [row.factor for row in found.rows] == list(FACTORS)
-    assert [row.choice for row in found.rows] == [choose(scaled(asked, factor)) for factor in FACTORS]
-    saved = [row.saved(Accounting.BLENDED) for row in found.rows]
-    assert saved == sorted(saved, reverse=True)
-
-
-@pytest.mark.parametrize("accounting", list(Accounting))
-def test_spot_saves_below_the_break_even_rate_and_not_above_it(accounting: Accounting) -> None:
-    asked = question(UNLIMITED, BACKUP)
-    found = break_even(asked, accounting)
-    assert found is not None
-    assert found.factor is not None
-    below, above = (choose(scaled(asked, found.factor * factor)) for factor in (0.95, 1.05))
+    below, above = (estimated(scaled(asked, found * factor)) for factor in (0.95, 1.05))
     assert below is not None
     assert above is not None
-    assert below.estimates[accounting].savings_fraction > 0 > above.estimates[accounting].savings_fraction
+    assert below.cost.savings_fraction > 0 > above.cost.savings_fraction
 
 
 def test_a_job_that_costs_more_than_on_demand_at_its_own_rate_has_a_lower_break_even() -> None:
-    found = break_even(question(UNLIMITED, BACKUP, overhead=30.0), Accounting.BLENDED)
+    found = break_even(question(UNLIMITED, BACKUP, overhead=30.0))
     assert found is not None
-    assert found.factor is not None
-    assert 0 < found.factor < 1
+    assert 0 < found < 1
 
 
 def test_a_failure_without_overhead_costs_nothing_at_any_rate() -> None:
-    found = break_even(question(UNLIMITED, BACKUP, overhead=0.0), Accounting.BLENDED)
-    assert found is not None
-    assert found.factor is None
+    assert break_even(question(UNLIMITED, BACKUP, overhead=0.0)) == math.inf
 
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_losses_there_is_no_break_even(rate: float | None) -> None:
-    assert break_even(question(TierFacts(SPOT, "a", evictions=rate), BACKUP), Accounting.BLENDED) is None
+    assert break_even(question(TierFacts(SPOT, "a", evictions=rate), BACKUP)) is None

@@ -11,13 +11,13 @@ import pytest
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Exhausted, Outcomes
 from spotladder.errors import InvalidSpec
-from spotladder.planner.advice import interval
 from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
-from spotladder.planner.simulated import Assumptions, forecast
+from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import drawn, hazards, lifetimes, outages, usual_hazards, with_traces
 from spotladder.sim.trace import Trace, of_ticks
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from tests.planner.test_simulated import forecast
 
 HOUR = 3600.0
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
@@ -176,32 +176,3 @@ def test_observations_and_assumptions_name_their_source() -> None:
 @pytest.mark.parametrize(("count", "low", "high"), [(0, 0.0, 3.69), (1, 0.03, 5.57), (10, 4.80, 18.39)])
 def test_the_interval_of_a_count_is_that_of_the_published_tables(count: int, low: float, high: float) -> None:
     assert poisson_range(count) == (pytest.approx(low, abs=0.03), pytest.approx(high, rel=0.01))
-
-
-def test_the_commit_interval_by_age_is_that_of_the_observed_lifetimes() -> None:
-    """Losses that become more frequent with the age of the capacity shorten the interval, and the mean stays."""
-    ageing = Outcomes(capacity=AgeCounts((900,) * 8, (1, 1, 1, 1, 1, 90, 90, 90)))
-    usual, found = (interval(question(facts(fleet), BACKUP), 10.0) for fleet in (Outcomes(), ageing))
-    assert usual is not None
-    assert found is not None
-    assert (usual.source, found.source) == (
-        "public spot traces",
-        "the lifetimes that jobs have observed on spot (275)",
-    )
-    assert usual.curve[-1].interval > 2 * usual.curve[0].interval
-    assert found.curve[-1].interval < found.curve[0].interval / 5
-    assert found.interval == usual.interval
-    ages = np.array([at.age for at in found.curve])
-    assert (ages / ages[1]).tolist() == pytest.approx([age - 1 for age in AGES])
-
-
-def test_the_commit_interval_by_age_is_that_of_the_traces() -> None:
-    """Capacity of eight hours for all workers, and then an outage: it is lost only above six hours."""
-    trace = periods(*((flag, hours) for _ in range(300) for flag, hours in ((True, 8), (False, 4))))
-    found = interval(question(with_traces(facts(QUIET), (trace,), 2), BACKUP), 10.0)
-    assert found is not None
-    assert found.source == "the traces of spot"
-    *young, old, _unobserved = found.curve
-    assert old.age == pytest.approx(6 * HOUR, rel=0.1)
-    assert old.between_losses == pytest.approx(2 * HOUR, rel=0.1)
-    assert min(at.between_losses for at in young) > 100 * HOUR

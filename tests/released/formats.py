@@ -13,7 +13,7 @@ from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Snapshot, S
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.core.codec import dump
 from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind
-from spotladder.core.model import Impeded, Impediment, JobState
+from spotladder.core.model import Impeded, JobState
 from spotladder.core.reasons import Cause, Reason
 from spotladder.records.model import KINDS
 from spotladder.records.model import encode as encode_record
@@ -26,7 +26,7 @@ CURRENT = "0.1.0"
 
 def written() -> dict[str, str]:
     """The content of each file, by its name."""
-    state = replace(sample(JobState), impeded=Impeded(Impediment.CAPACITY, Reason.WAITING_FOR_CAPACITY, 1.5))
+    state = replace(sample(JobState), impeded=Impeded(Reason.WAITING_FOR_CAPACITY, 1.5))
     kinds: tuple[type[Entry], ...] = (Start, Commit, Drop, End, Snapshot)
     entries = [replace(sample(kind), seq=seq) for seq, kind in enumerate(kinds)]
     return {

@@ -104,7 +104,7 @@ def test_a_job_stays_on_an_on_demand_tier_that_runs_when_a_cheaper_one_may_be_ba
     )
     (found,) = run(here, [job], 2 * HOUR)
     assert found.succeeded
-    assert [segment.tier for segment in found.segments if segment.trains] == ["on-demand"]
+    assert [each.move.tier for each in found.path if each.move.target is Stage.RUNNING] == ["on-demand"]
 
 
 @pytest.mark.parametrize("policy", ["uniform-progress", "adaptive"])

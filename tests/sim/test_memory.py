@@ -24,7 +24,7 @@ def changing(ticks: int, *, priced: bool = False) -> Trace:
     dice = np.random.default_rng(1)
     made = of_ticks("spot", np.repeat(dice.random(-(-ticks // 3)) < 0.6, 3)[:ticks], TICK)
     prices = np.repeat(dice.random(-(-ticks // 3)), 3)[:ticks]
-    return Trace("spot", made.times, made.nodes, made.end, TICK, prices) if priced else made
+    return Trace("spot", made.times, made.nodes, made.end, prices) if priced else made
 
 
 def peak(trace: Trace, hours: int = 12) -> int:

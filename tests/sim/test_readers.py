@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.sim.readers.any_format import read_zones
 from spotladder.sim.trace import UNLIMITED, Trace
 from tests.api.builders import written
 from tests.sim.builders import read_trace
@@ -113,12 +114,35 @@ def test_released_nodes_are_capacity_until_a_launch_fails(tmp_path: Path, refuse
 def test_availability_is_read_from_csv(tmp_path: Path) -> None:
     text = "time,available,price\n2026-01-01T00:00:00Z,1,0.4\n2026-01-01T00:10:00Z,0,0.5\n"
     trace = read_trace(written(tmp_path, "a.csv", text))
-    assert (steps(trace), trace.gap, trace.end) == ([(0, UNLIMITED), (600, 0)], 600, 1200)
+    assert (steps(trace), trace.end) == ([(0, UNLIMITED), (600, 0)], 1200)
     assert trace.origin == 1767225600
     assert trace.prices is not None
     assert trace.prices.tolist() == [0.4, 0.5]
     assert steps(read_trace(written(tmp_path, "b.csv", "time,preempted\n0,1\n60,0\n"))) == [(0, 0), (60, UNLIMITED)]
     assert steps(read_trace(written(tmp_path, "c.csv", "time,nodes\n0,3\n60,0\n"))) == [(0, 3), (60, 0)]
+
+
+ZONES = (
+    "timestamp,zone,ok\n"
+    "2026-01-01T00:00:00Z,b,1\n2026-01-01T00:00:03Z,a,True\n"
+    "2026-01-01T00:10:07Z,b,0\n2026-01-01T00:10:09Z,a,false\n"
+    "2026-01-01T00:20:31Z,b,1\n2026-01-01T00:20:31Z,a,1\n"
+)
+
+
+def test_a_sample_holds_until_the_next_one_of_its_zone(tmp_path: Path) -> None:
+    (second,), (first,) = read_zones(written(tmp_path, "probes.csv", ZONES))
+    assert [second.trace.zone, first.trace.zone] == ["b", "a"]
+    assert steps(second.trace) == [(0, UNLIMITED), (607, 0), (1231, UNLIMITED)]
+    assert (second.trace.end, second.trace.origin) == (1855, 1767225600)
+    assert steps(first.trace) == [(0, UNLIMITED), (606, 0), (1228, UNLIMITED)]
+    with pytest.raises(InvalidSpec, match=r"probes.csv: has the zones b, a \(expected one\): keep the lines of one"):
+        read_zones(tmp_path)
+
+
+def test_columns_may_be_in_any_order(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "west.csv", "preempted,timestamp\n0,100\n1,707\n0,1331\n"))
+    assert (trace.zone, trace.origin, steps(trace)) == ("west", 100, [(0, UNLIMITED), (607, 0), (1231, UNLIMITED)])
 
 
 def prices(*entries: tuple[str, str], **more: Any) -> str:
@@ -164,38 +188,41 @@ NOON = ("2026-01-01T12:00:00+00:00", "0.4")
             "SpotPriceHistory[0].SpotPrice: expected USD per hour from 0",
         ),
         ("t.json", prices(("noon", "1")), "SpotPriceHistory[0].Timestamp: expected a time as in 2026-01-01T00:00:00Z"),
-        ("t.json", events(), "has no time between events of nodes (expected RegisteredNode and RemovingNode)"),
+        ("t.json", events(), "has no time between changes of nodes or NodeClaims"),
         ("t.json", events(event(0, "RegisteredNode", "")), "items[0].involvedObject.name: expected the name of a node"),
         (
             "t.json",
             events(event(0, "RegisteredNode", "a", lastTimestamp="noon")),
             'items[0].lastTimestamp: expected a time as in 2026-01-01T00:00:00Z, got "noon"',
         ),
-        ("t.json", events(condition(0, "a", "Launched")), "has no time between changes of spot NodeClaims"),
+        ("t.json", events(condition(0, "a", "Launched")), "has no time between changes of nodes or NodeClaims"),
         (
             "t.json",
             events(condition(0, "", "Launched")),
             "items[0].involvedObject.name: expected the name of a NodeClaim",
         ),
-        ("t.csv", "time,nodes\n0,1e30\n600,1\n", "line 2, nodes: expected 1e+09 or less, got 1e30"),
-        ("t.csv", f"time,available\n0,1\n{'9' * 400},1\n", "line 3, time: expected a number"),
-        ("t.csv", "time,available,price\n0,1,1\n60,1,1e300\n", "line 3, price: expected 1e+06 or less, got 1e300"),
         ("t.csv", "", "t.csv: is empty: use a trace"),
         ("t.csv", "a,b\n1,2\n", "t.csv: line 1: has an unknown format"),
-        ("t.csv", "time,up\n0,1\n", "line 1: expected the header time,available"),
-        ("t.csv", "time,available\n0,1\n", "has fewer than two samples"),
-        ("t.csv", "time,available\n0,1\n60,nan\n", 'line 3, available: expected a number, got "nan"'),
-        ("t.csv", "time,available\n0,1\n60,2\n", "line 3, available: expected 0 or 1, got 2"),
+        ("t.csv", "time,up\n0,1\n", "line 1: expected the columns a time or timestamp"),
+        ("t.csv", "timestamp,zone\n0,a\n", "line 1: expected the columns a time or timestamp"),
+        ("t.csv", "timestamp,ok,available\n0,1,1\n", "line 1: expected the columns a time or timestamp"),
+        ("t.csv", "timestamp,ok\n", "has no samples: add lines"),
+        ("t.csv", "time,available\n0,1\n", 'has fewer than two samples of zone "t": add more'),
+        ("t.csv", "time,nodes\n0,1e30\n600,1\n", "line 2, nodes: expected 1e+09 or less, got 1e30"),
+        ("t.csv", "time,available\n0,1\n60,2\n", 'line 3, available: expected 0, 1, true or false, got "2"'),
         ("t.csv", "time,available\n0,1\n60\n", 'line 3: expected time,available, got "60"'),
+        ("t.csv", f"time,available\n0,1\n{'9' * 400},1\n", "line 3, time: expected a number"),
         ("t.csv", "time,available\n0,1\nnoon,1\n", "line 3, time: expected seconds or a time"),
-        ("t.csv", "time,available\n60,1\n0,1\n", "line 3, time: is not in order of time"),
+        ("t.csv", "time,available,price\n0,1,1\n60,1,1e300\n", "line 3, price: expected 1e+06 or less, got 1e300"),
+        ("t.csv", "time,available,price\n0,1,1\n60,1,-2\n", "line 3, price: expected 0 or more, got -2"),
+        ("t.csv", "time,available,price\n0,1,1\n600,1,\n", 'line 3, price: expected a number, got ""'),
+        ("t.csv", "timestamp,zone,ok\n0,,1\n", "line 2, zone: expected the name of a zone"),
+        ("t.csv", "time,ok\n0,1\n60,1\n60,0\n", 'line 4: is not after the sample before it of zone "t": sort the file'),
         (
             "t.csv",
-            "time,available\n0,1\n60,1\n180,1\n",
-            "line 4, time: samples are missing before it (expected one every 60 s, got 120 s): fill the gap",
+            "timestamp,ok\n0,1\n60,1\n120,0\n481,1\n",
+            'line 5: no sample of zone "t" in the 361 s before it (expected one every 60 s, and no pause over 360 s)',
         ),
-        ("t.csv", "time,available\n0,1\n60,1\n90,1\n", "line 4, time: mixed tick sizes (expected 60 s, got 30 s)"),
-        ("t.csv", "time,available,price\n0,1,1\n60,1,-2\n", "line 3, price: expected 0 or more, got -2"),
     ],
 )
 def test_an_invalid_trace_is_rejected_in_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:

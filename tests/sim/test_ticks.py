@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import TierChoice, TierView
 from spotladder.errors import InvalidSpec
-from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.sim.world.run import PolicyOscillates
 from tests.bench.ticks import drive
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 

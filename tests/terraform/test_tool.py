@@ -8,27 +8,20 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.terraform.tool import environment_of_runs, find
-
-
-def program(folder: Path, name: str, says: str, code: int = 0) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text(f"#!/bin/sh\necho '{says}'\nexit {code}\n")
-    path.chmod(0o755)
-    return path
+from tests.topology.programs import program
 
 
 def test_terraform_takes_precedence_over_tofu(tmp_path: Path) -> None:
-    program(tmp_path, "tofu", "OpenTofu v1.11.0")
+    program(tmp_path, "tofu", "echo 'OpenTofu v1.11.0'")
     assert find({"PATH": str(tmp_path)}).product == "OpenTofu"
-    program(tmp_path, "terraform", "Terraform v1.14.2")
+    program(tmp_path, "terraform", "echo 'Terraform v1.14.2'")
     found = find({"PATH": str(tmp_path)})
     assert (found.product, found.version, found.path) == ("Terraform", "1.14.2", str(tmp_path / "terraform"))
 
 
 def test_the_variable_decides(tmp_path: Path) -> None:
-    program(tmp_path, "terraform", "Terraform v1.14.2")
-    own = program(tmp_path / "own", "tofu-1.11", "OpenTofu v1.11.3")
+    program(tmp_path, "terraform", "echo 'Terraform v1.14.2'")
+    own = program(tmp_path / "own", "tofu-1.11", "echo 'OpenTofu v1.11.3'")
     found = find({"PATH": str(tmp_path), "SPOTLADDER_TERRAFORM": str(own)})
     assert (found.product, found.path) == ("OpenTofu", str(own))
 
@@ -44,7 +37,7 @@ def test_the_variable_decides(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_used(says: str | None, message: str, tmp_path: Path) -> None:
     if says is not None:
-        program(tmp_path, "terraform", says)
+        program(tmp_path, "terraform", f"echo '{says}'")
     with pytest.raises(EnvironmentFailure) as error:
         find({"PATH": str(tmp_path)})
     assert message in str(error.value)
@@ -57,12 +50,8 @@ def test_a_missing_named_program() -> None:
 
 
 def test_providers_are_kept_in_one_place(tmp_path: Path) -> None:
-    configuration = tmp_path / "terraformrc"
-    configuration.write_text("")
-    base = {"XDG_CACHE_HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(configuration)}
+    base = {"XDG_CACHE_HOME": str(tmp_path)}
     found = environment_of_runs(base)
     assert found["TF_PLUGIN_CACHE_DIR"] == str(tmp_path / "spotladder" / "terraform-plugins")
     assert Path(found["TF_PLUGIN_CACHE_DIR"]).is_dir()
     assert environment_of_runs({**base, "TF_PLUGIN_CACHE_DIR": "/own"})["TF_PLUGIN_CACHE_DIR"] == "/own"
-    configuration.write_text('plugin_cache_dir = "/shared"')
-    assert "TF_PLUGIN_CACHE_DIR" not in environment_of_runs(base)

@@ -1,4 +1,4 @@
-"""Google Cloud for tests: the real google-auth and google-cloud-container, over HTTP to this machine.
+"""Google Cloud for tests: the real google-auth, over HTTP to this machine.
 
 The server checks the requests that this project builds itself, those to Cloud Storage, and that every request is
 authorised.
@@ -143,7 +143,7 @@ def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml
     monkeypatch.setattr(google.auth, "default", lambda **_: (Credentials("a-token"), project))
     monkeypatch.setenv(COMPUTE, f"{url}/compute/v1/")
     monkeypatch.setenv(STORAGE, f"{url}/storage/")
-    monkeypatch.setenv(CONTAINER, url)
+    monkeypatch.setenv(CONTAINER, f"{url}/container/v1/")
     monkeypatch.setenv(IAM, f"{url}/iam/v1/")
     monkeypatch.setenv(REGISTRY, f"{url}/registry/v1/")
     monkeypatch.setenv(SERVICES, f"{url}/services/v1/")

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra import access
 from spotladder_infra.kubecontext import KubeContext
+from tests.topology.amazon import account
 from tests.topology.builders import fleet_file
 
 
@@ -30,9 +30,7 @@ def test_an_existing_cluster_is_a_context_of_the_users_kubeconfig(
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
+    with account(monkeypatch):
         yield
 
 
@@ -59,9 +57,8 @@ def test_the_error_names_a_missing_cluster(aws: None, tmp_path: Path) -> None:
         access.target(fleet, fleet.cluster("east"), tmp_path / "state")
 
 
-def test_the_token_of_an_eks_cluster_needs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+@pytest.mark.usefixtures("aws")
+def test_the_token_of_an_eks_cluster_needs_no_request() -> None:
     found = access.credential("aws", "east", "us-east-1")
     assert found["kind"] == "ExecCredential"
     prefix, _, encoded = found["status"]["token"].partition(".")

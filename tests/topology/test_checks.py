@@ -9,7 +9,6 @@ import pytest
 
 from spotladder.errors import InvalidSpec
 from spotladder_infra.facts import images, regions, sizes
-from spotladder_infra.topology.checks import CHECKS
 from tests.topology.builders import PLATFORM, fleet_file, many_teams
 
 
@@ -55,24 +54,6 @@ def test_the_tables_of_accelerators_have_the_same_families() -> None:
                 assert sizes.accelerators_of(cloud, family, name)
 
 
-def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
-    unmoved = fleet_file(
-        tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
-    )
-    assert unmoved.warnings == ()
-    moved = (
-        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
-        "region: us-east-2\n    zones: [us-east-2a, us-east-2b]",
-    )
-    elsewhere = fleet_file(
-        tmp_path,
-        moved,
-        ("zones: [us-east-1a]", "zones: [us-east-2a]"),
-        ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n"),
-    )
-    assert any("p4de is not known to be offered in us-east-2" in str(problem) for problem in elsewhere.warnings)
-
-
 def test_spot_without_fallback(tmp_path: Path) -> None:
     only_spot = (("{name: g5-on-demand,", "{name: g5-on-demand, capacityType: spot,"),
                  ("capacityType: reserved\n", "capacityType: spot\n"),
@@ -105,45 +86,3 @@ def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec) as error:
         fleet_file(tmp_path, ("home: east", "home: nowhere"), ("cidr: 10.1.0.0/20", "cidr: 10.0.128.0/20"))
     assert len(str(error.value).splitlines()) == 2
-
-
-def test_the_rules() -> None:
-    """The test fails for a new rule until its cases are listed here, in test_fleet_problems.py or in test_addons.py."""
-    covered = {
-        "unique_names",
-        "team_names",
-        "accounts",
-        "instance_names",
-        "efa",
-        "known_names",
-        "name_lengths",
-        "tags",
-        "network_ranges",
-        "unreachable_endpoints",
-        "reachable_members",
-        "team_members",
-        "api_access",
-        "zones",
-        "accelerators",
-        "version_matrix",
-        "end_of_support",
-        "addon_versions",
-        "node_images",
-        "heads",
-        "fallback",
-        "grace",
-        "known_prices",
-        "compute_class_taints",
-        "compute_class_consolidation",
-        "compute_class_options",
-        "replicas",
-        "role_sizes",
-        "conditions",
-        "controller_access",
-        "unused_buckets",
-        "buckets",
-        "state",
-        "controller_image",
-        "bucket_regions",
-    }
-    assert {rule.__name__ for rule in CHECKS} == covered

@@ -11,9 +11,10 @@ import pytest
 from spotladder.cli.main import main
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import kube, machine
-from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared, results
+from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.terraform.tool import VARIABLE
 from tests.topology.builders import FLEET, fleet_file
+from tests.topology.programs import program
 
 LOCAL = """\
 apiVersion: spotladder.io/v1alpha1
@@ -47,23 +48,15 @@ esac
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with fakes of the programs, which print only their version."""
     folder = tmp_path / "bin"
-    folder.mkdir()
     program(folder, "terraform", 'echo "Terraform v1.12.1"')
     program(folder, "helm", 'echo "v3.18.4+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
-    program(folder, "node", 'echo "v24.1.0"')
     program(folder, "kind", 'echo "kind v0.30.0 go1.25.0 linux/amd64"')
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(machine, "package_version", lambda _module: "1.0")
     return folder
-
-
-def program(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
@@ -75,7 +68,6 @@ def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
 def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
         "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
-        "node": (Status.OK, "24.1.0"),
         "kind": (Status.OK, "0.30.0"),
         "helm": (Status.OK, "3.18.4"),
         "kubectl": (Status.OK, "1.35.2"),
@@ -144,13 +136,6 @@ def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:
     assert (others.check, others.status) == ("all other checks", Status.SKIPPED)
     (programs / "kubectl").unlink()
     assert [entry.status for entry in of_cluster(tmp_path)] == [Status.SKIPPED, Status.SKIPPED]
-
-
-@pytest.mark.parametrize(
-    ("limit", "status"), [(0, Status.FAILED), (3, Status.FAILED), (4, Status.WARNING), (64, Status.OK)]
-)
-def test_a_quota_beside_a_demand(limit: float, status: Status) -> None:
-    assert compared("vCPUs", limit, Demand(4, 60) + Demand(2, 4), how="request it").status is status
 
 
 def run(*arguments: str) -> int:

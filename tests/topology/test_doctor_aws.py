@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import account
@@ -19,57 +16,17 @@ from spotladder_infra.doctor.aws import checks
 from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.facts.quotas import quota_class
 from spotladder_infra.topology.fleet import Fleet
-from tests.topology.addons import Addons
+from tests.topology.amazon import G_SPOT, Amazon, no_credentials
+from tests.topology.amazon import account as moto_account
 from tests.topology.builders import fleet_file
 
-G_SPOT, G_ON_DEMAND, STANDARD = "L-3819A6DF", "L-DB2E81BA", "L-1216C47A"
-
-
-class Amazon:
-    """Quotas, versions of EKS and its add-ons, and refused requests. Moto answers everything else."""
-
-    def __init__(self) -> None:
-        self.quotas: dict[str, float] = {}
-        self.versions = {"1.35": "STANDARD_SUPPORT"}
-        self.addons = Addons()
-        self.refused: set[str] = set()
-        self.only_defaults = False
-
-    def connect(self, service: str, region: str) -> Any:
-        client = boto3.client(service, region_name=region)
-        client.meta.events.register(f"before-call.{service}", self._answer)
-        return client
-
-    def _answer(self, model: Any, params: Any, **_: Any) -> Any:
-        """Responds to requests that botocore's own serializer has checked; None passes the call to moto."""
-        if model.name == "GetServiceQuota" and self.only_defaults:
-            return SimpleNamespace(status_code=404), {"Error": {"Code": "NoSuchResourceException", "Message": "none"}}
-        if model.name in self.refused:
-            error = {"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}
-            return SimpleNamespace(status_code=403), error
-        if model.name == "DescribeAddonVersions":
-            return SimpleNamespace(status_code=200), self.addons.answer(params["query_string"])
-        answer = getattr(self, f"_{model.name}", None)
-        return None if answer is None else (SimpleNamespace(status_code=200), answer(str(params)))
-
-    def _GetServiceQuota(self, asked: str) -> Any:  # noqa: N802 – names of AWS's operations
-        code = next((code for code in self.quotas if code in asked), None)
-        return {"Quota": {"Value": 1000.0 if code is None else self.quotas[code]}}
-
-    def _GetAWSDefaultServiceQuota(self, asked: str) -> Any:  # noqa: N802
-        return {"Quota": {"Value": 0.0 if G_SPOT in asked else 5.0}}
-
-    def _DescribeClusterVersions(self, asked: str) -> Any:  # noqa: N802
-        found = [(minor, status) for minor, status in self.versions.items() if minor in asked]
-        return {"clusterVersions": [{"versionStatus": status} for _, status in found]}
+G_ON_DEMAND, STANDARD = "L-DB2E81BA", "L-1216C47A"
 
 
 @pytest.fixture
 def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
-    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
-        monkeypatch.setenv(name, value)
-    with mock_aws():
-        yield Amazon()
+    with moto_account(monkeypatch) as made:
+        yield made
 
 
 def fleet_of(folder: Path, *changes: tuple[str, str]) -> Fleet:
@@ -199,12 +156,7 @@ def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -
 
 
 def test_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the credentials of an earlier test
+    no_credentials(tmp_path, monkeypatch)
     found = examined(Amazon(), fleet_of(tmp_path))
     assert failed(found) == {"credentials": "Unable to locate credentials"}
     assert found["all other checks"].status is Status.SKIPPED
@@ -220,13 +172,3 @@ def test_the_state_bucket(amazon: Amazon) -> None:
     assert found().status is Status.OK
     amazon.refused = {"HeadBucket"}
     assert (found().status, found().found) == (Status.FAILED, "may not be used (AccessDeniedException)")
-
-
-def test_without_boto3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from spotladder_infra.amazon import connect
-
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(EnvironmentFailure, match=r"pip install 'spotladder\[aws\]'"):
-        connect("ec2", "us-east-1")

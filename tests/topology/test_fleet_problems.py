@@ -23,25 +23,15 @@ def east_in(existing: str, beside: str = "") -> tuple[str, str]:
 
 REFUSED = [
     ("context: lab-admin", "context: lab-admin\n    provider: azur", "spec.clusters[3].provider: "),
-    (
-        "project: acme-ml\n",
-        "project: acme-ml\n    provider: gcp\n",
-        "spec.clusters[1].provider: does not belong to cloud gcp",
-    ),
+    ("project: acme-ml\n", "project: acme-ml\n    provider: gcp\n", "spec.clusters[1].provider: does not belong to"),
     (
         "context: lab-admin",
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
         'spec.clusters[3].serviceAccountAnnotations.team-x: there is no team "team-x"; the file has team-a, team-b',
     ),
-    (
-        *east_in("vpc: vpc-1"),
-        'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one like',
-    ),
+    (*east_in("vpc: vpc-1"), 'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one'),
     (*east_in("vpc: vpc-0123abcd"), "spec.clusters[0].network.existing: needs either subnets or subnetTags"),
-    (
-        *east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd]"),
-        "spec.clusters[0].network.existing.subnets: has one subnet: EKS needs subnets in at least two zones; add one",
-    ),
+    (*east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd]"), "spec.clusters[0].network.existing.subnets: has one"),
     (
         *east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd, subnet-0123abce], subnetTags: {tier: private}"),
         "spec.clusters[0].network.existing: needs either subnets or subnetTags: specify one of them",
@@ -51,29 +41,18 @@ REFUSED = [
         *east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}, securityGroups: [web]"),
         'spec.clusters[0].network.existing.securityGroups[0]: "web" is not the id of a security group',
     ),
-    (
-        *east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}", "nat: none, "),
-        "fleet.yaml:21:20: spec.clusters[0].network.nat: belongs to a network that spotladder creates: remove it",
-    ),
+    (*east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}", "nat: none, "), "21:20: spec.clusters[0].network.nat"),
     (
         *east_in(f"vpc: vpc-0123abcd, subnetTags: {{tier: private}}, {SHARED}"),
         "spec.clusters[0].network.existing.network: does not belong to cloud aws: remove it",
     ),
-    (
-        WEST_NETWORK,
-        f"    network: {{existing: {{{SHARED}}}}}\n",
-        "spec.clusters[1].network.existing: names no subnetwork: specify subnetwork",
-    ),
+    (WEST_NETWORK, f"    network: {{existing: {{{SHARED}}}}}\n", "spec.clusters[1].network.existing: names no"),
     (
         WEST_NETWORK,
         f"    network: {{existing: {{{SHARED}, subnetwork: projects/acme-net/regions/us-east1/subnetworks/gke}}}}\n",
         "spec.clusters[1].network.existing.subnetwork: is not in us-central1: name a subnetwork",
     ),
-    (
-        EAST_NETWORK,
-        EAST_NETWORK + "    roles: {path: platform}\n",
-        'spec.clusters[0].roles.path: "platform" is not a path of IAM (expected one like /platform/)',
-    ),
+    (EAST_NETWORK, EAST_NETWORK + "    roles: {path: platform}\n", 'spec.clusters[0].roles.path: "platform" is not a'),
     (
         EAST_NETWORK,
         EAST_NETWORK + "    roles: {permissionsBoundary: developers}\n",
@@ -81,16 +60,8 @@ REFUSED = [
     ),
     (WEST_NETWORK, WEST_NETWORK + "    roles: {path: /a/}\n", "spec.clusters[1].roles: does not belong to cloud gcp"),
     (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: {KMS_KEY}\n", "spec.clusters[0].kmsKey: is a key of another cloud"),
-    (
-        EAST_NETWORK,
-        f"{EAST_NETWORK}    kmsKey: arn:aws:kms:us-west-2:123456789012:key/1\n",
-        "spec.clusters[0].kmsKey: is in us-west-2: name a key in us-east-1",
-    ),
-    (
-        PLATFORM,
-        "  platform: {mirror: https://registry.example.com}\n",
-        'spec.platform.mirror: "https://registry.example.com" is not a registry (expected a host and a path such as',
-    ),
+    (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: arn:aws:kms:us-west-2:123456789012:key/1\n", "kmsKey: is in us-west-2"),
+    (PLATFORM, "  platform: {mirror: https://registry.example.com}\n", " is not a registry"),
     (*many_teams(80), "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has "),
     ("name: alpha\n", "name: west\n", 'spec.clusters[2].name: "west" is used twice'),
     ("name: l4-spot", "name: g5-spot", 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
@@ -113,11 +84,7 @@ REFUSED = [
     ("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1z]", '"us-east-1z" does not exist'),
     ("[us-central1-a]", "[us-central1]", '"us-central1" is not a zone of gcp'),
     ("[us-east-1a, us-east-1b]", "[us-east-1a]", "has one zone: the EKS control plane needs at least two"),
-    (
-        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
-        "region: ap-east-2",
-        'spec.clusters[0].region: "ap-east-2" is not in the table of regions',
-    ),
+    ("region: us-east-1\n    zones: [us-east-1a, us-east-1b]", "region: ap-east-2", "is not in the table"),
     ("zones: [us-east-1a]", "zones: [us-east-1c]", '"us-east-1c" is not a zone of cluster east'),
     ("accelerator: {type: nvidia-a10g}", "accelerator: {type: nvidia-l4}", "g5.xlarge has nvidia-a10g, not nvidia-l4"),
     (
@@ -130,11 +97,7 @@ REFUSED = [
         "instanceTypes: [a2-highgpu-1g]\n      accelerator: {type: nvidia-a100-40gb}",
         "a2-highgpu-1g has nvidia-tesla-a100, not nvidia-a100-40gb",
     ),
-    (
-        "- {name: team-a,",
-        "- {name: team-a, iamPrincipals: [admins],",
-        'spec.teams[0].iamPrincipals[0]: "admins" is not a role or user of IAM',
-    ),
+    ("- {name: team-a,", "- {name: team-a, iamPrincipals: [admins],", 'spec.teams[0].iamPrincipals[0]: "admins" is'),
     ("cloud: aws\n    region", 'cloud: aws\n    kubernetes: "1.25"\n    region', "Kubernetes 1.25 is not supported"),
     ("cloud: aws\n    region", "cloud: aws\n    kubernetes: 1.35\n    region", "must be text: write it in quotes"),
     ("role: heads, families: [m7i]", "families: [m7i]", "has no pool with role heads"),
@@ -169,22 +132,10 @@ REFUSED = [
     ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train", "secondaryBootDisk: exists on gcp only"),
     ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,", '"train" is not a disk image (expected'),
     ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}", "nodeClass: belongs to existing"),
-    (
-        "selectors: {gpu: a10g}",
-        "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}",
-        "selectors: selects existing nodes, and nodeClass creates nodes",
-    ),
-    (
-        "selectors: {gpu: a10g}",
-        "nodeClass: {group: a, kind: B, name: c}, families: [g5]",
-        "families: does not belong to cloud existing: use instanceTypes",
-    ),
+    ("selectors: {gpu: a10g}", "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}", "selectors: selects"),
+    ("selectors: {gpu: a10g}", "nodeClass: {group: a, kind: B, name: c}, families: [g5]", "families: does not belong"),
     ("efa: true", "diskThroughput: 100", "diskThroughput: must be at least 125"),
-    (
-        "cloud: aws\n    region",
-        "cloud: aws\n    autoscaler: compute-class\n    region",
-        "compute-class exists on gcp only",
-    ),
+    ("cloud: aws\n    region", "cloud: aws\n    autoscaler: compute-class\n    region", "compute-class exists on gcp"),
     ("{name: acme-east,", "{name: s3://acme-east,", "is not a bucket name"),
     (
         "cloud: aws, region: us-east-1}",
@@ -221,11 +172,7 @@ REFUSED = [
     ("    bucket: acme-east\n", "    buket: acme-east\n", "did you mean bucket?"),
     ("cloud: kind", "cloud: kint", "did you mean kind?"),
     ("kind: Fleet", "kind: TieredJob", "2:7: kind: is not a fleet file (expected kind: Fleet, got"),
-    (
-        "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
-        "region: us-eastt-1",
-        'spec.clusters[0].region: "us-eastt-1" is not in the table of regions of 2026-11-22; did you mean',
-    ),
+    ("region: us-east-1\n    zones: [us-east-1a, us-east-1b]", "region: us-eastt-1", "; did you mean us-east-1?"),
     ('"123456789012"', '"12345"', '19:14: spec.clusters[0].account: "12345" is not an account id of AWS'),
     ("name: team-a", "name: kube-system", 'spec.teams[0].name: "kube-system" is a namespace of Kubernetes'),
     ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}", "allowed[0]: 192.168.0.0/16 is"),
@@ -251,16 +198,8 @@ REFUSED = [
         "{name: l4-on-demand, taints: [{key: node.kubernetes.io/own, value: x}],",
         'spec.clusters[1].pools[2].taints[0].key: "node.kubernetes.io/own" has a part that GKE reserves',
     ),
-    (
-        "{name: l4-on-demand,",
-        '{name: l4-on-demand, taints: [{key: own, value: "no"}],',
-        'taints[0].value: "no" is not a valid value of a taint of a ComputeClass (expected one character, or',
-    ),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, disruption: {consolidateAfter: 25h},",
-        "consolidateAfter: 25h is longer than a ComputeClass can wait: set at most 24h",
-    ),
+    ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],', 'taints[0].value: "no" is not'),
+    ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},", "consolidateAfter: 25h is"),
     ("name: west-heads", "name: West_Heads", 'for example "west-heads"'),
 ]
 
@@ -274,11 +213,7 @@ WARNED = [
     ),
     ("instanceTypes: [p5.48xlarge]", "instanceTypes: [p5.8xlarge]", 'pools[3].instanceTypes[0]: "p5.8xlarge" is not'),
     ("instanceTypes: [g2-standard-8]", "instanceTypes: [g2-standrd-8]", "g2-standard-96): did you mean g2-standard-8?"),
-    (
-        "context: lab-admin",
-        "context: lab-admin\n    bucket: acme-east",
-        "spec.clusters[3].bucket: has no effect for cloud existing",
-    ),
+    ("context: lab-admin", "context: lab-admin\n    bucket: acme-east", "spec.clusters[3].bucket: has no effect for"),
     ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none, interfaceEndpoints: true", "nat: leaves the nodes without"),
     ("cidr: 10.1.0.0/20", "cidr: 10.1.0.0/20, nat: none", "spec.clusters[1].network.nat: leaves the nodes without"),
     ("home: east", "home: west", "spec.clusters[0].api.allowed: is empty: the controller in west reaches this API"),
@@ -309,16 +244,8 @@ WARNED = [
         "{name: l4-on-demand, image: ContainerOptimizedOS@latest,",
         "spec.clusters[1].pools[2].image: has no effect with autoscaler compute-class",
     ),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, limits: {cpu: 64},",
-        "spec.clusters[1].pools[2].limits.cpu: has no effect with autoscaler compute-class",
-    ),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, limits: {memory: 1Ti},",
-        "spec.clusters[1].pools[2].limits.memory: has no effect with autoscaler compute-class",
-    ),
+    ("{name: l4-on-demand,", "{name: l4-on-demand, limits: {cpu: 64},", "spec.clusters[1].pools[2].limits.cpu: has no"),
+    ("{name: l4-on-demand,", "{name: l4-on-demand, limits: {memory: 1Ti},", "spec.clusters[1].pools[2].limits.memory:"),
     (
         "{name: l4-on-demand,",
         "{name: l4-on-demand, disruption: {expireAfter: 720h},",

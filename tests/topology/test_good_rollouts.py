@@ -8,16 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout.good_rollouts import (
-    Good,
-    InstalledRelease,
-    add,
-    add_crds,
-    digest_of,
-    read,
-    read_with_crds,
-    target,
-)
+from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease, add, digest_of, read, target
 from spotladder_infra.rollout.tools import Object, Tools
 
 
@@ -88,11 +79,6 @@ def test_a_rollout_without_a_change_keeps_the_earlier_time(found: Good, new: boo
     assert read(tools) == recorded
 
 
-def test_revisions_are_by_release() -> None:
-    one = replace(FIRST.releases[0], release="kuberay-operator")
-    assert Good("", smoke=False, releases=(one,)).revisions == {"kuberay-operator": 1}
-
-
 @pytest.mark.parametrize(
     ("chart", "version", "expected"),
     [("a", "1.0.0", "d"), ("a", "1.0.1", ""), ("karpenter-crd", "1.14.0", "c"), ("b", "1.0.0", "")],
@@ -101,16 +87,3 @@ def test_the_digest_of_an_installed_chart(chart: str, version: str, expected: st
     """A chart that only has CRDs is in no release."""
     newer = Good("2", smoke=False, releases=(), crds=(("karpenter-crd", "1.14.0", "c"),))
     assert digest_of([good("1", a=1), newer], chart, version) == expected
-
-
-def test_the_crds_of_a_failed_rollout_are_recorded_until_the_next_good_one() -> None:
-    cluster = RecordCluster()
-    add_crds(cluster, {"kuberay-operator": "1.6.0"})
-    assert read_with_crds(cluster) == ([], {"kuberay-operator": "1.6.0"})
-    recorded = replace(FIRST, crds=(("jobset", "0.12.0", "d"), ("kuberay-operator", "1.6.0", "d")))
-    add(cluster, recorded)
-    assert "crds" not in cluster.objects[-1]["data"]
-    add_crds(cluster, {"kuberay-operator": "1.6.1"})
-    assert read_with_crds(cluster) == ([recorded], {"jobset": "0.12.0", "kuberay-operator": "1.6.1"})
-    add_crds(cluster, {"jobset": "0.13.0"})
-    assert read_with_crds(cluster) == ([recorded], {"jobset": "0.13.0", "kuberay-operator": "1.6.1"})

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.topology import online
 from spotladder_infra.topology.read import read_fleet
-from tests.topology.addons import Addons
+from tests.topology.amazon import Amazon, account, no_credentials
 from tests.topology.builders import TODAY, fleet_file
 from tests.topology.google import GoogleCloud, google_cloud
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Addons]:
-    """Moto's account, and the add-ons that EKS offers."""
-    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
-        monkeypatch.setenv(name, value)
-    addons = Addons()
-
-    def answered(model: Any, params: Any, **_: Any) -> Any:
-        if model.name == "DescribeClusterVersions":
-            return SimpleNamespace(status_code=200), {"clusterVersions": addons.versions}
-        if model.name != "DescribeAddonVersions":
-            return None
-        return SimpleNamespace(status_code=200), addons.answer(params["query_string"])
-
-    def connect(service: str, region: str) -> Any:
-        client = boto3.client(service, region_name=region)
-        client.meta.events.register(f"before-call.{service}", answered)
-        return client
-
-    with mock_aws():
-        monkeypatch.setattr(online, "connect", connect)
-        yield addons
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
+    with account(monkeypatch) as made:
+        monkeypatch.setattr(online, "connect", made.connect)
+        yield made
 
 
 def ask(folder: Path, *changes: tuple[str, str]) -> None:
@@ -49,8 +28,8 @@ def ask(folder: Path, *changes: tuple[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("gcp")
-def test_a_version_that_eks_does_not_offer(aws: Addons, tmp_path: Path) -> None:
-    aws.versions = []
+def test_a_version_that_eks_does_not_offer(aws: Amazon, tmp_path: Path) -> None:
+    aws.versions = {}
     with pytest.raises(InvalidSpec, match=r"EKS does not offer 1\.35 in us-east-1: choose another version"):
         ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
 
@@ -64,7 +43,7 @@ def test_an_instance_type_that_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("gcp")
-def test_an_addon_that_is_not_offered(aws: Addons, tmp_path: Path) -> None:
+def test_an_addon_that_is_not_offered(aws: Amazon, tmp_path: Path) -> None:
     aws.offered["vpc-cni"] = ["v1.30.0-eksbuild.1"]
     with pytest.raises(InvalidSpec) as error:
         ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
@@ -76,11 +55,7 @@ def test_an_addon_that_is_not_offered(aws: Addons, tmp_path: Path) -> None:
 
 
 def test_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    no_credentials(tmp_path, monkeypatch)
     with pytest.raises(
         EnvironmentFailure, match=r"cluster east: AWS cannot be queried: .* \(aws sts get-caller-identity\)"
     ):
@@ -108,7 +83,7 @@ def google_offers(cloud: GoogleCloud) -> None:
 
 
 @pytest.fixture
-def gcp(monkeypatch: pytest.MonkeyPatch, aws: Addons) -> Iterator[GoogleCloud]:
+def gcp(monkeypatch: pytest.MonkeyPatch, aws: Amazon) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as cloud:
         google_offers(cloud)
         yield cloud

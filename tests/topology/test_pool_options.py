@@ -86,14 +86,6 @@ def test_efa_is_on_every_network_card(instance: str, cards: int, tmp_path: Path)
     assert len(places) == cards + 1
 
 
-def test_a_gang_stays_in_one_zone_and_one_placement_group(tmp_path: Path) -> None:
-    found = made(tmp_path, "east")
-    assert spec(found, "nodeClasses", "p5-reserved")["placementGroupSelector"] == {"name": "training"}
-    requirements = spec(found, "nodePools", "p5-reserved")["template"]["spec"]["requirements"]
-    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]}
-    assert zone in requirements
-
-
 @pytest.mark.parametrize(
     ("reservation", "terms"),
     [

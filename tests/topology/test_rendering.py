@@ -72,21 +72,6 @@ def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
         assert [name for name, template in pools.items() if _fits(head, name, template)] == ["east-heads"]
 
 
-def test_compute_classes_never_fall_back_by_themselves(fleet: Fleet) -> None:
-    found = values(fleet, fleet.cluster("west"))["computeClasses"]
-    for compute_class in found:
-        spec = compute_class["spec"]
-        assert spec["activeMigration"] == {"optimizeRulePriority": False}
-        assert len({rule.get("spot", False) for rule in spec["priorities"]}) == 1
-        assert spec["whenUnsatisfiable"] == "DoNotScaleUp"
-
-
-def test_a_team_submits_jobs_at_home_and_runs_no_pods_where_it_has_no_capacity(fleet: Fleet) -> None:
-    quotas = {team["namespace"]: team["quota"] for team in values(fleet, fleet.cluster("east"))["teams"]}
-    assert quotas["team-b"] == {"pods": "0"}
-    assert "pods" not in quotas["team-a"]
-
-
 def rendered(fleet: Fleet, cluster: str) -> str:
     """The values of the chart. Of each list of objects, all but the first are written as differences from it."""
     found = {key: _compact(objects) for key, objects in values(fleet, fleet.cluster(cluster)).items() if objects}

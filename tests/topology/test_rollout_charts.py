@@ -11,6 +11,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import charts, components
 from spotladder_infra.rollout.components import OWN, Chart, Component
 from tests.docs.markdown import ROOT
+from tests.topology.programs import program
 
 
 def written(folder: Path, name: str, version: str) -> Path:
@@ -169,8 +170,5 @@ def test_the_page_names_every_public_chart() -> None:
 
 def fake_helm(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """A helm that runs a script, first on the PATH."""
-    program = folder / "bin" / "helm"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    helm = program(folder / "bin", "helm", script)
+    monkeypatch.setenv("PATH", f"{helm.parent}:/usr/bin:/bin")

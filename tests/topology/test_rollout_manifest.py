@@ -10,6 +10,7 @@ from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import manifest
 from spotladder_infra.rollout.ready import AppsObject, workloads
 from spotladder_infra.rollout.tools import Tools
+from tests.topology.programs import program
 
 RENDERED = """\
 ---
@@ -64,12 +65,9 @@ def test_objects_with_and_without_a_namespace_are_separated() -> None:
 
 def test_drift_is_compared_under_a_manager_that_is_not_helms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under Helm's own, the label and annotations that Helm adds count as removed: every object would differ."""
-    program = tmp_path / "kubectl"
     answer = "Files /tmp/LIVE-1/apps.v1.DaemonSet.kube-system.plugin and /tmp/MERGED-1/x differ"
-    program.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ngrep -q DaemonSet && echo "{answer}" && exit 1\nexit 0\n'
-    )
-    program.chmod(0o755)
+    script = f'echo "$@" >> {tmp_path}/calls\ngrep -q DaemonSet && echo "{answer}" && exit 1\nexit 0'
+    program(tmp_path, "kubectl", script)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert Tools(KubeContext("", "east")).changes(RENDERED, "system") == ["DaemonSet/plugin"]
     calls = (tmp_path / "calls").read_text().splitlines()

@@ -37,7 +37,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 def test_components_of_each_kind_of_cluster(fleet: Fleet, cluster: str, crds: list[str], releases: list[str]) -> None:
     found = plan(fleet, fleet.cluster(cluster))
     assert [chart.name for chart in found.crds] == crds
-    assert [step.component.name for step in found.steps] == releases
+    assert [step.name for step in found.releases] == releases
 
 
 def test_a_provided_kuberay_is_in_no_plan(tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_a_provided_kuberay_is_in_no_plan(tmp_path: Path) -> None:
     ).fleet
     found = plan(fleet, fleet.cluster("lab"))
     assert [chart.name for chart in found.crds] == []
-    assert [step.component.name for step in found.steps] == ["pools", "controller"]
+    assert [step.name for step in found.releases] == ["pools", "controller"]
 
 
 def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
     change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
     found = plan(fleet, fleet.cluster("east"))
-    names = [step.component.name for step in found.steps]
+    names = [step.name for step in found.releases]
     plugins = ["gpu-device-plugin", "efa-device-plugin"]
     assert names == ["karpenter", "jobset", *plugins, "pools", "kuberay", "controller"]
     assert "jobset" in [chart.name for chart in found.crds]
@@ -62,8 +62,8 @@ def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
 
 def plugins(fleet: Fleet, cluster: str) -> dict[str, Any]:
     """The values of the device plugins of a cluster."""
-    steps = plan(fleet, fleet.cluster(cluster)).steps
-    return {step.component.name: step.values for step in steps if step.component.name.endswith("-device-plugin")}
+    steps = plan(fleet, fleet.cluster(cluster)).releases
+    return {step.name: step.values for step in steps if step.name.endswith("-device-plugin")}
 
 
 def nodes_of(values: dict[str, Any]) -> list[dict[str, list[str]]]:
@@ -104,26 +104,11 @@ def test_trainium_and_inferentia_get_the_plugin_of_neuron(tmp_path: Path) -> Non
     assert len(nodes_of(found["gpu-device-plugin"])) == 2
 
 
-def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> None:
-    values = {
-        entry.name: next(s.values for s in plan(fleet, entry).steps if s.component.name == "controller")
-        for entry in fleet.spec.clusters
-    }
-    assert values["east"]["clusters"] == {
-        name: {"kubeconfig": {"secretName": f"cluster-{name}"}} for name in ("west", "alpha", "lab", "laptop")
-    }
-    assert values["lab"] == {
-        "member": {"enabled": True},
-        "namespaces": ["team-a"],
-        "checkpointSecrets": ["checkpoints"],
-    }
-
-
 def test_karpenter_gets_its_cluster_and_queue(fleet: Fleet) -> None:
-    east = plan(fleet, fleet.cluster("east")).steps[0].values
+    east = plan(fleet, fleet.cluster("east")).releases[0].values
     assert east["settings"] == {"clusterName": "east", "interruptionQueue": "east-interruptions"}
     assert {"name": "AWS_REGION", "value": "us-east-1"} in east["controller"]["env"]
-    alpha = plan(fleet, fleet.cluster("alpha")).steps[0].values
+    alpha = plan(fleet, fleet.cluster("alpha")).releases[0].values
     assert alpha["controller"]["settings"]["projectID"] == "acme-ml"
     assert alpha["controller"]["featureGates"] == {"spotToSpotConsolidation": False}
 
@@ -131,19 +116,19 @@ def test_karpenter_gets_its_cluster_and_queue(fleet: Fleet) -> None:
 def test_karpenter_without_internet_asks_for_no_prices(tmp_path: Path) -> None:
     network = "network: {cidr: 10.0.0.0/16"
     fleet = fleet_file(tmp_path, (network, f"{network}, nat: none, interfaceEndpoints: true")).fleet
-    assert plan(fleet, fleet.cluster("east")).steps[0].values["settings"]["isolatedVPC"] is True
+    assert plan(fleet, fleet.cluster("east")).releases[0].values["settings"]["isolatedVPC"] is True
 
 
 def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:
     change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
-    found = {step.component.name: step.values for step in plan(fleet, fleet.cluster("east")).steps}
+    found = {step.name: step.values for step in plan(fleet, fleet.cluster("east")).releases}
     tolerated = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
     placed = [found["karpenter"], found["jobset"]["controller"], found["kuberay"], found["controller"]]
     assert [values["tolerations"] for values in placed] == [tolerated] * 4
     assert {values["nodeSelector"]["spotladder.io/pool"] for values in placed} == {"system"}
     assert found["gpu-device-plugin"]["tolerations"] == [{"operator": "Exists"}]
-    lab = {step.component.name: step.values for step in plan(fleet, fleet.cluster("lab")).steps}
+    lab = {step.name: step.values for step in plan(fleet, fleet.cluster("lab")).releases}
     assert lab["kuberay"] == {}
 
 
@@ -152,7 +137,7 @@ def test_values_of_the_file_win(tmp_path: Path) -> None:
         "{image: {repository: r/spotladder, tag: '2'}, values: {controller: {image: {tag: '3'}, replicaCount: 1}}}"
     )
     fleet = fleet_file(tmp_path, (PLATFORM, f"  platform: {platform}\n")).fleet
-    values = plan(fleet, fleet.cluster("east")).steps[-1].values
+    values = plan(fleet, fleet.cluster("east")).releases[-1].values
     assert values["image"] == {"repository": "r/spotladder", "tag": "3"}
     assert values["replicaCount"] == 1
     assert merge({"a": {"b": 1}, "c": [1]}, {"a": {"d": 2}, "c": [2]}) == {"a": {"b": 1, "d": 2}, "c": [2]}

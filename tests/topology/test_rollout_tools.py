@@ -10,12 +10,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout.release import LiveRelease, Release
 from spotladder_infra.rollout.tools import CommandFailure, Tools, require
-
-
-def program(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+from tests.topology.programs import program
 
 
 @pytest.mark.parametrize(

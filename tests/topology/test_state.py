@@ -9,11 +9,11 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.state import ensure
 from spotladder_infra.topology.fleet import Fleet
+from tests.topology.amazon import account, no_credentials
 from tests.topology.builders import fleet_file
 from tests.topology.google import GoogleCloud, google_cloud
 
@@ -22,9 +22,7 @@ STATE = "  state: {uri: s3://acme-state/fleet, region: us-east-1}\n"
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
-        monkeypatch.setenv(name, value)
-    with mock_aws():
+    with account(monkeypatch):
         yield boto3.client("s3", region_name="us-east-1")
 
 
@@ -64,11 +62,7 @@ def test_a_bucket_of_another_account(s3: Any, fleet: Fleet, monkeypatch: pytest.
 
 
 def test_without_credentials(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    no_credentials(tmp_path, monkeypatch)
     with pytest.raises(EnvironmentFailure, match="check the credentials of this shell"):
         ensure(fleet)
 

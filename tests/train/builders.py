@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.train.environment import Environment
@@ -33,6 +34,19 @@ def variables(folder: Path, **more: Any) -> dict[str, str]:
 
 def log_of(folder: Path) -> CommitLog:
     return CommitLog(open_store(folder), "digits")
+
+
+def newest_of(folder: Path) -> Commit:
+    """The newest commit of the job, which has one."""
+    newest = log_of(folder).newest()
+    assert newest is not None
+    return newest
+
+
+def newest_step(folder: Path) -> int:
+    """The step of the newest commit; 0 if the job has none."""
+    newest = log_of(folder).newest()
+    return newest.step if newest else 0
 
 
 def member(
@@ -94,7 +108,7 @@ class Ranks:
         self.close()
 
 
-def train(job: Job, total: int, *, on_step: Callable[[int], None] = lambda _: None, flush: bool = False) -> list[int]:
+def train(job: Job, total: int, *, on_step: Callable[[int], object] = lambda _: None, flush: bool = False) -> list[int]:
     """A complete program: sums step numbers and checkpoints the sum. Returns the steps that it committed."""
     committed = []
     start = value = 0

@@ -87,11 +87,9 @@ class OutageStore(MemoryStore):
     def __init__(self, time: Time, kind: str = "refused", begins: float = 0.0, ends: float = 0.0) -> None:
         super().__init__()
         self.time, self.kind, self.begins, self.ends = time, kind, begins, ends
-        self.renewals = 0
         self.renewable = False
 
     def renew(self) -> bool:
-        self.renewals += 1
         return self.renewable
 
     def _answer(self, takes: float = 10.0) -> None:

@@ -9,20 +9,16 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints import cache
-from spotladder.train import rendezvous
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, log_of, train
+from tests.train.builders import Ranks, newest_of, train
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a copy takes longer than an upload to the disk."""
     monkeypatch.setattr(cache, "COPY_TIMEOUT", 20.0)
-    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
-
-
-def meet(barrier: threading.Barrier) -> None:
-    barrier.wait(600)
 
 
 def found_sum(job: Job) -> tuple[int, int] | None:
@@ -36,10 +32,10 @@ def test_ranks_on_several_machines_restart_in_place(tmp_path: Path) -> None:
     barrier = threading.Barrier(3)
     with Ranks(store, 3, own=machines) as ranks:
         assert (
-            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: meet(barrier), flush=True)) == [[10, 20, 25]] * 3
+            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(600), flush=True))
+            == [[10, 20, 25]] * 3
         )
-    newest = log_of(store).newest()
-    assert newest is not None
+    newest = newest_of(store)
     shutil.rmtree(tmp_path / "machine 1")
     for rank in (0, 2):
         (store / "digits" / newest.path / f"rank-{rank:04d}" / "sum").unlink()
@@ -51,9 +47,8 @@ def test_all_ranks_use_an_older_commit_when_one_of_them_has_its_files_nowhere(tm
     store, machines = tmp_path / "store", [{"cache": tmp_path / f"machine {number}"} for number in range(2)]
     barrier = threading.Barrier(2)
     with Ranks(store, 2, own=machines) as ranks:
-        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: meet(barrier), flush=True))
-    newest = log_of(store).newest()
-    assert newest is not None
+        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(600), flush=True))
+    newest = newest_of(store)
     shutil.rmtree(tmp_path / "machine 1")
     shutil.rmtree(store / "digits" / newest.path)
     with Ranks(store, 2, own=machines) as ranks:

@@ -193,17 +193,6 @@ def test_a_spoke_rejects_a_hub_without_the_token() -> None:
         stranger.close()
 
 
-def test_the_hub_ignores_garbage_on_its_port() -> None:
-    hub = Hub(2, Agreement(), timeout=5)
-    try:
-        with socket.create_connection(("127.0.0.1", hub.address.port)) as noise:
-            noise.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
-            spoke = Spoke(hub.address, 1, 2, Agreement())
-            spoke.close()
-    finally:
-        hub.close()
-
-
 def test_the_error_names_a_rank_that_never_joined() -> None:
     hub = Hub(3, Agreement(), timeout=0.05)
     spoke = Spoke(hub.address, 1, 3, Agreement())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 import time
@@ -13,15 +12,18 @@ from typing import Any
 import pytest
 import ray
 
+from spotladder import train
 from spotladder.core.contract import Notice, NoticeKind
-from spotladder.train import rayelastic, rayworkers
+from spotladder.errors import InvalidSpec
+from spotladder.train import rayelastic, raytrain, rayworkers
+from spotladder.train.environment import Environment
 from spotladder.train.interruption import RESIZED, HandedOver, interrupted
 from spotladder.train.membership import leaving_of
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.rayelastic import AllowedSizes
 from spotladder.train.raynodes import LONGEST_SILENCE
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, log_of, member
+from tests.train.builders import Ranks, member, newest_of, variables
 from tests.train.nodes import node
 
 
@@ -144,15 +146,10 @@ def test_a_notice_that_ends_the_program_precedes_a_change_of_size(going: list[st
     assert isinstance(interrupted(7, leaving), HandedOver) is bool(leaving)
 
 
-def test_the_message_of_a_handover_tells_nodes_from_a_change_of_size() -> None:
-    assert str(interrupted(7, (RESIZED,))).endswith("the number of workers changes")
-    assert str(interrupted(7, ("a", RESIZED))).endswith("1 nodes go")
-
-
 def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def train(job: Job) -> None:
+    def run(job: Job) -> None:
         for step in job.steps(0, 1000):
             together.wait(600)
             if step == 3 and job.rank == 0:
@@ -164,9 +161,8 @@ def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
     together = threading.Barrier(2)
     with Ranks(tmp_path, 2, interval="1h", sizes="2,3") as ranks:
         monkeypatch.setattr(rayworkers._Process, "member", ranks.jobs[0]._member)
-        ended = ranks.on_all(train)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+        ended = ranks.on_all(run)
+    newest = newest_of(tmp_path)
     assert newest.step >= 3
     assert [(type(end), end.step, end.leaving) for end in ended] == [(HandedOver, newest.step, (RESIZED,))] * 2
 
@@ -180,51 +176,26 @@ def test_a_rank_without_a_notice_that_resizes_reports_it(tmp_path: Path) -> None
     rank.close()
 
 
-PLAIN = "from spotladder import train\ntrain.current()\n"
-FIXED = """
-from ray.train import ScalingConfig
-from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
-from spotladder import train
-
-DataParallelTrainer(lambda: None, scaling_config={scaling}, run_config=train.ray_run_config()).fit()
-"""
-USE = "use scaling_config=train.ray_scaling_config()"
+def test_a_process_that_is_not_a_worker_of_ray_train_cannot_be_elastic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPOTLADDER_SIZES", "2,4")
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # It is restored after the test.
+    with pytest.raises(InvalidSpec, match=r"spec\.elastic: needs a trainer of Ray Train"):
+        train.current()
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        pytest.param(PLAIN, "spec.elastic: needs a trainer of Ray Train, but this process is not a", id="no Ray"),
-        pytest.param(
-            FIXED.format(scaling="ScalingConfig(num_workers=4)"),
-            "spec.elastic: the job trains with 2 to 4 workers, but the trainer's scaling_config has num_workers=4: "
-            + USE,
-            id="a fixed number of workers",
-        ),
-    ],
-)
-def test_a_program_that_cannot_be_elastic_ends_with_2_and_a_message(tmp_path: Path, script: str, said: str) -> None:
-    given = {"SIZES": "2,4", "URI": str(tmp_path / "checkpoints"), "JOB": "digits"}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(tmp_path),
-            "RAY_ADDRESS": "local",
-            **{f"SPOTLADDER_{name}": value for name, value in given.items()},
-        },
-    )
-    assert said in done.stderr
-    assert done.returncode == 2
+def test_a_trainer_with_a_fixed_number_of_workers_cannot_be_elastic(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from ray.train import ScalingConfig
+    from ray.train.v2.api import data_parallel_trainer as trainers
+
+    monkeypatch.setattr(trainers, "create_scaling_policy", None)  # It is restored after the test.
+    raytrain._allowed_sizes(Environment(variables(tmp_path, sizes="2,4")))
+    with pytest.raises(InvalidSpec, match=r"trains with 2 to 4 workers, but .* use scaling_config=train\.ray_scaling"):
+        trainers.create_scaling_policy(ScalingConfig(num_workers=4))
 
 
 def test_the_scaling_config_has_the_sizes_of_an_elastic_job_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spotladder import train
-
     fixed = train.ray_scaling_config(4, resources_per_worker={"CPU": 2})
     assert (fixed.num_workers, fixed.resources_per_worker) == (4, {"CPU": 2})
     monkeypatch.setenv("SPOTLADDER_SIZES", "2,4")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.checkpoints.progress import progress
-from tests.train.builders import log_of
+from tests.train.builders import log_of, newest_step
 from tests.train.machine import RayMachines
 from tests.waiting import until
 
@@ -17,11 +17,6 @@ pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
 ELASTIC = {"sizes": "1,2", "grow_after": "0s"}
 WATCHER = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": 1, "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": 0.5}
-
-
-def newest_step(folder: Path) -> int:
-    newest = log_of(folder).newest()
-    return newest.step if newest else 0
 
 
 def starts(folder: Path, rank: int = 0) -> list[tuple[int, int]]:

@@ -79,7 +79,7 @@ def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
         90.0,
     )
     assert re.fullmatch(r"/home/me/state/spotladder/default/checkpoints/somewhere-[0-9a-f]{8}", here.uri)
-    assert (here.notice_file, here.notice_url, here.heartbeat_file) == (None, "", None)
+    assert (here.notice_file, here.heartbeat_file) == (None, None)
     assert (here.cache_folder, here.cache_size) == (None, None)
 
 

@@ -1,13 +1,8 @@
-"""The sources of notices: a file, a URL, Ray."""
+"""The sources of notices: a file, Ray."""
 
 from __future__ import annotations
 
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +15,6 @@ from spotladder.train.notice import (
     CONTROLLER_GRACE_PERIOD,
     Listener,
     NoticeFile,
-    NoticeURL,
     RayPreemption,
     read_notice,
 )
@@ -64,40 +58,12 @@ def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     assert NoticeFile(tmp_path).poll() is None
 
 
-@contextmanager
-def served(*answers: tuple[int, str]) -> Iterator[str]:
-    """A URL that returns these responses in order, then repeats the last one."""
-    left = list(answers)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, text = left.pop(0) if len(left) > 1 else left[0]
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Do not log requests to stderr."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/notice"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def test_a_url_is_polled_until_it_has_a_notice() -> None:
-    with served((404, "no"), (200, ""), (200, '{"kind": "notice", "reason": "Interruption"}')) as url:
-        source = NoticeURL(url, spacing=0.01)
-        end = time.monotonic() + 10
-        while source.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
-        assert source.poll() == Notice("notice", "Interruption")
-        source.close()
+def in_a_worker(monkeypatch: pytest.MonkeyPatch, info: Any, rank: int = 0) -> None:
+    """Let this process be a worker of Ray Train, one of four, with this information about a preemption."""
+    preemption = SimpleNamespace(preemption_info=info)
+    context = SimpleNamespace(preemption_context=preemption, get_world_size=lambda: 4, get_world_rank=lambda: rank)
+    module = SimpleNamespace(get_train_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +75,7 @@ def test_a_url_is_polled_until_it_has_a_notice() -> None:
     ],
 )
 def test_rays_preemption_info_is_a_notice(info: Any, notice: Notice | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=info))
-    module = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, info)
     assert RayPreemption().poll() == notice
 
 
@@ -131,13 +95,7 @@ def test_an_elastic_job_hands_over_the_ranks_of_draining_nodes_while_enough_are_
     rank: int, going: dict[str, list[int]], least: int, kind: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = SimpleNamespace(deadline_ms=2500, preempted_node_to_ranks=going)
-    context = SimpleNamespace(
-        preemption_context=SimpleNamespace(preemption_info=info),
-        get_world_size=lambda: 4,
-        get_world_rank=lambda: rank,
-    )
-    module: Any = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, info, rank)
     notice = RayPreemption(least=least).poll()
     assert (notice and notice.kind) == kind
     assert notice is None or notice.deadline == 2.5
@@ -156,9 +114,7 @@ def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
 
 def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
-    context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
-    module = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    in_a_worker(monkeypatch, SimpleNamespace(deadline_ms=0))
     source = RayPreemption(CONTROLLER_GRACE_PERIOD, clock)
     assert source.poll() == Notice("commit"), "until then the program commits and continues"
     clock.now += CONTROLLER_GRACE_PERIOD

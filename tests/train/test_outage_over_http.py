@@ -13,14 +13,12 @@ import pytest
 from spotladder.checkpoints import bucket, upload
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import RightsRefused
 from spotladder.train import commits, store_retry
-from spotladder.train.ending import exit_code_of
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_profile, use_s3, write_profile
+from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_profile, write_profile
 from tests.train.builders import variables
 
 AWAY = 3.0
@@ -105,23 +103,6 @@ def _newest(log: CommitLog) -> int:
 @pytest.fixture
 def uri(server: str) -> str:
     return new_bucket(server).replace(" ", "-")  # moto cannot check a signature over a space
-
-
-def test_revoked_keys_end_the_program_with_77(server: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with checked_keys(server) as keys:
-        key, secret = keys.take()
-        use_s3(monkeypatch, server, key, secret)
-        job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
-        _commit(job, 1)
-        keys.revoke(key, secret)
-        with pytest.raises(
-            RightsRefused, match=r"access denied .*: check the bucket's policy and AWS_ACCESS_KEY_ID"
-        ) as found:
-            _commit(job, 2)
-        assert exit_code_of(found.value) == 77
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-        with pytest.raises(RightsRefused):
-            join(Environment(variables(Path(), uri=uri, attempt=2)), ProcessRank())
 
 
 def test_replaced_keys_of_a_credentials_file_are_read_again(

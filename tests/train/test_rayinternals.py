@@ -89,7 +89,6 @@ def test_a_function_has_the_parameters_of_its_calls(call: Callable[..., Any], ex
 
 def test_a_function_runs_on_one_rank_of_a_worker_group() -> None:
     assert parameters(WorkerGroup.execute_single_async)[:2] == ["rank", "fn"]
-    assert parameters(WorkerGroup.execute_single)[:2] == ["rank", "fn"]
     assert parameters(WorkerGroup.execute)[:1] == ["fn"]
     assert parameters(WorkerGroup.get_workers) == []
     assert parameters(WorkerGroup.__len__) == []

@@ -15,18 +15,13 @@ from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_s3
-from tests.train.builders import log_of, variables
+from tests.train.builders import newest_of, newest_step, variables
 from tests.train.machine import RayMachines
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
 WATCHER = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": 1}
-
-
-def newest_step(folder: Path) -> int:
-    newest = log_of(folder).newest()
-    return newest.step if newest else 0
 
 
 def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
@@ -128,8 +123,7 @@ def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(machine
     until(lambda: newest_step(tmp_path) >= 3)
     notice.write_text('{"kind": "drain", "reason": "EvictionNotice"}')
     assert driver.wait(600) == 75
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert (newest.total, [file.name for file in newest.files]) == (300, ["state.json"])
     done = newest.step
     again = machine.driver("report_loop", tmp_path, {"epochs": done + 12, "pause": 0.1}, attempt=2, **WATCHER)

@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.train import rendezvous
 from spotladder.train.interruption import RankLost
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, job, log_of
 
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def write(job: Job, step: int, *, replicated: bool = True) -> None:

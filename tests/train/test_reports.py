@@ -6,18 +6,18 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from spotladder.core.contract import Notice
-from spotladder.train import rendezvous
 from spotladder.train.interruption import Interrupted, RankLost
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, log_of
+from tests.train.builders import Ranks, log_of, newest_of, newest_step
 
 pytest.importorskip("ray.train", reason="Ray is not installed")
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 class Disobedient:
@@ -28,20 +28,6 @@ class Disobedient:
 
     def __str__(self) -> str:
         raise RuntimeError("no text either")
-
-
-@pytest.fixture
-def rayreports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from pyarrow.fs import LocalFileSystem
-    from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils
-
-    from spotladder.train import rayreports
-
-    storage = SimpleNamespace(experiment_fs_path=str(tmp_path), storage_filesystem=LocalFileSystem())
-    monkeypatch.setattr(DistributedTrainFnUtils, "report", lambda *_, **__: None)
-    monkeypatch.setattr(rayreports, "get_train_context", lambda: SimpleNamespace(get_storage=lambda: storage))
-    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
-    return rayreports
 
 
 def reports(rayreports: Any, job: Job, folder: Path, *, reporting: int, lost_at: int) -> None:
@@ -74,8 +60,7 @@ def test_a_lost_rank_does_not_prevent_the_commit_of_a_checkpoint_that_only_rank_
     with Ranks(tmp_path / "log", 2) as ranks:
         errors = ranks.on_all(lambda job: reports(rayreports, job, tmp_path, reporting=reporting, lost_at=lost_at))
     assert [type(error) for error in errors] == [RankLost, type(None)]
-    newest = log_of(tmp_path / "log").newest()
-    assert (newest.step if newest else 0) == committed
+    assert newest_step(tmp_path / "log") == committed
 
 
 Files = dict[str, str]
@@ -222,6 +207,8 @@ def test_links_of_a_checkpoint_are_followed_once(rayreports: Any, tmp_path: Path
         pytest.param({"step": 3}, 6, 100, id="a step that does not increase"),
         pytest.param({"step": 20}, 20, 100, id="a step that increases"),
         pytest.param({"step": 20.0, "total": 40.0}, 20, 40, id="steps as floats"),
+        pytest.param({"step": numpy.int64(20), "total": numpy.int32(50)}, 20, 50, id="numbers of NumPy"),
+        pytest.param({"step": numpy.float32(20), "losses": numpy.zeros(3)}, 20, 100, id="a float of NumPy, an array"),
         pytest.param({"step": 20.5, "total": math.nan}, 6, 0, id="numbers that are no steps"),
         pytest.param({"step": "20", "total": None}, 6, 0, id="text"),
         pytest.param({"step": True, "total": -1}, 6, 0, id="a boolean, a negative total"),
@@ -237,18 +224,5 @@ def test_no_metric_ends_a_report(
         assert report_once(rayreports, ranks, tmp_path, [{"w": "1"}], 5) == [None]
         at = rayreports.Checkpoint.from_directory(str(folder_of({"w": "2"}, tmp_path / "next")))
         assert ranks.on_all(lambda job: routed_of(rayreports, job).report(metrics, at)) == [None]
-    newest = log_of(tmp_path / "log").newest()
-    assert newest is not None
+    newest = newest_of(tmp_path / "log")
     assert (newest.step, newest.total) == (step, total)
-
-
-@pytest.mark.parametrize("kind", ["int64", "float32"])
-def test_steps_of_numpy_count(rayreports: Any, tmp_path: Path, kind: str) -> None:
-    numpy = pytest.importorskip("numpy")
-    metrics = {"step": numpy.dtype(kind).type(12), "total": numpy.int32(50), "losses": numpy.zeros(3)}
-    at = rayreports.Checkpoint.from_directory(str(folder_of({"w": "2"}, tmp_path / "next")))
-    with Ranks(tmp_path / "log", 1) as ranks:
-        assert ranks.on_all(lambda job: routed_of(rayreports, job).report(metrics, at)) == [None]
-    newest = log_of(tmp_path / "log").newest()
-    assert newest is not None
-    assert (newest.step, newest.total) == (12, 50)

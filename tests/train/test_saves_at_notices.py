@@ -14,7 +14,6 @@ import pytest
 
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
-from spotladder.train import notice, rendezvous
 from spotladder.train.rayhuggingface import after_import, save_at_notices
 from spotladder.train.session import Job
 from tests.train.builders import Ranks
@@ -22,10 +21,7 @@ from tests.train.builders import Ranks
 pytest.importorskip("ray.train", reason="Ray is not installed")
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
-    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def request(at: float = 60.0) -> str:
@@ -69,25 +65,15 @@ def test_a_program_that_asks_itself_is_not_asked_to_save(tmp_path: Path) -> None
 
 
 def test_rays_preemption_info_is_the_same_on_all_ranks_from_the_notice_to_the_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rayreports: Any, tmp_path: Path
 ) -> None:
-    from pyarrow.fs import LocalFileSystem
-    from ray.train import Checkpoint
-    from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils
-
-    from spotladder.train import rayreports
-
-    storage = SimpleNamespace(experiment_fs_path=str(tmp_path), storage_filesystem=LocalFileSystem())
-    monkeypatch.setattr(DistributedTrainFnUtils, "report", lambda *_, **__: None)
-    monkeypatch.setattr(rayreports, "get_train_context", lambda: SimpleNamespace(get_storage=lambda: storage))
-
     def do(job: Job) -> list[Any]:
         routed = rayreports.Routed(job._member, "run", 100)
         before = routed.get_preemption_info()
         files = tmp_path / f"files-{job.rank}"
         files.mkdir()
         (files / "w").write_text("1")
-        routed.report({}, Checkpoint.from_directory(str(files)))
+        routed.report({}, rayreports.Checkpoint.from_directory(str(files)))
         after = routed.get_preemption_info()
         if job.rank == 1:
             (tmp_path / "notice").write_text(Notice.of_handover(90.5).encode())

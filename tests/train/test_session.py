@@ -17,10 +17,11 @@ import pytest
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
-from spotladder.train import notice
 from spotladder.train.interruption import Interrupted
 from spotladder.train.rank_files import upload_files
-from tests.train.builders import ManualClock, job, log_of, train
+from tests.train.builders import ManualClock, job, log_of, newest_of, train
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def committed(folder: Path) -> list[tuple[int, int]]:
@@ -41,8 +42,7 @@ def test_a_commit_contains_how_long_it_took(tmp_path: Path) -> None:
         (folder / "weights").write_text("1")
         clock.now += 90
     trained.flush()
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert 90 <= newest.seconds < 180
     assert progress(log_of(tmp_path)).commit_seconds == newest.seconds
 
@@ -142,21 +142,9 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
     assert not one.should_commit(3)
 
 
-def test_a_corrupt_commit_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    train(job(tmp_path), 20)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
-    (tmp_path / "digits" / newest.path / "sum").write_text("nonsense")
-    with job(tmp_path, attempt=2).resume() as found:
-        assert found is not None
-        assert found.step == 10
-    assert "skipping the commit of step 20" in caplog.text
-
-
 def test_a_skipped_commit_is_recorded_with_the_next_commit(tmp_path: Path) -> None:
     train(job(tmp_path), 20)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     file = tmp_path / "digits" / newest.path / "sum"
     file.unlink()
     file.mkdir()  # A folder in place of a file counts as a missing file.
@@ -179,12 +167,6 @@ def test_the_program_does_not_start_anew_when_no_commit_verifies(tmp_path: Path)
 
 
 # --- notices --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(autouse=True)
-def no_poll_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the notice file in every step: steps of tests are shorter than the poll interval."""
-    monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
 
 
 def write_notice(file: Path, **fields: object) -> None:
@@ -260,23 +242,6 @@ def test_a_replaced_program_exits_at_once_with_76(tmp_path: Path) -> None:
         old.flush()
     assert left == [76]
     assert committed(tmp_path) == []
-
-
-def test_an_in_place_restart_fences_the_previous_process(tmp_path: Path) -> None:
-    old = job(tmp_path)
-    with old.commit(10) as folder:
-        (folder / "sum").write_text("55")
-    old.flush()
-    new = job(tmp_path)
-    with old.commit(20) as folder:
-        (folder / "sum").write_text("a zombie's")
-    with pytest.raises(Fenced):
-        old.flush()
-    train(new, 20)
-    assert committed(tmp_path) == [(1, 10), (1, 20)]
-    with job(tmp_path, attempt=2).resume() as found:
-        assert found is not None
-        assert (found.path / "sum").read_text() == "210"
 
 
 def test_an_older_attempt_cannot_start(tmp_path: Path) -> None:

@@ -13,13 +13,10 @@ import pytest
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.contract import Notice
-from spotladder.errors import Fenced
 from spotladder.train import rendezvous
-from spotladder.train.environment import Environment
-from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.train.builders import ManualClock, job, log_of, train, variables
+from tests.train.builders import ManualClock, job, log_of, member, train
 from tests.waiting import until
 
 
@@ -29,20 +26,21 @@ def pool() -> ThreadPoolExecutor:
 
 
 class Standby:
-    """Attempt 2, launched as a standby: as `train.current()` joins, or with `at_join` as Ray Train's workers do."""
+    """Attempt 2, launched as a standby."""
 
-    def __init__(
-        self, folder: Path, world: ProcessRank | None = None, *, at_join: bool = False, **more: object
-    ) -> None:
+    def __init__(self, folder: Path, world: ProcessRank | None = None) -> None:
         self.folder, self.notice = folder, folder / "notice.json"
-        self.heartbeat, self.world, self.at_join = folder / "heartbeat.json", world or ProcessRank(), at_join
-        self.left: list[int] = []
-        self.more = more
+        self.heartbeat, self.world = folder / "heartbeat.json", world or ProcessRank()
 
     def join(self) -> Job:
-        given = {"attempt": 2, "tier": "spot", "standby": "true", "notice": self.notice, "heartbeat": self.heartbeat}
-        environment = Environment(variables(self.folder, **given, **self.more))
-        return Job(join(environment, self.world, leave=self.left.append, holds_later=not self.at_join), ManualClock())
+        given: dict[str, Any] = {
+            "attempt": 2,
+            "tier": "spot",
+            "standby": "true",
+            "notice": self.notice,
+            "heartbeat": self.heartbeat,
+        }
+        return Job(member(self.folder, self.world, **given), ManualClock())
 
     def train(self, total: int = 30) -> list[int]:
         done: list[int] = []
@@ -63,11 +61,10 @@ def still_waits(running: Future[list[int]]) -> bool:
     return not running.done()
 
 
-@pytest.mark.parametrize("at_join", [False, True], ids=["at resume", "at join"])
 def test_a_standby_writes_nothing_until_it_takes_over_and_resumes_from_the_last_commit(
-    tmp_path: Path, pool: ThreadPoolExecutor, at_join: bool
+    tmp_path: Path, pool: ThreadPoolExecutor
 ) -> None:
-    first, standby = job(tmp_path), Standby(tmp_path, at_join=at_join)
+    first, standby = job(tmp_path), Standby(tmp_path)
     assert progress(log_of(tmp_path)).stands_by
     running = pool.submit(standby.train)
     until(standby.waits)
@@ -83,18 +80,6 @@ def test_a_standby_writes_nothing_until_it_takes_over_and_resumes_from_the_last_
     assert running.result(600) == list(range(21, 31))
     commits = log_of(tmp_path).commits()
     assert [(commit.attempt, commit.step) for commit in commits][-1] == (2, 30)
-
-
-def test_the_attempt_before_it_is_fenced_from_then_on(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    left: list[int] = []
-    first, standby = job(tmp_path, left=left), Standby(tmp_path)
-    running = pool.submit(standby.train)
-    until(standby.waits)
-    standby.ask(Notice.of_takeover())
-    running.result(600)
-    with pytest.raises(Fenced):
-        train(first, 40, flush=True)
-    assert left == [76]
 
 
 def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:
@@ -180,7 +165,6 @@ def test_ranks_of_ray_train_that_resume_by_the_job_resume_from_the_last_commit(
 
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:
-    environment = Environment(variables(tmp_path, attempt=2, standby="true"))
-    with Job(join(environment, ProcessRank(), holds_later=True), ManualClock()).resume() as found:
+    with job(tmp_path, attempt=2, standby="true").resume() as found:
         assert found is None
     assert progress(log_of(tmp_path)).attempt == 2

@@ -15,17 +15,13 @@ from spotladder.checkpoints.store import RightsRefused
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from spotladder.train import commits, notice, rendezvous, store_retry
+from spotladder.train import commits, rendezvous, store_retry
 from spotladder.train.interruption import HandedOver, Interrupted, RankLost
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, job, log_of, member, train
+from tests.train.builders import Ranks, job, log_of, member, newest_of, train
 
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
-    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
@@ -40,8 +36,7 @@ def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
 
 
 def files_of(folder: Path) -> list[str]:
-    newest = log_of(folder).newest()
-    assert newest is not None
+    newest = newest_of(folder)
     return sorted(file.name for file in newest.files)
 
 
@@ -66,8 +61,7 @@ def test_a_notice_to_one_rank_stops_all_ranks_at_the_same_step(tmp_path: Path) -
     with Ranks(tmp_path, 3, own=[{}, {}, {"notice": file}], interval="1h") as ranks:
         stopped = in_step(ranks, 1000)
     assert all(isinstance(end, Interrupted) for end in stopped)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert [end.step for end in stopped] == [newest.step] * 3  # type: ignore[attr-defined]
 
 
@@ -98,8 +92,7 @@ def test_a_damaged_file_of_one_rank_skips_the_commit_on_all_ranks(tmp_path: Path
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
         ranks.on_all(lambda job: write_own(job, 6))
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     (tmp_path / "digits" / newest.path / f"rank-{rank:04d}" / "shared").write_text("nonsense")
     with Ranks(tmp_path, 3, attempt=2) as ranks:
         assert [step for step, *_ in ranks.on_all(seen)] == [5, 5, 5]
@@ -115,8 +108,7 @@ def test_a_handover_notice_to_one_rank_hands_over_all_ranks_at_the_same_step(tmp
     own: list[dict[str, Any]] = [NODES[0], NODES[1], {**NODES[2], "notice": file}]
     with Ranks(tmp_path, 3, own=own, interval="1h") as ranks:
         stopped = in_step(ranks, 1000)
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert [(type(end), end.step, end.leaving) for end in stopped] == [(HandedOver, newest.step, ("c",))] * 3  # type: ignore[attr-defined]
     assert progress(log_of(tmp_path)).hands_over
 
@@ -178,8 +170,7 @@ def test_a_missing_file_of_a_former_rank_skips_the_commit(tmp_path: Path) -> Non
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
         ranks.on_all(lambda job: write_own(job, 6))
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     (tmp_path / "digits" / newest.path / "rank-0002" / "shard-2").unlink()
     with Ranks(tmp_path, 2, attempt=2) as ranks:
         assert [step for step, *_ in ranks.on_all(seen)] == [5, 5]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.builders import log_of
+from tests.train.builders import log_of, newest_of
 from tests.train.machine import RayMachines
 from tests.waiting import until
 
@@ -43,6 +43,5 @@ def test_finished_trials_do_not_run_again(machine: RayMachines, tmp_path: Path) 
     assert json.loads((tmp_path / "result").read_text()) == [8, 16, 24, 32, 40]
     after = runs(tmp_path)
     assert sum(after[x] == before[x] for x in before) >= done
-    newest = log_of(tmp_path).newest()
-    assert newest is not None
+    newest = newest_of(tmp_path)
     assert (newest.attempt, newest.step, newest.total) == (2, 5, 5)

@@ -24,23 +24,36 @@ DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
 
 
 class FakeWorkerGroup:
-    """A worker group on the nodes a and b, with a fake of Ray's node list."""
+    """A worker group on the nodes a and b. `hanging` ranks do not answer; `silent` nodes accept no connection but are
+    live for Ray."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, elastic: bool = False) -> None:
         self.alive = {"a", "b"}
+        self.silent: set[str] = set()
+        self.killed: list[str] = []
+        self.hanging: dict[int, object] = {}
+        lost = SimpleNamespace(lost=lambda nodes: {node["NodeID"] for node in nodes} & self.silent)
+        monkeypatch.setattr(rayworkers, "SILENT_NODES", lost)
         monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
-        monkeypatch.setattr(
-            ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in ("a", "b", "c")]
-        )
-        self.routing = Routing("attempts/0001/ray-1", 0)
+        monkeypatch.setattr(ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in "abc"])
+        monkeypatch.setattr(ray, "kill", self.killed.append)
+        self.routing = Routing("attempts/0001/ray-1", 0, elastic=elastic)
         self.start()
 
     def start(self) -> None:
-        workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name)) for name in ("a", "b")]
-        self.routing.after_worker_group_start(SimpleNamespace(get_workers=lambda: workers))
+        workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name), actor=f"on {name}") for name in "ab"]
+        self.group = SimpleNamespace(get_workers=lambda: workers, _world_rank_to_ongoing_poll=self.hanging)
+        self.routing.after_worker_group_start(self.group)
+
+    def errors(self, *errors: BaseException | None) -> list[BaseException | None]:
+        """The errors of the ranks after a poll with these."""
+        status = WorkerGroupPollStatus({rank: WorkerStatus(True, error) for rank, error in enumerate(errors)})
+        self.routing.after_worker_group_poll_status(status)
+        return [status.worker_statuses[rank].error for rank in range(len(errors))]
 
     def final(self, *errors: BaseException) -> bool:
-        self.routing.after_worker_group_poll_status(SimpleNamespace(errors=dict(enumerate(errors))))
+        """Whether a poll with these errors ends the run."""
+        self.errors(*errors)
         budget = RecoverInPlace()
         assert budget.max_failures == budget.max_preemption_failures
         return budget.max_failures == 0
@@ -70,18 +83,33 @@ def test_a_handover_restarts_even_if_ray_cannot_drain(
     assert "b is not drained" in caplog.text
 
 
-def test_an_interruption_of_another_rank_ends_the_run(group: FakeWorkerGroup) -> None:
-    assert group.final(HandedOver(7, ("b",)), Interrupted(7))
+@pytest.mark.parametrize(
+    ("errors", "alive"),
+    [
+        pytest.param([HandedOver(7, ("b",)), Interrupted(7)], "ab", id="another rank was interrupted"),
+        pytest.param([KeyError("a bug")], "ab", id="a bug of the program"),
+        pytest.param([StoreRefused("no rights")], "ab", id="the store refuses the job"),
+        pytest.param([Interrupted(7), DEAD], "a", id="interrupted, despite a lost node"),
+        pytest.param([Fenced("replaced"), DEAD], "a", id="fenced, despite a lost node"),
+    ],
+)
+def test_these_errors_end_the_run(group: FakeWorkerGroup, errors: list[BaseException], alive: str) -> None:
+    group.alive = set(alive)
+    assert group.final(*errors)
 
 
-def test_a_bug_of_the_program_ends_the_run(group: FakeWorkerGroup) -> None:
-    assert group.final(KeyError("a bug"))
-
-
-@pytest.mark.parametrize("error", [Interrupted(7), Fenced("replaced")])
-def test_an_interruption_ends_the_run_despite_a_lost_node(group: FakeWorkerGroup, error: BaseException) -> None:
-    group.alive.discard("b")
-    assert group.final(error, DEAD)
+@pytest.mark.parametrize(
+    ("errors", "alive"),
+    [
+        pytest.param([StoreUnavailable("503"), RankLost("rank 0 is lost")], "ab", id="an outage of the store"),
+        pytest.param([DEAD], "b", id="a lost node"),
+    ],
+)
+def test_these_errors_never_end_the_run(group: FakeWorkerGroup, errors: list[BaseException], alive: str) -> None:
+    group.alive = set(alive)
+    for _ in range(10):
+        group.start()
+        assert not group.final(*errors)
 
 
 @pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is lost")])
@@ -97,57 +125,12 @@ def test_repeated_polls_of_the_same_errors_count_once(group: FakeWorkerGroup) ->
     assert not any(group.final(DEAD) for _ in range(10))
 
 
-def test_an_outage_of_the_store_never_ends_the_run(group: FakeWorkerGroup) -> None:
-    for _ in range(10):
-        group.start()
-        assert not group.final(StoreUnavailable("503"), RankLost("rank 0 is lost"))
-
-
-def test_a_refusal_of_the_store_ends_the_run(group: FakeWorkerGroup) -> None:
-    assert group.final(StoreRefused("no rights"))
-
-
-def test_lost_nodes_are_not_counted(group: FakeWorkerGroup) -> None:
-    group.alive.discard("a")
-    for _ in range(10):
-        group.start()
-        assert not group.final(DEAD)
-
-
-class FakeElasticGroup:
-    """The worker group of an elastic job, one of whose ranks does not answer; `silent` are nodes that accept no
-    connection but are live for Ray."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.silent: set[str] = set()
-        self.killed: list[str] = []
-        self.hanging: dict[int, object] = {}
-        monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
-        monkeypatch.setattr(ray, "nodes", lambda: [{"NodeID": name, "Alive": True} for name in "abc"])
-        monkeypatch.setattr(ray, "kill", self.killed.append)
-        lost = SimpleNamespace(lost=lambda nodes: {node["NodeID"] for node in nodes} & self.silent)
-        monkeypatch.setattr(rayworkers, "SILENT_NODES", lost)
-        self.routing = Routing("attempts/0001/ray-1", 0, elastic=True)
-        self.start()
-
-    def start(self) -> None:
-        workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name), actor=f"on {name}") for name in "ab"]
-        self.group = SimpleNamespace(get_workers=lambda: workers, _world_rank_to_ongoing_poll=self.hanging)
-        self.routing.after_worker_group_start(self.group)
-
-    def errors(self, *errors: BaseException | None) -> list[BaseException | None]:
-        """The errors of the ranks after a poll with these."""
-        status = WorkerGroupPollStatus({rank: WorkerStatus(True, error) for rank, error in enumerate(errors)})
-        self.routing.after_worker_group_poll_status(status)
-        return [status.worker_statuses[rank].error for rank in range(len(errors))]
-
-
 @pytest.fixture
-def elastic(monkeypatch: pytest.MonkeyPatch) -> FakeElasticGroup:
-    return FakeElasticGroup(monkeypatch)
+def elastic(monkeypatch: pytest.MonkeyPatch) -> FakeWorkerGroup:
+    return FakeWorkerGroup(monkeypatch, elastic=True)
 
 
-def test_an_elastic_rank_that_hangs_on_a_silent_node_is_lost_and_never_ends_the_run(elastic: FakeElasticGroup) -> None:
+def test_an_elastic_rank_that_hangs_on_a_silent_node_is_lost_and_never_ends_the_run(elastic: FakeWorkerGroup) -> None:
     elastic.silent.add("b")
     elastic.hanging[1] = "its poll"
     for _ in range(10):
@@ -158,18 +141,21 @@ def test_an_elastic_rank_that_hangs_on_a_silent_node_is_lost_and_never_ends_the_
         assert RecoverInPlace().max_failures == -1
 
 
-def test_an_elastic_rank_that_hangs_on_a_node_that_answers_is_not_lost(elastic: FakeElasticGroup) -> None:
-    elastic.hanging[1] = "its poll"
-    assert elastic.errors(None, None) == [None, None]
-
-
-def test_an_elastic_rank_that_answers_from_a_silent_node_is_not_lost(elastic: FakeElasticGroup) -> None:
-    elastic.silent.add("b")
+@pytest.mark.parametrize(
+    ("silent", "hanging"),
+    [
+        pytest.param(set(), {1: "its poll"}, id="it hangs on a node that answers"),
+        pytest.param({"b"}, {}, id="it answers from a silent node"),
+    ],
+)
+def test_an_elastic_rank_is_not_lost(elastic: FakeWorkerGroup, silent: set[str], hanging: dict[int, object]) -> None:
+    elastic.silent |= silent
+    elastic.hanging |= hanging
     assert elastic.errors(None, None) == [None, None]
 
 
 def test_the_ranks_of_an_elastic_job_on_silent_nodes_end_before_the_others_are_asked_to(
-    elastic: FakeElasticGroup,
+    elastic: FakeWorkerGroup,
 ) -> None:
     elastic.silent.add("b")
     elastic.routing.before_worker_group_shutdown(elastic.group)

@@ -55,7 +55,7 @@ class Shelf:
     def jobs(self) -> Sequence[Object]:
         return self.held
 
-    def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> Facts | None:
         if self.gap:
             raise EnvironmentFailure(self.gap)
         return None

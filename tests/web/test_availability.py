@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.model import Spell
 from spotladder.timestamps import seconds_of
-from spotladder.web.availability import Spell, by_hour, heat_map, spells_by_tier
+from spotladder.web.availability import by_hour, heat_map, spells_by_tier
 from tests.web.builders import job
 
 NOW = seconds_of("2026-11-29T10:30:00Z")
@@ -32,8 +33,8 @@ def spells(**status: Any) -> list[Spell]:
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
-        (attempt("08:00", "08:10", "09:00"), [Spell(at("08:10"), at("09:00"), available=True)]),
-        (attempt("08:00", "", "08:20", "InsufficientCapacity"), [Spell(at("08:00"), at("08:20"), available=False)]),
+        (attempt("08:00", "08:10", "09:00"), [Spell(True, at("08:10"), at("09:00"))]),
+        (attempt("08:00", "", "08:20", "InsufficientCapacity"), [Spell(False, at("08:00"), at("08:20"))]),
         (attempt("08:00", "", "08:20", "SuspendRequested"), []),
     ],
 )
@@ -43,23 +44,23 @@ def test_an_ended_attempt_says_whether_the_tier_had_nodes(ended: dict[str, Any],
 
 def test_the_current_attempt_counts_until_now() -> None:
     ready = {"type": "Running", "status": "True", "lastTransitionTime": "2026-11-29T10:00:00Z"}
-    assert spells(conditions=[ready]) == [Spell(at("10:00"), NOW, available=True)]
+    assert spells(conditions=[ready]) == [Spell(True, at("10:00"), NOW)]
     waiting = {"reason": "WaitingForCapacity", "since": "2026-11-29T10:15:00Z"}
-    assert spells(waiting=waiting, conditions=[ready]) == [Spell(at("10:15"), NOW, available=False)]
+    assert spells(waiting=waiting, conditions=[ready]) == [Spell(False, at("10:15"), NOW)]
 
 
 def test_spells_are_shared_out_to_the_hours() -> None:
-    found = by_hour([Spell(at("08:30"), at("10:10"), available=True), Spell(at("09:45"), NOW, available=False)], NOW)
+    found = by_hour([Spell(True, at("08:30"), at("10:10")), Spell(False, at("09:45"), NOW)], NOW)
     assert found == {(6, 8): (1800, 0), (6, 9): (3600, 900), (6, 10): (600, 1800)}
 
 
 def test_what_is_older_than_the_map_is_left_out() -> None:
-    assert by_hour([Spell(at("08:00", 21), at("08:30", 22), available=True)], NOW) == {}
-    assert by_hour([Spell(at("23:30", 22), at("00:30", 23), available=True)], NOW) == {(0, 0): (1800, 0)}
+    assert by_hour([Spell(True, at("08:00", 21), at("08:30", 22))], NOW) == {}
+    assert by_hour([Spell(True, at("23:30", 22), at("00:30", 23))], NOW) == {(0, 0): (1800, 0)}
 
 
 def test_each_cell_has_its_value_as_text() -> None:
-    drawn = heat_map([Spell(at("08:30"), at("09:00"), available=True)], "a100-spot", NOW)
+    drawn = heat_map([Spell(True, at("08:30"), at("09:00"))], "a100-spot", NOW)
     assert drawn is not None
     assert "Nov 29, 08:00 UTC: nodes for 100\u202f% of 30m" in drawn
     assert heat_map([], "a100-spot", NOW) is None

@@ -52,9 +52,6 @@ class TierStatus(StatusRecord):
     cost: str = Field(default="0", description="Cost of the tier in USD, in the format of cost.spent.")
     last_reason: str = Field(default="", description="Reason why the last attempt on the tier ended.")
     spent: str = Field(default="", description="Reason why the tier is exhausted; empty while it can be used.")
-    surge_seconds: float = Field(
-        default=0, description="Part of nodeSeconds beyond the number of workers: replacements beside noticed workers."
-    )
     removed: bool = Field(
         default=False, description="True: the tier was removed from the spec. Its cost remains part of cost.spent."
     )

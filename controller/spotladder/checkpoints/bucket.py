@@ -20,7 +20,7 @@ from zlib_ng.zlib_ng import crc32
 
 from spotladder.checkpoints import isolated as alone
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, Store, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ _NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
 
 
-class BucketStore:
-    """Implements Store on one bucket and prefix."""
+class BucketStore(Store):
+    """A store on one bucket and prefix."""
 
     def __init__(
         self,
@@ -123,7 +123,6 @@ class BucketStore:
 
     @property
     def endpoint(self) -> str:
-        """The server, which is the same store from every machine."""
         return f"{self._scheme}: {self._endpoint}"
 
     def renew(self) -> bool:
@@ -135,16 +134,37 @@ class BucketStore:
         return True
 
     def _connected(self, timeout: timedelta) -> S3Store | GCSStore | AzureStore:
+        from obstore.store import AzureStore, GCSStore, S3Store
+
+        scheme, environment = self._scheme, self._environment
+        backoff = {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2}
+        options: dict[str, Any] = {
+            "prefix": self._prefix or None,
+            "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
+            "client_options": {
+                "allow_http": True,  # Only an endpoint that the user wrote with http:// uses it.
+                "connect_timeout": CONNECT_TIMEOUT,
+                "timeout": timeout,
+            },
+            # The caller handles longer outages: the log retries with the entries that it has read meanwhile.
+            "retry_config": {"max_retries": 5, "retry_timeout": RETRY_TIMEOUT, "backoff": backoff},
+        }
+        if self._only_host:
+            # The library follows redirects. It sends those to other hosts to a proxy that does not exist.
+            options["client_options"] |= {"proxy_url": NO_PROXY, "proxy_excludes": self._only_host}
+        if self._isolated:
+            options |= alone.options(scheme, environment)
         with self._typed("open", ""):
-            return _connect(
-                self._scheme,
-                self._bucket,
-                self._prefix,
-                self._environment,
-                timeout,
-                isolated=self._isolated,
-                only_host=self._only_host,
-            )
+            match scheme:
+                case "s3":
+                    profile = os.environ.get("AWS_PROFILE")
+                    if profile and not (os.environ.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_ACCESS_KEY_ID")):
+                        options["credential_provider"] = _profile(profile)
+                    return S3Store(self._bucket, **options)
+                case "gs":
+                    return GCSStore(self._bucket, **options)
+                case _:
+                    return AzureStore(self._bucket, **options)
 
     @property
     def _data(self) -> S3Store | GCSStore | AzureStore:
@@ -174,16 +194,10 @@ class BucketStore:
 
     def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
         if len(keys) < 2:
-            return [self._get_or_none(key, most) for key in keys]
+            return super().get_many(keys, most)
         # Threads that end with the call: a caller that follows many logs holds many stores.
         with ThreadPoolExecutor(min(len(keys), 2 * AT_ONCE), thread_name_prefix="spotladder-store") as pool:
             return list(pool.map(partial(self._get_or_none, most=most), keys))
-
-    def _get_or_none(self, key: str, most: int) -> bytes | None:
-        try:
-            return self.get(key, most)
-        except ObjectMissing:
-            return None
 
     def head(self, key: str) -> ObjectMeta | None:
         try:
@@ -200,7 +214,7 @@ class BucketStore:
                     if after is None or meta["path"] > after:
                         yield ObjectMeta(meta["path"], meta["size"])
 
-    def folders(self, prefix: str) -> Sequence[str]:
+    def folders(self, prefix: str = "") -> Sequence[str]:
         """The names of the folders directly below, with one request for each thousand of them."""
         with self._typed("list", prefix):
             found = self._store.list_with_delimiter(prefix or None)["common_prefixes"]
@@ -385,46 +399,3 @@ class _Parts:
             self.crc = crc32(part, self.crc)
             self.size += len(part)
             yield part
-
-
-def _connect(
-    scheme: str,
-    bucket: str,
-    prefix: str,
-    environment: Mapping[str, str],
-    timeout: timedelta,
-    *,
-    isolated: bool,
-    only_host: str,
-) -> S3Store | GCSStore | AzureStore:
-    from obstore.store import AzureStore, GCSStore, S3Store
-
-    options: dict[str, Any] = {
-        "prefix": prefix or None,
-        "config": {name.lower(): value for name, value in environment.items() if name in _GIVEN[scheme]} or None,
-        "client_options": {
-            "allow_http": True,  # Only an endpoint that the user wrote with http:// uses it.
-            "connect_timeout": CONNECT_TIMEOUT,
-            "timeout": timeout,
-        },
-        # The caller handles longer outages: the log retries with the entries that it has read meanwhile.
-        "retry_config": {
-            "max_retries": 5,
-            "retry_timeout": RETRY_TIMEOUT,
-            "backoff": {"init_backoff": timedelta(milliseconds=200), "max_backoff": timedelta(seconds=5), "base": 2},
-        },
-    }
-    if only_host:  # The library follows redirects. It sends those to other hosts to a proxy that does not exist.
-        options["client_options"] |= {"proxy_url": NO_PROXY, "proxy_excludes": only_host}
-    if isolated:
-        options |= alone.options(scheme, environment)
-    match scheme:
-        case "s3":
-            profile = os.environ.get("AWS_PROFILE")
-            if profile and not (os.environ.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_ACCESS_KEY_ID")):
-                options["credential_provider"] = _profile(profile)
-            return S3Store(bucket, **options)
-        case "gs":
-            return GCSStore(bucket, **options)
-        case _:
-            return AzureStore(bucket, **options)

@@ -17,21 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zlib_ng.zlib_ng import crc32, crc32_combine
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, StoreRefused
+from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, Store, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
 CHUNK = 1 << 20
-
-AHEAD = 16 << 20
-"""Bytes of a file that may be buffered before the system starts to write them to the disk."""
 
 SLICE = 64 << 20
 """Bytes of a file that one thread reads to verify it: the slices of a large file are read in parallel."""
@@ -45,8 +38,8 @@ _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 _NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EPERM})
 
 
-class DiskStore:
-    """Implements Store. The first write creates the folder."""
+class DiskStore(Store):
+    """The first write creates the folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -54,7 +47,6 @@ class DiskStore:
 
     @property
     def folder(self) -> Path:
-        """The folder that has each object as a file."""
         return self._root
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -84,15 +76,6 @@ class DiskStore:
                 return file.read(size)
         raise TooLarge(f"{self.uri}/{key}", "bytes", size, most)
 
-    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        found: list[bytes | None] = []
-        for key in keys:
-            try:
-                found.append(self.get(key, most))
-            except ObjectMissing:
-                found.append(None)
-        return found
-
     def head(self, key: str) -> ObjectMeta | None:
         try:
             with self._typed("read", key):
@@ -107,7 +90,7 @@ class DiskStore:
             found = sorted(self._walk(self._path(prefix.rstrip("/")), prefix), key=lambda meta: meta.key)
         return (meta for meta in found if after is None or meta.key > after)
 
-    def folders(self, prefix: str) -> Sequence[str]:
+    def folders(self, prefix: str = "") -> Sequence[str]:
         """The names of the folders directly below, except those that cannot be read."""
         found = []
         with self._typed("list", prefix), suppress(FileNotFoundError):
@@ -127,8 +110,7 @@ class DiskStore:
         return FileEntry(target.name, size, crc)
 
     def take_file(self, key: str, path: Path) -> FileEntry:
-        """Like `put_file`, for a temporary file that is not written any more: on the same file system the object is a
-        link to it, so that no bytes are copied."""
+        """On the same file system the object is a link to the file, so that no bytes are copied."""
         target = self._path(key)
         with self._typed("write", key), self._hidden(target) as hidden:
             try:
@@ -224,27 +206,9 @@ class DiskStore:
         return StoreUnavailable(f"cannot {doing} {what}: {error.strerror or error}: check the disk or the mount")
 
 
-class _WrittenThrough(FileIO):
-    """A file that is flushed to the disk while it is written, so that the final flush is short."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "x")
-        self._begun = self._at = 0
-
-    def write(self, data: Buffer, /) -> int:
-        count = super().write(data)
-        self._at += count
-        if self._at - self._begun >= AHEAD and hasattr(os, "posix_fadvise"):
-            # POSIX_FADV_DONTNEED makes Linux start to write these pages; the copy is not read soon.
-            with suppress(OSError):  # advice
-                os.posix_fadvise(self.fileno(), self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
-            self._begun = self._at
-        return count
-
-
 def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
     """Copy a file and flush it to the disk, reading each byte once. Returns the bytes and the checksum of the copy."""
-    with source.open("rb", buffering=0) as reader, _WrittenThrough(target) as writer:
+    with source.open("rb", buffering=0) as reader, target.open("xb", buffering=0) as writer:
         found = read_all(reader, writer)
         _flush(writer.fileno())
     return found

@@ -118,7 +118,7 @@ class EntryLog:
         self.clock = clock
         self.new_nonce = new_nonce
         self._pause = pause
-        self._brief = brief
+        self.brief = brief
 
     @property
     def uri(self) -> str:
@@ -206,7 +206,7 @@ class EntryLog:
                 if size > LARGEST_TAIL:
                     raise TooLarge(f"{self.uri}/log", "bytes", size, LARGEST_TAIL, "keep fewer checkpoints")
                 entry = self._decoded(content, seq)
-                known[seq] = brief(entry, files=newest) if self._brief else entry
+                known[seq] = brief(entry, files=newest) if self.brief else entry
                 newest = newest and not isinstance(entry, Commit)
                 if isinstance(entry, Snapshot):
                     return True
@@ -245,9 +245,7 @@ class EntryLog:
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
-    def end_as_controller(
-        self, outcome: str, *, attempt: int | None = None, message: str = "", now: float | None = None
-    ) -> End | None:
+    def end_as_controller(self, outcome: str, *, attempt: int | None = None, message: str = "") -> End | None:
         """Append the job's outcome from outside a writer, which fences every writer.
 
         Returns the entry, or the existing one if it has the same outcome; None if the job never started. `attempt` is
@@ -258,8 +256,7 @@ class EntryLog:
         def build(history: History) -> End:
             if attempt is not None and history.attempt > attempt:
                 raise Fenced(f"{self.uri}: attempt {history.attempt} has started, attempt {attempt} cannot end the job")
-            at = self.clock() if now is None else now
-            return End(history.seq + 1, nonce, at, "", history.attempt, outcome, message)
+            return End(history.seq + 1, nonce, self.clock(), "", history.attempt, outcome, message)
 
         history = self.read()
         if history.seq < 0:

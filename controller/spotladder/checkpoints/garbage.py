@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from spotladder.checkpoints.entries import Commit, Drop, Snapshot
+from spotladder.checkpoints.entry_keys import key_of
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import listed
@@ -25,12 +26,11 @@ COMPACT_AFTER = 64
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Result of a collection: the dropped commits, and the numbers of objects, bytes and log entries deleted."""
+    """Result of a collection: the dropped commits, and the numbers of objects and bytes of them that were deleted."""
 
     dropped: tuple[Commit, ...] = ()
     objects: int = 0
     size: int = 0
-    entries: int = 0
 
 
 def garbage(log: EntryLog, history: History, keep: int, *, final: bool = False) -> tuple[Commit, ...]:
@@ -69,7 +69,7 @@ def collect(
     done = replace(_delete(log, due), dropped=dropped)
     deleted.update(due)
     if history.since_snapshot > COMPACT_AFTER:
-        history, done = _compact(log, history, fence, done)
+        history = _compact(log, history, fence)
     return history, done
 
 
@@ -88,9 +88,7 @@ def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
     return broken
 
 
-def _compact(
-    log: EntryLog, history: History, fence: Callable[[History], None], done: Collected
-) -> tuple[History, Collected]:
+def _compact(log: EntryLog, history: History, fence: Callable[[History], None]) -> History:
     nonce = log.new_nonce()
     deleted = frozenset(history.dropped)
 
@@ -108,9 +106,8 @@ def _compact(
         )
 
     history, entry = log.append(history, snapshot)
-    superseded = [meta.key for meta in listed(log.store, "log/") if meta.key < f"log/{entry.seq:08d}.json"]
-    log.store.delete(superseded)
-    return history, replace(done, entries=len(superseded))
+    log.store.delete([meta.key for meta in listed(log.store, "log/") if meta.key < key_of(entry.seq)])
+    return history
 
 
 def _delete(log: EntryLog, paths: Iterable[str]) -> Collected:

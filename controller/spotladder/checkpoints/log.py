@@ -6,6 +6,7 @@ a commit; `garbage` deletes checkpoints.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,9 @@ from spotladder.checkpoints.entries import Commit, Start
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
-from spotladder.checkpoints.resume import Resumed, fetch, resume
-from spotladder.checkpoints.store import folder_on_disk
+from spotladder.checkpoints.resume import Resumed, fetch
 from spotladder.checkpoints.writer import Writer
-from spotladder.errors import Fenced
+from spotladder.errors import CheckpointCorrupt, Fenced
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.cache import NodeCache
@@ -34,8 +34,6 @@ class CommitLog(EntryLog):
         attempt: int,
         tier: str = "",
         *,
-        now: float | None = None,
-        nonce: str | None = None,
         tried: set[str] | None = None,
         hands_over: bool = False,
         stands_by: bool = False,
@@ -49,7 +47,7 @@ class CommitLog(EntryLog):
         standby attempt. `workers`: the number of ranks of an elastic job. Raises Fenced if a newer attempt has started
         already.
         """
-        mine = nonce or self.new_nonce()
+        mine = self.new_nonce()
         tried = set() if tried is None else tried
 
         def build(history: History) -> Start:
@@ -62,7 +60,7 @@ class CommitLog(EntryLog):
             return Start(
                 seq=history.seq + 1,
                 nonce=mine,
-                at=self.clock() if now is None else now,
+                at=self.clock(),
                 owner=self.owner,
                 attempt=attempt,
                 tier=tier,
@@ -101,7 +99,7 @@ class CommitLog(EntryLog):
     def in_place(self) -> Path | None:
         """The folder of the log, if a program can read the files of commits there: a folder of this machine, without a
         cache that is faster."""
-        return None if self.cache else folder_on_disk(self.store)
+        return None if self.cache else self.store.folder
 
     def resume(
         self,
@@ -117,7 +115,28 @@ class CommitLog(EntryLog):
         `without` maps the paths of commits that other ranks found corrupt to the reason. Raises CheckpointCorrupt if
         no commit verifies, StoreUnavailable.
         """
-        return resume(self, folder, ranks, without, self.cache, verify_only=verify_only)
+        corrupt = dict(without or {})
+        while True:
+            commits = self.commits()
+            good = [commit for commit in commits if commit.path not in corrupt]
+            if not commits:
+                return None
+            if not good:
+                raise CheckpointCorrupt(
+                    f"{self.uri}: none of the {len(commits)} commits verifies (newest: {corrupt[commits[-1].path]}): "
+                    "restore the files from the bucket's versions or a backup, or start in a new checkpoint folder"
+                )
+            commit = good[-1]
+            target = folder / Path(commit.path).name
+            try:
+                self.fetch(commit, None if verify_only else target, ranks)
+            except CheckpointCorrupt as error:
+                shutil.rmtree(target, ignore_errors=True)
+                if any(commit.path == other.path for other in self.commits()):  # Otherwise it was deleted meanwhile.
+                    corrupt[commit.path] = str(error)
+                continue
+            skipped = [(other, corrupt[other.path]) for other in reversed(commits) if other.seq > commit.seq]
+            return Resumed(commit, target, tuple(skipped))
 
     def collect(self, keep: int) -> Collected:
         """Delete checkpoints that need not be kept, for a caller that is not the writer (see `Writer.collect`)."""

@@ -3,7 +3,7 @@
     <uri>/<job>/outputs/<uid>/0003/driver.log.gz          the end of the output of attempt 3's driver
     <uri>/<job>/outputs/<uid>/0003.1/workers-0-1.log.gz   a rank of the first restart in place inside attempt 3
 
-1. An object is created once and never changed, so two controllers or a restarted runner do no harm. Each attempt has
+1. An object is created once and never changed, so two controllers do no harm. Each attempt has
    its own folder, so an old attempt never overwrites the output of a newer one. So has each job: one with the name of
    a deleted job does not show its output.
 2. The caller removes secrets from the text: everyone with read access to the checkpoints can read the output.
@@ -66,7 +66,7 @@ class Output:
 
 
 def of_job(folder: Store, uid: str) -> Store:
-    """The part of a job's folder that has its output. `uid` is that of the job or local run; "" if it is unknown."""
+    """The part of a job's folder that has its output. `uid` is that of the job; "" if it is unknown."""
     return folder_of(folder, f"{FOLDER}/{uid}")
 
 
@@ -111,16 +111,15 @@ def _text(data: bytes, name: str) -> str:
     return text.decode(errors="replace")
 
 
-def trim(store: Store, newest: int = KEPT_ATTEMPTS, restarts: int = KEPT_RESTARTS) -> int:
-    """Delete the output of all but the `newest` attempts, and of each all but its newest `restarts` restarts in place.
-    Returns the number of deleted objects. Raises StoreUnavailable."""
+def trim(store: Store) -> int:
+    """Delete the output of all but the newest attempts, and of each all but its newest restarts in place. Returns the
+    number of deleted objects. Raises StoreUnavailable."""
     outputs = kept(store)
     starts: dict[int, set[int]] = defaultdict(set)
     for output in outputs:
         starts[output.attempt].add(output.restart)
-    stay = {
-        (attempt, restart) for attempt in sorted(starts)[-newest:] for restart in sorted(starts[attempt])[-restarts:]
-    }
+    kept_attempts = sorted(starts)[-KEPT_ATTEMPTS:]
+    stay = {(attempt, restart) for attempt in kept_attempts for restart in sorted(starts[attempt])[-KEPT_RESTARTS:]}
     gone = [output.key for output in outputs if (output.attempt, output.restart) not in stay]
     if gone:
         store.delete(gone)

@@ -13,12 +13,11 @@ from spotladder.core.model import CommitSize, Progress
 
 
 class Follower:
-    """Polls a log and reads only the entries that are new since the last call. With `brief`, `history` has no files: a
-    process that follows the logs of many jobs cannot keep them."""
+    """Polls a log and reads only the entries that are new since the last call. If the log is `brief`, `history` has no
+    files: a process that follows the logs of many jobs cannot keep them."""
 
-    def __init__(self, log: CommitLog, *, brief: bool = False) -> None:
+    def __init__(self, log: CommitLog) -> None:
         self._log = log
-        self._brief = brief
         self._last = Progress()
         self.history = History()
 
@@ -26,7 +25,7 @@ class Follower:
         """The newest commit now, and the newest attempt that has started. Raises StoreUnavailable, LogCorrupt."""
         history = self._log.follow(self.history)
         found, newest = progress_of(history), history.newest
-        if self._brief:
+        if self._log.brief:
             if newest is not None and not newest.files and newest.seq == self._last.commit:
                 found = replace(found, size=self._last.size)
             history = brief_history(history)

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import NewerLog, Snapshot, Start, decode
-from spotladder.checkpoints.entry_keys import number_of
+from spotladder.checkpoints.entry_keys import key_of, number_of
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import listed
 from spotladder.errors import LogCorrupt
@@ -34,20 +34,19 @@ def remove(log: CommitLog, *, ours: bool = False) -> None:
     StoreUnavailable.
     """
     keys = [meta.key for meta in listed(log.store, "")]
-    numbered = {key: seq for key in keys if (seq := number_of(key)) is not None}
-    entries = sorted(numbered, key=numbered.__getitem__, reverse=True)
-    _check_owner(log, entries, ours=ours)
-    for key in entries:
-        log.store.delete([key])
+    numbers = sorted((seq for key in keys if (seq := number_of(key)) is not None), reverse=True)
+    _check_owner(log, numbers, ours=ours)
+    for seq in numbers:
+        log.store.delete([key_of(seq)])
     log.store.delete([key for key in keys if _FILE.fullmatch(key)])
 
 
-def _check_owner(log: CommitLog, entries: list[str], *, ours: bool) -> None:
-    named = ours or not entries
+def _check_owner(log: CommitLog, numbers: list[int], *, ours: bool) -> None:
+    named = ours or not numbers
     damage: LogCorrupt | None = None
-    for key, content in zip(entries, log.store.get_many(entries), strict=True):
+    for seq, content in zip(numbers, log.store.get_many(list(map(key_of, numbers))), strict=True):
         try:
-            entry = decode(content or b"", f"{log.uri}/{key}", int(key[4:-5]))
+            entry = decode(content or b"", f"{log.uri}/{key_of(seq)}", seq)
         except NewerLog:
             raise
         except LogCorrupt as error:

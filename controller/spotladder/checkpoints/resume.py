@@ -1,11 +1,10 @@
-"""Downloads and verifies the files of a commit; uses an older commit if the files do not verify."""
+"""Downloads and verifies the files of a commit."""
 
 from __future__ import annotations
 
 import logging
 import re
-import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 
@@ -48,40 +46,6 @@ def rank_folder(rank: int) -> str:
     return f"rank-{rank:04d}"
 
 
-def resume(
-    log: EntryLog,
-    folder: Path,
-    ranks: Collection[int] | None = None,
-    without: Mapping[str, str] | None = None,
-    cache: NodeCache | None = None,
-    *,
-    verify_only: bool = False,
-) -> Resumed | None:
-    """See `CommitLog.resume`."""
-    corrupt = dict(without or {})
-    while True:
-        commits = log.commits()
-        good = [commit for commit in commits if commit.path not in corrupt]
-        if not commits:
-            return None
-        if not good:
-            raise CheckpointCorrupt(
-                f"{log.uri}: none of the {len(commits)} commits verifies (newest: {corrupt[commits[-1].path]}): "
-                "restore the files from the bucket's versions or a backup, or start in a new checkpoint folder"
-            )
-        commit = good[-1]
-        target = folder / Path(commit.path).name
-        try:
-            fetch(log.store, commit, None if verify_only else target, ranks, cache)
-        except CheckpointCorrupt as error:
-            shutil.rmtree(target, ignore_errors=True)
-            if any(commit.path == other.path for other in log.commits()):  # Otherwise it was deleted meanwhile.
-                corrupt[commit.path] = str(error)
-            continue
-        skipped = [(other, corrupt[other.path]) for other in reversed(commits) if other.seq > commit.seq]
-        return Resumed(commit, target, tuple(skipped))
-
-
 def fetch(
     store: Store,
     commit: Commit,
@@ -97,13 +61,7 @@ def fetch(
             parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-fetch") as pool:
         largest_first = sorted(files, key=lambda file: -file.size)
-        futures = [pool.submit(_fetch_file, store, commit, file, folder, cache) for file in largest_first]
-        try:
-            cached = sum(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        cached = sum(pool.map(lambda file: _fetch_file(store, commit, file, folder, cache), largest_first))
     if cached:
         _log.info("step %d: %d of %d files from the cache on this machine", commit.step, cached, len(files))
 

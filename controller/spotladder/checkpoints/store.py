@@ -6,7 +6,7 @@ of two writers exactly one succeeds. All other operations may be slow, repeated 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -65,8 +65,15 @@ class Store(Protocol):
         """The whole object. Raises ObjectMissing, and TooLarge before it reads an object of more than `most` bytes."""
 
     def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        """The objects in the order of `keys`, in parallel; None for one that does not exist. Raises TooLarge if one has
-        more than `most` bytes."""
+        """The objects in the order of `keys`, in parallel where that helps; None for one that does not exist. Raises
+        TooLarge if one has more than `most` bytes."""
+        return [self._get_or_none(key, most) for key in keys]
+
+    def _get_or_none(self, key: str, most: int) -> bytes | None:
+        try:
+            return self.get(key, most)
+        except ObjectMissing:
+            return None
 
     def head(self, key: str) -> ObjectMeta | None:
         """The object's size in bytes; None if it does not exist."""
@@ -85,29 +92,29 @@ class Store(Protocol):
     def delete(self, keys: Iterable[str]) -> None:
         """Remove the objects; missing ones are not an error."""
 
+    def take_file(self, key: str, path: Path) -> FileEntry:
+        """`put_file` of a temporary file that nothing writes any more: the store may keep it instead of a copy."""
+        return self.put_file(key, path)
 
-def renew(store: Store) -> bool:
-    """Make the store read its credentials again. False if they cannot change while this process lives."""
-    renewing: Callable[[], bool] | None = getattr(store, "renew", None)
-    return renewing is not None and renewing()
+    def folders(self, prefix: str = "") -> Sequence[str]:
+        """The names of the folders directly below `prefix`, which is "" or ends with a slash. Their content is not
+        listed, unless the store can only do that."""
+        keys = (meta.key.removeprefix(prefix) for meta in self.list(prefix))
+        return sorted({key.partition("/")[0] for key in keys if "/" in key})
 
+    def renew(self) -> bool:
+        """Read the credentials again. False if they cannot change while this process lives."""
+        return False
 
-def folder_on_disk(store: Store) -> Path | None:
-    """The folder of this machine that has each object of the store as a file; None for a bucket."""
-    folder: Path | None = getattr(store, "folder", None)
-    return folder
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine that has each object as a file; None for a bucket."""
+        return None
 
-
-def taking(store: Store) -> Callable[[str, Path], FileEntry]:
-    """Uploads a temporary file, which the store may keep instead of a copy: a file that nothing writes any more."""
-    take: Callable[[str, Path], FileEntry] = getattr(store, "take_file", store.put_file)
-    return take
-
-
-def endpoint_of(store: Store) -> str:
-    """The server of a store that is the same from every machine; "" for a folder of a disk."""
-    endpoint: str = getattr(store, "endpoint", "")
-    return endpoint
+    @property
+    def endpoint(self) -> str:
+        """The server of a store that is the same from every machine; "" for a folder of a disk."""
+        return ""
 
 
 def listed(store: Store, prefix: str, after: str | None = None, *, most: int = LONGEST_LISTING) -> Iterator[ObjectMeta]:
@@ -118,21 +125,12 @@ def listed(store: Store, prefix: str, after: str | None = None, *, most: int = L
         yield meta
 
 
-def folders_in(store: Store, prefix: str = "") -> Sequence[str]:
-    """The names of the folders directly below `prefix`, which is "" or ends with a slash. Their content is not listed,
-    unless the store can only do that. Raises StoreUnavailable."""
-    find: Callable[[str], Sequence[str]] | None = getattr(store, "folders", None)
-    if find is not None:
-        return find(prefix)
-    return sorted({rest.partition("/")[0] for meta in store.list(prefix) if "/" in (rest := meta.key[len(prefix) :])})
-
-
 def folder_of(store: Store, name: str) -> Store:
     """The part of the store below `name/`."""
     return SubStore(store, name.strip("/") + "/") if name.strip("/") else store
 
 
-class SubStore:
+class SubStore(Store):
     """A store whose keys are all in one folder of another store."""
 
     def __init__(self, store: Store, prefix: str) -> None:
@@ -158,14 +156,14 @@ class SubStore:
         for meta in self._store.list(self._prefix + prefix, start):
             yield ObjectMeta(meta.key.removeprefix(self._prefix), meta.size)
 
-    def folders(self, prefix: str) -> Sequence[str]:
-        return folders_in(self._store, self._prefix + prefix)
+    def folders(self, prefix: str = "") -> Sequence[str]:
+        return self._store.folders(self._prefix + prefix)
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         return self._store.put_file(self._prefix + key, path)
 
     def take_file(self, key: str, path: Path) -> FileEntry:
-        return taking(self._store)(self._prefix + key, path)
+        return self._store.take_file(self._prefix + key, path)
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
         return self._store.get_file(self._prefix + key, path)
@@ -174,13 +172,13 @@ class SubStore:
         self._store.delete([self._prefix + key for key in keys])
 
     def renew(self) -> bool:
-        return renew(self._store)
+        return self._store.renew()
 
     @property
     def folder(self) -> Path | None:
-        folder = folder_on_disk(self._store)
+        folder = self._store.folder
         return folder and folder / self._prefix
 
     @property
     def endpoint(self) -> str:
-        return endpoint_of(self._store)
+        return self._store.endpoint

@@ -23,7 +23,7 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 
-from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused, endpoint_of
+from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import StoreUnavailable
 
 FOLDER = "probes/"
@@ -97,21 +97,12 @@ class StoreUnsafe(StoreRefused):
 
 def check_today(store: Store, clock: Callable[[], float] = time.time) -> None:
     """`check_store`, unless the same endpoint has passed today. Raises what `check_store` raises."""
-    endpoint = endpoint_of(store)
-    marker = f"{FOLDER}{_day(clock())}-passed-{zlib.crc32(endpoint.encode()):08x}" if endpoint else ""
-    if marker and _exists(store, marker):
+    marker = f"{FOLDER}{_day(clock())}-passed-{zlib.crc32(store.endpoint.encode()):08x}" if store.endpoint else ""
+    if marker and store.head(marker) is not None:
         return
     check_store(store, clock)
     if marker:
         store.put_if_absent(marker, b"this store has passed the check of spotladder on this day\n")
-
-
-def _exists(store: Store, marker: str) -> bool:
-    try:
-        store.get(marker, 1 << 10)
-    except ObjectMissing:
-        return False
-    return True
 
 
 def check_store(store: Store, clock: Callable[[], float] = time.time, timeout: float = TIMEOUT) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.store import Store, StoreRefused, taking
-from spotladder.checkpoints.writer import Writer
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.store import Store, StoreRefused
 from spotladder.errors import InvalidSpec, StoreUnavailable
 
 FILES_AT_ONCE = 4
@@ -49,29 +47,13 @@ def upload_folder(
     Returns the entries of the files for the commit. Raises InvalidSpec for a file name that buckets refuse,
     StoreUnavailable.
     """
-    found = [(name, file) for name, file in files_below(folder) if name not in without]
-    files = [file for _, file in found]
-    names = ["/".join(part for part in (below, name) if part) for name, _ in found]
-    for name in names:
+    files = {f"{below}/{name}" if below else name: file for name, file in files_below(folder) if name not in without}
+    for name in files:
         if not name.isprintable():
             raise InvalidSpec(f"{name!r}: buckets refuse control characters in file names: rename this checkpoint file")
-    put = taking(store) if temporary else store.put_file
+    put = store.take_file if temporary else store.put_file
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-upload") as pool:
-        futures = [pool.submit(_upload_file, put, file, path, name) for file, name in zip(files, names, strict=True)]
-        try:
-            return tuple(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
-
-
-def commit_folder(
-    writer: Writer, step: int, folder: Path, *, total: int = 0, metrics: Mapping[str, Any] | None = None
-) -> Commit:
-    """Upload a folder and commit it, for a job of one process."""
-    files = upload_folder(writer.log.store, folder, writer.folder(step))
-    return writer.commit(step, files, total=total, metrics=metrics)
+        return tuple(pool.map(lambda name: _upload_file(put, files[name], path, name), files))
 
 
 def _upload_file(put: Callable[[str, Path], FileEntry], file: Path, path: str, name: str) -> FileEntry:

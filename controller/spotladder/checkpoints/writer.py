@@ -54,7 +54,6 @@ class Writer:
         metrics: Mapping[str, Any] | None = None,
         skipped: Iterable[Skipped] = (),
         seconds: Callable[[], float] = lambda: 0.0,
-        now: float | None = None,
     ) -> Commit:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
 
@@ -71,7 +70,7 @@ class Writer:
             return Commit(
                 seq=history.seq + 1,
                 nonce=f"{self.start.nonce}:{path}",
-                at=self.log.clock() if now is None else now,
+                at=self.log.clock(),
                 writer=self.start.nonce,
                 attempt=self.start.attempt,
                 tier=self.start.tier,
@@ -99,14 +98,13 @@ class Writer:
         assert isinstance(entry, Commit)  # noqa: S101 – `build` returns no other kind
         return entry
 
-    def end(self, outcome: str, message: str = "", *, now: float | None = None) -> End:
+    def end(self, outcome: str, message: str = "") -> End:
         """Record the job's outcome; not for an attempt that is to be resumed. Idempotent."""
 
         def build(history: History) -> End:
             self._fence(history)
-            at = self.log.clock() if now is None else now
             nonce = f"{self.start.nonce}:end"
-            return End(history.seq + 1, nonce, at, self.start.nonce, self.start.attempt, outcome, message)
+            return End(history.seq + 1, nonce, self.log.clock(), self.start.nonce, self.start.attempt, outcome, message)
 
         with self._lock:
             end = self._history.end

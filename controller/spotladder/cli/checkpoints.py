@@ -13,7 +13,7 @@ from spotladder.checkpoints.entries import Commit, Entry
 from spotladder.checkpoints.garbage import garbage
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import Store, StoreRefused, endpoint_of, folder_of, folders_in
+from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.checkpoints.store_check import StoreUnsafe, check_store
 from spotladder.cli.invocation import refuse_without_command
 from spotladder.cli.output import Format, OutputOption, print_result
@@ -137,7 +137,7 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
 def _check_empty(uri: str) -> None:
     """Check a bucket in which no job has started. A folder may be missing, and is not created."""
     store = open_store(uri)
-    if endpoint_of(store) and _check(store):
+    if store.endpoint and _check(store):
         typer.echo(f"{uri}: the store can fence an attempt that was cut off", err=True)
 
 
@@ -206,7 +206,7 @@ def _open(uri: str) -> CommitLog:
 
 def _jobs_below(store: Store) -> Iterator[str]:
     """The names of the folders directly below that contain a log."""
-    for name in folders_in(store):
+    for name in store.folders():
         with suppress(StoreUnavailable):
             if any(meta.key.endswith(".json") for meta in store.list(f"{name}/log/")):
                 yield name

@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
-from spotladder.errors import EnvironmentFailure, InvalidSpec
-
-LAST_PORT = 65535
+from spotladder.errors import EnvironmentFailure
 
 
-def controller(  # noqa: PLR0917 – typer reads the options from the parameters
+def controller(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="YAML file with these settings; flags override it.")
     ] = None,
@@ -30,26 +28,16 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
-    lease_namespace: Annotated[
-        str | None, typer.Option(help="Namespace of the Lease. Default: the controller's own.")
-    ] = None,
-    lease_name: Annotated[str | None, typer.Option(help="Name of the Lease.  [default: spotladder-controller]")] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics.  [default: 127.0.0.1:8080]"),
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of jobs reconciled in parallel.  [default: 16]")] = None,
     log_format: Annotated[
         str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
     ] = "auto",
-    once: Annotated[bool, typer.Option("--once", help="Reconcile every job once and exit.")] = False,
 ) -> None:
     """Run the controller: launch the attempts of each TieredJob, watch them, and fall back to the next tier.
 
     \b
     Examples:
       spotladder controller                       (in a pod)
-      spotladder controller --kubeconfig ~/.kube/config -n team-a --once
+      spotladder controller --kubeconfig ~/.kube/config -n team-a
     """
     import asyncio
 
@@ -60,27 +48,11 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     except ModuleNotFoundError as error:
         raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
 
-    flags = {
-        "kubeconfig": kubeconfig,
-        "context": context,
-        "namespaces": tuple(namespace or ()),
-        "lease_namespace": lease_namespace,
-        "lease_name": lease_name,
-        "listen": listen,
-        "workers": workers,
-    }
+    flags = {"kubeconfig": kubeconfig, "context": context, "namespaces": tuple(namespace or ())}
     set_up(log_format)
     settings = read_settings(config, flags)
-    port = settings.listen.rpartition(":")[2]
-    if port.isdecimal() and int(port) > LAST_PORT:
-        message = f"the port must be at most {LAST_PORT}, got {port}: specify HOST:PORT, such as 127.0.0.1:8080"
-        raise InvalidSpec(message, path="--listen")
 
     async def run() -> None:
-        process = Controller(settings)
-        if once:
-            typer.echo(f"reconciled {await process.once()} jobs")
-        else:
-            await process.run()
+        await Controller(settings).run()
 
     asyncio.run(run())

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
-from spotladder.cli.written_files import check_file
 from spotladder.conversion.reading import read_sources
 from spotladder.conversion.registry import convert as converted_from
 from spotladder.conversion.source import Options
-from spotladder.errors import InvalidSpec, not_written
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 
 def convert(
@@ -38,7 +37,7 @@ def convert(
     """Convert a job of another system into a TieredJob.
 
     Supported are RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob and PyTorchJob of Kubeflow,
-    and tasks of SkyPilot. Each field that is removed or changed becomes a comment with the reason.
+    tasks of SkyPilot, and manifests of AIchor. Each field that is removed or changed becomes a comment with the reason.
     Other objects of the files, such as ConfigMaps, are named at the head of the result. The result passes
     `spotladder validate --for-cluster`.
 
@@ -49,7 +48,6 @@ def convert(
     """
     from spotladder.conversion.render import text_of
 
-    check_file("--to", to)
     if to is not None and any(to.exists() and file.exists() and file.samefile(to) for file in files):
         raise InvalidSpec("is one of the files to convert: name another file", path="--to")
     options = Options(tuple(tiers or ()), checkpoints, entrypoint)
@@ -61,7 +59,9 @@ def convert(
     try:
         to.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise not_written("--to", to, error) from None
+        raise EnvironmentFailure(
+            f"--to: {to} cannot be written: {error.strerror or error}; name another file"
+        ) from None
     names = ", ".join(str(draft.job["metadata"]["name"]) for draft in converted.drafts)
     removed = sum(draft.removed for draft in converted.drafts)
     typer.echo(f"{to}: {names}; {removed} fields were removed, see the comments", err=True)

@@ -9,7 +9,7 @@ import typer
 
 from spotladder.api.crds import crds as definitions
 from spotladder.cli.folders import folder
-from spotladder.cli.output import Format, print_data
+from spotladder.cli.output import Format, as_yaml, print_data
 from spotladder.errors import EnvironmentFailure
 
 
@@ -38,22 +38,6 @@ def crds(
         print_data({"apiVersion": "v1", "kind": "List", "items": definitions()}, output)
     else:
         typer.echo("---\n".join(as_yaml(definition) for definition in definitions()), nl=False)
-
-
-def as_yaml(definition: dict[str, object]) -> str:
-    """One definition as YAML text."""
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.allow_unicode = True
-    writer.width = 120
-    text = StringIO()
-    writer.dump(definition, text)
-    return text.getvalue()
 
 
 def _write(path: Path, text: str) -> None:

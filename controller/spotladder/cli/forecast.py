@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli.output import print_table
-from spotladder.cli.run_bar import bar
+from spotladder.cli.terminal import progress
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span
-from spotladder.planner.plan import Question
+from spotladder.planner.plan import Question, time_limit
 
 if TYPE_CHECKING:
     from spotladder.planner.advice import IntervalAdvice, LimitAdvice
@@ -44,8 +44,8 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int)
     from spotladder.planner.simulated import expected_uninterrupted_usd, outcomes, summed
 
     seeds = range(seed, seed + runs)
-    with bar(runs) as done:
-        own = outcomes(question, assumptions, seeds, done)
+    with progress(runs) as bar:
+        own = outcomes(question, assumptions, seeds, bar.update)
     best = interval(question, assumptions.commit_time)
     limit = max_failures(question, assumptions, own, seeds)
     usd = expected_uninterrupted_usd(question, assumptions)
@@ -110,13 +110,11 @@ def advice(found: Simulated, question: Question) -> list[str]:
     if found.limit is not None:
         sentences.append(_better_limit(found.limit))
     if (best := found.interval) is not None:
-        young = best.curve[-1]
         sentences.append(
             f"commit every {_rounded(best.interval)}, which costs {100 * best.share:.1f} % of the time"
             + ("" if best.own_share is None else f" (the job's interval: {100 * best.own_share:.1f} %)")
-            + f"; every {_rounded(young.interval)} on capacity older than {_rounded(young.age)}, by {best.source}"
         )
-    limit = _limit(question)
+    limit = time_limit(question.spec, question.hours)
     spot = [facts for facts in question.tiers if facts.spot]
     if limit is not None and spot and (hours := found.own.ends_within(0.9)) is not None:
         slack = limit - hours * HOUR
@@ -162,17 +160,6 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
                 "runs": limit.runs,
             },
             "commitIntervalSeconds": None if interval is None else round(interval.interval, 1),
-            "commitIntervalByAgeSource": None if interval is None else interval.source,
-            "commitIntervalByAge": []
-            if interval is None
-            else [
-                {
-                    "ageSeconds": round(at.age, 1),
-                    "secondsBetweenLosses": round(at.between_losses, 1),
-                    "intervalSeconds": round(at.interval, 1),
-                }
-                for at in interval.curve
-            ],
             "sentences": advice(found, question),
         },
         "observations": observed(question),
@@ -230,14 +217,6 @@ def _row(name: str, values: Distribution | None, text: Callable[[float], str]) -
 
 def _hours(hours: float) -> str:
     return span(hours * HOUR)
-
-
-def _limit(question: Question) -> float | None:
-    spec = question.spec
-    limits = [] if spec.max_duration is None else [spec.max_duration]
-    if spec.deadline is not None:
-        limits.append(spec.deadline - spec.submitted_at)
-    return min(limits, default=None)
 
 
 def rounded(seconds: float) -> float:

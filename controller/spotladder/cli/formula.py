@@ -14,33 +14,28 @@ FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
 
 PUBLISHED_DISCOUNT = 0.9
 
-PUBLISHED_NOTE = (
-    'The published table prints "217 %" for a spot fraction of 0.6. That is the ratio of the two durations (2.17×); '
-    "the job may take 117 % longer."
-)
 
-
-def print_formula(scenario: CostScenario, accounting: Accounting, output: Format) -> None:
+def print_formula(scenario: CostScenario, output: Format) -> None:
     """Print the savings of spot capacity. Costs are in on-demand hours: 2.76 h is the price of 2.76 hours on demand."""
     if output is not Format.TABLE:
-        return print_data(_plain(scenario, accounting), output)
-    _print_estimates(scenario, accounting)
+        return print_data(_plain(scenario), output)
+    _print_estimates(scenario)
     typer.echo()
-    _print_break_even(scenario, accounting)
+    _print_break_even(scenario)
     return None
 
 
-def _print_estimates(scenario: CostScenario, accounting: Accounting) -> None:
+def _print_estimates(scenario: CostScenario) -> None:
     rows = []
     for kind in Accounting:
         result = estimate(scenario, kind)
         rows.append(
             (
-                f"{kind} *" if kind is accounting else str(kind),
+                f"{kind} *" if kind is Accounting.BLENDED else str(kind),
                 f"{result.cost:.2f} h",
                 f"{result.savings:.2f} h".replace("-", "−"),
                 f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
-                _count(result.break_even_failures),
+                failures_text(result.break_even_failures),
             )
         )
     spot = f"{100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
@@ -48,27 +43,26 @@ def _print_estimates(scenario: CostScenario, accounting: Accounting) -> None:
     print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
 
 
-def _print_break_even(scenario: CostScenario, accounting: Accounting) -> None:
+def _print_break_even(scenario: CostScenario) -> None:
     rows = []
     for fraction in FRACTIONS:
-        limit = break_even(fraction, scenario.spot_discount, accounting)
+        limit = break_even(fraction, scenario.spot_discount)
         rows.append((f"{fraction:.1f}", _percent(limit), f"{1 + limit:.2f}×" if math.isfinite(limit) else "–"))
-    title = f"Break-even ({accounting}): how much longer than on demand the job may take"
+    title = f"Break-even ({Accounting.BLENDED}): how much longer than on demand the job may take"
     print_table(("Spot fraction", "Longer by", "Ratio"), rows, title)
     typer.echo(f"this job takes {_percent(scenario.overhead_share)} longer")
-    if accounting is Accounting.BLENDED and scenario.spot_discount == PUBLISHED_DISCOUNT:
-        typer.echo(PUBLISHED_NOTE)
 
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.1f} %" if math.isfinite(fraction) else "any time"
 
 
-def _count(failures: float) -> str:
+def failures_text(failures: float) -> str:
+    """A number of failures, which may be infinite."""
     return f"{failures:g}" if math.isfinite(failures) else "any number"
 
 
-def _plain(scenario: CostScenario, accounting: Accounting) -> dict[str, object]:
+def _plain(scenario: CostScenario) -> dict[str, object]:
     return {
         "scenario": {
             "hours": scenario.hours,
@@ -78,20 +72,20 @@ def _plain(scenario: CostScenario, accounting: Accounting) -> dict[str, object]:
             "spotDiscount": scenario.spot_discount,
             "totalHours": scenario.total_hours,
         },
-        "accounting": str(accounting),
-        **_plain_estimate(estimate(scenario, accounting)),
-        "accountings": {str(kind): _plain_estimate(estimate(scenario, kind)) for kind in Accounting},
+        **plain_estimate(estimate(scenario)),
+        "accountings": {str(kind): plain_estimate(estimate(scenario, kind)) for kind in Accounting},
         "breakEven": [
             {
                 "spotFraction": fraction,
-                "longerPercent": _rounded(100 * break_even(fraction, scenario.spot_discount, accounting)),
+                "longerPercent": _rounded(100 * break_even(fraction, scenario.spot_discount)),
             }
             for fraction in FRACTIONS
         ],
     }
 
 
-def _plain_estimate(result: Estimate) -> dict[str, object]:
+def plain_estimate(result: Estimate) -> dict[str, object]:
+    """The estimate as data for JSON and YAML."""
     return {
         "costOnDemandHours": _rounded(result.cost),
         "onDemandHours": _rounded(result.on_demand_cost),

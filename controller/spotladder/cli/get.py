@@ -16,7 +16,6 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.display import job_text
 from spotladder.errors import SpotladderError
-from spotladder.local.job_object import object_of
 from spotladder.local.local_run import local_runs
 from spotladder.resources import TIEREDJOBS
 
@@ -75,7 +74,7 @@ def get(
 def _named(names: Sequence[str], target: ClusterTarget, state_dir: Path | None) -> list[Located]:
     """The jobs of these names, in their order. Raises Refused if one does not exist."""
     runs = {name: run for name in names if (run := run_of(name, target, state_dir)) is not None}
-    found = {name: (THIS_MACHINE, object_of(run)) for name, run in runs.items()}
+    found = {name: (THIS_MACHINE, run.as_job()) for name, run in runs.items()}
     if others := [name for name in names if name not in runs]:
 
         async def find(cluster: ConnectedCluster) -> list[Located]:
@@ -108,7 +107,7 @@ def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool, del
 
 def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
     found = [run for run in local_runs(state_folder(state_dir)) if namespace in (None, run.namespace)]
-    return [(THIS_MACHINE, object_of(run)) for run in found]
+    return [(THIS_MACHINE, run.as_job()) for run in found]
 
 
 async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, list[Located]]:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
+from io import StringIO
 from typing import Annotated, Any
 
 import typer
@@ -40,17 +41,24 @@ def on_terminal() -> bool:
 def print_data(data: Any, output: Format) -> None:
     """Print dicts, lists, text and numbers as JSON or YAML."""
     if output is Format.YAML:
-        from ruamel.yaml import YAML
-
-        writer = YAML(typ="safe", pure=True)
-        writer.default_flow_style = False
-        writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-        writer.allow_unicode = True
-        writer.dump(data, sys.stdout)
+        typer.echo(as_yaml(data), nl=False)
         return
     import json
 
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def as_yaml(data: Any) -> str:
+    """The data as YAML, in their order."""
+    from ruamel.yaml import YAML
+
+    writer, text = YAML(typ="safe", pure=True), StringIO()
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.allow_unicode = True
+    writer.width = 120
+    writer.dump(data, text)
+    return text.getvalue()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

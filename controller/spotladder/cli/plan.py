@@ -10,12 +10,11 @@ import typer
 
 from spotladder.api.read import errors_located
 from spotladder.cli import forecast
-from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
+from spotladder.cli.formula import PUBLISHED_DISCOUNT, failures_text, plain_estimate, print_formula
 from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
-    AccountingOption,
     CheckpointGibOption,
     CommitTimeOption,
     EvictionsOption,
@@ -34,10 +33,10 @@ from spotladder.cli.plan_options import (
 from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, CostScenario, Estimate
+from spotladder.core.cost import CostScenario
 from spotladder.display.figures import numbered, span
 from spotladder.planner.break_even import break_even
-from spotladder.planner.plan import Choice, Question, TierFacts, cheapest, choices, choose
+from spotladder.planner.plan import Estimated, Question, TierFacts, estimated
 from spotladder.planner.risks import risks
 
 
@@ -49,7 +48,6 @@ def plan(
     evictions: EvictionsOption = None,
     world: WorldOption = None,
     trace: TraceOption = None,
-    accounting: AccountingOption = Accounting.BLENDED,
     runs: RunsOption = 100,
     seed: SeedOption = 0,
     restart: RestartOption = "3m",
@@ -85,25 +83,25 @@ def plan(
         discount = PUBLISHED_DISCOUNT if spot_discount is None else spot_discount
         with option_errors():
             scenario = CostScenario(hours, spot_fraction, max_failures, overhead, discount)
-        return print_formula(scenario, accounting, output)
+        return print_formula(scenario, output)
     if wrong := next((name for name, value in numbers.items() if value is not None), None):
         raise Refused(f"{wrong} is for --formula without a job file: remove one of the two")
     first_step_after = seconds("--restart", restart)
     given = Given(file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib)
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
-    formulas = _plain(question, accounting)
+    formulas = _plain(question)
     simulated = None
-    if not formula and formulas["choices"] and simulator_installed():
+    if not formula and formulas["estimate"] and simulator_installed():
         assumptions = assumed_program(question, known, given)
         with errors_located(file):
             simulated = forecast.simulate(question, assumptions, runs, seed)
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
         return print_data({**formulas, "simulation": data}, output)
-    _print(question, accounting)
+    _print(question)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif not formula and formulas["choices"]:
+    elif not formula and formulas["estimate"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
@@ -113,21 +111,17 @@ def plan(
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
-def _print(question: Question, accounting: Accounting) -> None:
-    own, found = choose(question), choices(question)
+def _print(question: Question) -> None:
+    own = estimated(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
     print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:g} h on demand only")
     typer.echo()
-    if found:
-        best = cheapest(found, accounting)
-        headings = ("maxFailures", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-        rows = [_choice_row(choice, question, accounting, best=choice is best) for choice in found]
-        title = f"By the closed formulas ({accounting}), {60 * question.overhead:.3g} min lost at each failure"
-        print_table(headings, rows, title)
-        if best is not None:
-            typer.echo("* is the cheapest; higher values save little more, and each failure takes time")
-        _print_break_even(question, accounting)
+    if own is not None:
+        headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
+        title = f"By the closed formulas, {60 * question.overhead:.3g} min lost at each failure"
+        print_table(headings, [_estimate_row(own)], title)
+        _print_break_even(question)
     else:
         typer.echo(
             "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
@@ -135,21 +129,15 @@ def _print(question: Question, accounting: Accounting) -> None:
         )
 
 
-def _print_break_even(question: Question, accounting: Accounting) -> None:
-    found = break_even(question, accounting)
-    if found is None:
-        return
-    typer.echo()
-    headings = ("Loss rate", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-    rows = [(f"× {row.factor:g}", *_choice_row(row.choice, question, accounting, best=False)[1:]) for row in found.rows]
-    print_table(headings, rows, f"Break-even of the job as written ({accounting})")
-    if found.factor is None:
+def _print_break_even(question: Question) -> None:
+    factor = break_even(question)
+    if factor == math.inf:
         typer.echo("it saves at every loss rate")
-    else:
-        typer.echo(f"it saves nothing from {found.factor:.3g} times the loss rate on")
+    elif factor is not None:
+        typer.echo(f"it saves nothing from {factor:.3g} times the loss rate on")
 
 
-def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
+def _tier_row(facts: TierFacts, own: Estimated | None) -> tuple[str, ...]:
     price = facts.tier.price
     return (
         facts.tier.name,
@@ -163,31 +151,27 @@ def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
     )
 
 
-def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, best: bool) -> tuple[str, ...]:
-    result = choice.estimates[accounting]
-    price = question.on_demand_price
-    unit = f"{result.cost:.2f} h" if price is None else f"${result.cost * price:.2f}"
-    unfinished = f" + {span(choice.expected.left * HOUR)} left" if choice.expected.left else ""
+def _estimate_row(own: Estimated) -> tuple[str, ...]:
+    result = own.cost
+    unit = f"{result.cost:.2f} h" if own.usd is None else f"${own.usd:.2f}"
+    unfinished = f" + {span(own.expected.left * HOUR)} left" if own.expected.left else ""
     return (
-        ("as written" if choice.max_failures is None else str(choice.max_failures)) + (" *" if best else ""),
-        f"{100 * choice.scenario.spot_fraction:.0f} %",
-        f"{choice.expected.failures:.1f}",
-        f"{span(choice.scenario.total_hours * HOUR)}{unfinished}",
+        f"{100 * own.scenario.spot_fraction:.0f} %",
+        f"{own.expected.failures:.1f}",
+        f"{span(own.scenario.total_hours * HOUR)}{unfinished}",
         unit,
         f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
-        f"{result.break_even_failures:g}" if math.isfinite(result.break_even_failures) else "any number",
+        failures_text(result.break_even_failures),
     )
 
 
-def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
-    own, found = choose(question), choices(question)
-    best = cheapest(found, accounting)
-    even = break_even(question, accounting)
+def _plain(question: Question) -> dict[str, Any]:
+    own = estimated(question)
+    even = break_even(question)
     return {
         "hours": question.hours,
         "overheadHours": round(question.overhead, 6),
         "workers": question.spec.workers,
-        "accounting": str(accounting),
         "onDemandUsdPerHour": question.on_demand_price,
         "tiers": [
             {
@@ -202,37 +186,18 @@ def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
             }
             for facts in question.tiers
         ],
-        "choices": [_plain_choice(choice) for choice in found],
-        "cheapest": None if best is None else best.max_failures,
-        "breakEven": None
-        if even is None
-        else {
-            "lossRateFactor": None if even.factor is None else round(even.factor, 6),
-            "lossRates": [{"factor": row.factor, **_plain_choice(row.choice)} for row in even.rows],
-        },
+        "estimate": None if own is None else _plain_estimate(own),
+        "breakEvenLossRateFactor": None if even is None or even == math.inf else round(even, 6),
         "risks": risks(question, own),
     }
 
 
-def _plain_choice(choice: Choice) -> dict[str, Any]:
+def _plain_estimate(own: Estimated) -> dict[str, Any]:
     return {
-        "maxFailures": choice.max_failures,
-        "spotFraction": round(choice.scenario.spot_fraction, 6),
-        "expectedFailures": round(choice.expected.failures, 6),
-        "totalHours": round(choice.scenario.total_hours, 6),
-        "hoursLeft": round(choice.expected.left, 6),
-        "accountings": {
-            str(kind): {
-                "costOnDemandHours": round(found.cost, 6),
-                "costUsd": None if choice.usd is None else round(choice.usd[kind], 4),
-                "savedPercent": round(100 * found.savings_fraction, 6),
-                "breakEvenFailures": _finite(found),
-            }
-            for kind, found in choice.estimates.items()
-        },
+        "spotFraction": round(own.scenario.spot_fraction, 6),
+        "expectedFailures": round(own.expected.failures, 6),
+        "totalHours": round(own.scenario.total_hours, 6),
+        "hoursLeft": round(own.expected.left, 6),
+        "costUsd": None if own.usd is None else round(own.usd, 4),
+        **plain_estimate(own.cost),
     }
-
-
-def _finite(found: Estimate) -> float | None:
-    """The number of failures; None if it is infinite."""
-    return found.break_even_failures if math.isfinite(found.break_even_failures) else None

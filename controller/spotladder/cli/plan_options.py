@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from spotladder.core.cost import Accounting
 from spotladder.planner.plan import MOST
 
 MAX_RUNS = 10_000
@@ -43,13 +42,6 @@ TraceOption = Annotated[
         metavar="TIER=FILE",
         help="Simulate a spot tier with recorded capacity, from a random moment of it: a file, a folder of periods, "
         "or the word synthetic. Repeat it for several tiers.",
-    ),
-]
-
-AccountingOption = Annotated[
-    Accounting,
-    typer.Option(
-        help="Accounting of the overhead: at the on-demand price, at both prices in proportion, or at the spot price."
     ),
 ]
 

@@ -1,18 +1,17 @@
-"""The option --policy of the commands of the simulator. Needs its packages."""
+"""The option --policy of the commands of the simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
-from spotladder.sim.scenario import installed
+from spotladder.policies.registry import by_name
 
 
-def policies(given: Sequence[str]) -> list[str]:
+def policies(given: Sequence[str]) -> dict[str, Policy]:
     """The policies that are named, each once. Raises InvalidSpec for one that is not installed."""
-    for name in given:
-        try:
-            installed(name)
-        except InvalidSpec as error:
-            raise InvalidSpec(error.message, path="--policy") from None
-    return list(dict.fromkeys(given))
+    try:
+        return {name: by_name(name) for name in given}
+    except InvalidSpec as error:
+        raise InvalidSpec(error.message, path="--policy") from None

@@ -9,13 +9,12 @@ import typer
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.policies import policies
 from spotladder.cli.recorded import JobOrAddress, recorded_of
 from spotladder.cli.target import ClusterTarget
 from spotladder.core.model import Instant, Move
-from spotladder.core.policies import Policy
 from spotladder.display.figures import money, span
-from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder.policies.registry import by_name
+from spotladder.errors import EnvironmentFailure
 from spotladder.records.replay import Answers, Difference, answers, recorded_decisions
 
 if TYPE_CHECKING:
@@ -60,21 +59,14 @@ def replay(
     decisions = recorded_decisions(recorded.records)
     if not decisions:
         raise EnvironmentFailure(f"{job}: its records have no decision: run the job first")
-    names = dict.fromkeys(policy or [decisions[-1].policy])
-    found = [answers(decisions, name, _named(name)) for name in names]
+    named = policies(policy or [decisions[-1].policy])
+    found = [answers(decisions, name, each) for name, each in named.items()]
     if output is not Format.TABLE:
         print_data({"policies": [_plain(each) for each in found]}, output)
     else:
         _print(found, recorded.records[0].at)
     if policy is None and found[0].differences:
         raise typer.Exit(DIFFERENT)
-
-
-def _named(name: str) -> Policy:
-    try:
-        return by_name(name)
-    except InvalidSpec as error:
-        raise InvalidSpec(error.message, path="--policy") from None
 
 
 def _print(found: Sequence[Answers], began: Instant) -> None:

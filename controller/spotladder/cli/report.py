@@ -11,11 +11,10 @@ from spotladder.cli.folders import folder
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.recorded import JobOrAddress, recorded_of
+from spotladder.cli.report_table import print_report
 from spotladder.cli.target import ClusterTarget
-from spotladder.cli.terminal import console
 from spotladder.display.report import gather, write_report
 from spotladder.display.report.data import as_data
-from spotladder.display.report.table import print_report
 
 
 def report(
@@ -54,7 +53,7 @@ def report(
     if output is not Format.TABLE:
         print_data(as_data(facts), output)
     else:
-        print_report(facts, console())
+        print_report(facts)
     if to:
         write_report(to, recorded)
         typer.echo(f"report: {to / 'report.html'}", err=output is not Format.TABLE)

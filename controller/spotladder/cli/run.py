@@ -18,10 +18,10 @@ from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.notify import given_up, receivers
+from spotladder.cli.report_table import print_report
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import TERMINAL
 from spotladder.display.report import write_report
-from spotladder.display.report.table import print_report
 from spotladder.display.view import PlainView, Shielded, View, view_on
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.local.local_run import recorded_in
@@ -141,7 +141,7 @@ def run(
 
         with _beside(request, targets, web=web), Stopping() as stopping:
             outcome = run_locally(request, show, stopping)
-            _report(outcome, report, console)
+            _report(outcome, report)
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (ExitCode.INTERRUPTED, EnvironmentFailure.exit_code):
@@ -167,9 +167,7 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
         yield
 
 
-def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
-    from rich.console import Console
-
+def _report(outcome: RunOutcome, folder: Path | None) -> None:
     place = own = outcome.folder / "report"
     recorded = recorded_in(outcome.folder)
     try:
@@ -181,6 +179,5 @@ def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
         typer.echo(f"warning: {error}", err=True)
         place = own
         facts = write_report(place, recorded)
-    if isinstance(console, Console):
-        print_report(facts, console)
+    print_report(facts)
     typer.echo(f"report: {place / 'report.html'}")

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -75,3 +77,9 @@ def console(*, stderr: bool = False) -> Console:
 
     stream: Any = sys.stderr if stderr else sys.stdout
     return _Clean(file=getattr(stream, "stream", stream), markup=False, emoji=False, highlight=False)
+
+
+def progress(total: int) -> Any:
+    """A progress bar of `total` simulated runs on the terminal; none in a pipe."""
+    stream: Any = getattr(sys.stderr, "stream", sys.stderr)
+    return typer.progressbar(length=total, label="runs", show_pos=True, hidden=not stream.isatty(), file=stream)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,20 +11,20 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.local_mode import world_tiers
 from spotladder.api.read import read_world
 from spotladder.api.resolve import job_spec
-from spotladder.api.stored import CapacityRecord
+from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
 from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
-from spotladder.api.world import World, WorldPool
 from spotladder.cli.cluster.capacity_tiers import price_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.newest_run import run_there
-from spotladder.cli.local.newest_run import run_here
+from spotladder.cli.local.selection import DEFAULT_NAMESPACE, state_folder
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.clusters.connection import configured
-from spotladder.core.model import JobSpec, JobState, Seconds
-from spotladder.errors import InvalidSpec
+from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.core.model import JobSpec, JobState
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.local.local_run import local_run
 from spotladder.planner.plan import TierFacts
-from spotladder.resources import CAPACITYTIERS
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.tiers import resolve_tiers
@@ -64,29 +63,18 @@ def _refuse_no_cluster(target: ClusterTarget) -> None:
         )
 
 
-def priced_world(file: Path, names: Iterable[str]) -> World:
-    """The world of this file. Raises InvalidSpec if one of these pools has no price: in a local run its nodes cost
-    nothing, but an estimate of that says nothing."""
-    world = read_world(file)
-    for name in names:
-        if name in world.pools and world.pools[name].price is None:
-            raise InvalidSpec(
-                "has no price (expected price.perNodeHour, in USD): add it", path=f"pools.{name}", where=str(file)
-            )
-    return world
-
-
-def closed_periods(pool: WorldPool) -> tuple[tuple[Seconds, Seconds], ...]:
-    """The periods, from a time to a time after the start of the run, in which the pool provides no new nodes."""
-    return tuple((one.from_, math.inf if one.to is None else one.to) for one in pool.unavailable)
-
-
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
-    world = priced_world(file, [entry.capacity_tier for entry in job.spec.tiers])
+    world = read_world(file)
     spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
         pool = world.pools[entry.capacity_tier]
+        if pool.price is None:  # In a local run its nodes cost nothing, but an estimate of that says nothing.
+            raise InvalidSpec(
+                "has no price (expected price.perNodeHour, in USD): add it",
+                path=f"pools.{entry.capacity_tier}",
+                where=str(file),
+            )
         rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
         facts.append(
             TierFacts(
@@ -96,10 +84,10 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
                 math.inf,
                 room=pool.nodes,
                 ready_after=pool.provision_delay,
-                closed=closed_periods(pool),
+                closed=tuple((one.from_, math.inf if one.to is None else one.to) for one in pool.unavailable),
             )
         )
-    return KnownFacts(tuple(facts), spec, run_here(job))
+    return KnownFacts(tuple(facts), spec, _run_here(job))
 
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
@@ -138,7 +126,25 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
                 ready_after=tier.wait or None,
             )
         )
-    return KnownFacts(tuple(facts), spec, await run_there(cluster, job))
+    return KnownFacts(tuple(facts), spec, await _run_there(cluster, job))
+
+
+def _run_here(job: TieredJob) -> JobState | None:
+    """The state of the job's run on this machine; None without one, or if it cannot be read."""
+    run = local_run(state_folder(None), job.metadata.namespace or DEFAULT_NAMESPACE, job.metadata.name)
+    try:
+        return None if run is None else run.state()
+    except EnvironmentFailure:
+        return None
+
+
+async def _run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
+    """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
+    try:
+        found = await cluster.client.get(TIEREDJOBS, job.metadata.name, job.metadata.namespace or cluster.namespace)
+        return state_of(status_of(JobRecord.of(found)))
+    except (NotFound, Forbidden, InvalidSpec):
+        return None
 
 
 def _share(text: str | None) -> float | None:

@@ -10,12 +10,10 @@ import typer
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.manifest import manifest
-from spotladder.api.problems import InvalidDocument, Problem
+from spotladder.api.problems import InvalidDocument
 from spotladder.api.review import Review, review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.job_namespace import namespace_problems
-from spotladder.cli.local.newest_run import run_here
-from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.display import job_text
@@ -44,8 +42,7 @@ def validate(
 
     A file may be valid for `spotladder run` but not for a cluster, where pods need images and checkpoints need a
     bucket. --for-cluster also runs these checks, as `spotladder submit` does, without a connection to the cluster. Jobs
-    with a JobSet run only on clusters and always get these checks. If the job has run on this machine, --for-cluster
-    warns if its commits took longer than the notice of a spot tier.
+    with a JobSet run only on clusters and always get these checks.
 
     \b
     Examples:
@@ -57,7 +54,7 @@ def validate(
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if for_a_cluster else for_clusters_alone(found))
     found = found.with_problems(namespace_problems(found, namespace))
-    for warning in () if found.problems else _warnings(found) if for_a_cluster else of_programs(found):
+    for warning in () if found.problems else warnings(found) if for_a_cluster else of_programs(found):
         typer.echo(f"warning: {warning}", err=True)
     if show and not found.problems:
         bodies = [manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier)]
@@ -74,13 +71,6 @@ def validate(
         print_table(("File", "Kind", "Name", "Result"), rows)
     if found.problems:
         raise InvalidDocument(found.problems)
-
-
-def _warnings(found: Review) -> list[Problem]:
-    """The warnings of valid files. The duration of a commit is that of the job's run on this machine."""
-    runs = {entry.name: run_here(job) for entry, job in jobs_in(found)}
-    measured = {name: run.commit_seconds for name, run in runs.items() if run is not None}
-    return [*warnings(found), *notice_warnings(found, measured)]
 
 
 def _as_data(found: Review) -> dict[str, object]:

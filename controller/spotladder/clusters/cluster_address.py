@@ -1,6 +1,6 @@
-"""The address of a cluster in the controller's settings (`clusters.NAME`), such as `{eks: {name: training, region:
-us-west-2}}`.
-"""
+"""The address of a cluster in the controller's settings, at `clusters.NAME`: `kubeconfig: {secretName: cluster-east}`,
+`kubeconfig: {file: /etc/east, context: admin}`, `eks: {name: training, region: us-west-2}` or
+`gke: {project: ml, location: europe-west4, name: training}`."""
 
 from __future__ import annotations
 

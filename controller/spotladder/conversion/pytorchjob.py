@@ -28,7 +28,7 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
             raise source.refused("is required: the pod template", "spec", "pytorchReplicaSpecs", role, "template")
     elastic = spec.pop("elasticPolicy", None) or {}
     processes = spec.pop("nprocPerNode", None) or elastic.get("nProcPerNode")
-    jobs = _grouped(roles, processes, elastic)
+    jobs = grouped(roles, processes, elastic)
     draft = skeleton.draft_of(source, options, "jobSet", {"replicatedJobs": jobs})
     for role, given in roles.items():
         skeleton.leftovers(
@@ -48,7 +48,7 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
     return jobset.finished(draft, source.name, "-(?:master|worker)-0", usual=_CONTAINER)
 
 
-def _grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> list[dict[str, Any]]:
+def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> list[dict[str, Any]]:
     """The replicated jobs of a master and workers, connected as by Kubeflow."""
     pods = {name.lower(): _pods(given) for name, given in roles.items() if _pods(given)}
     nodes, templates = sum(pods.values()), {name.lower(): given["template"] for name, given in roles.items()}

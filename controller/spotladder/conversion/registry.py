@@ -11,6 +11,7 @@ from typing import Any
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
 from spotladder.conversion.accepted import accept
+from spotladder.conversion.aichor import from_manifest
 from spotladder.conversion.batchjob import from_job
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.jobset import from_jobset
@@ -35,11 +36,14 @@ KINDS: Mapping[tuple[str, str], Converter] = MappingProxyType(
         ("kubeflow.org", "TrainJob"): from_trainjob,
         ("kubeflow.org", "PyTorchJob"): from_pytorchjob,
         ("", "SkyPilot task"): from_task,
+        ("", "AIchorManifest"): from_manifest,
     }
 )
 """The converter of each API group and kind."""
 
-SUPPORTED = "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task"
+SUPPORTED = (
+    "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
+)
 
 _PLACEHOLDER = re.compile(r"\{\{|\$[{(]")
 

@@ -15,6 +15,13 @@ _NAMED: Shape = [{"name": str}]
 _JOB: Shape = {"parallelism": int, "completions": int, "template": POD_TEMPLATE}
 _CLUSTER: Shape = RAYJOB["rayClusterSpec"]
 _REPLICA: Shape = {"replicas": int, "template": POD_TEMPLATE}
+_TYPE: Shape = {
+    "count": int,
+    "completions": int,
+    "parallelisms": int,
+    "rayStartParams": {},
+    "resources": {"accelerators": {"gpu": {"count": int, "type": str}}},
+}
 _RUNTIME: Shape = {"mlPolicy": {"numNodes": int, "torch": {}, "mpi": {}}, "template": {"spec": JOBSET}}
 
 
@@ -45,5 +52,16 @@ SHAPES: dict[str, Shape] = {
     "SkyPilot task": {
         "name": str, "run": str, "setup": str, "num_nodes": int, "envs": {}, "secrets": {}, "resources": {},
         "file_mounts": {},
+    },
+    "AIchorManifest": {
+        "name": str,
+        "builder": {"registry": str},
+        "spec": {
+            "operator": str,
+            "image": str,
+            "command": str,
+            "types": {"Workers": [_TYPE], str: _TYPE},
+            "storage": {"attachExistingPVCs": [{"name": str, "mountPoint": str}]},
+        },
     },
 }  # fmt: skip

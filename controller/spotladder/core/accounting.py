@@ -3,12 +3,16 @@ heads and stored commits cost over time is added, too; `extra_costs` has the oth
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TypeVar
 
 from spotladder.core.gang import launched_workers
 from spotladder.core.losses import with_record
 from spotladder.core.model import (
+    TERMINAL,
+    Attempt,
     AttemptSeen,
+    Impeded,
     Instant,
     JobSpec,
     JobState,
@@ -18,6 +22,8 @@ from spotladder.core.model import (
     Price,
     Seconds,
 )
+
+Record = TypeVar("Record", JobState, Attempt, LeftAttempt, Impeded)
 
 HOUR: Seconds = 3600.0
 
@@ -48,7 +54,10 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
     state = _extra(state, spec, elapsed)
     if state.tier:
-        state = _paid(state, spec, state.tier, state.nodes * elapsed, surge_seconds=_over(state, spec) * elapsed)
+        before = state.spent_usd
+        state = _paid(state, spec, state.tier, state.nodes * elapsed)
+        if over := max(0, state.nodes - launched_workers(state.attempt, spec)):
+            state = replace(state, surge_usd=state.surge_usd + (state.spent_usd - before) * over / state.nodes)
     if state.standby is not None:
         before = state.spent_usd
         state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
@@ -86,9 +95,8 @@ def stored_per_second(state: JobState, spec: JobSpec) -> float:
     return state.progress.size.bytes / GIB * spec.keep * spec.bucket.per_gib_month / MONTH
 
 
-def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:
-    """The state after this number of node-seconds of a tier, of which `surge_seconds` are beyond the workers of the
-    attempt."""
+def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> JobState:
+    """The state after this number of node-seconds of a tier."""
     if not node_seconds:
         return state
     tier = spec.tier(name)
@@ -102,56 +110,31 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, sur
             node_seconds=record.node_seconds + node_seconds,
             cost=record.cost + cost,
             unpriced=record.unpriced + (0.0 if price.known else node_seconds),
-            surge_seconds=record.surge_seconds + surge_seconds,
-            surge_cost=record.surge_cost + charged(surge_seconds, price)[0],
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )
 
 
-def _over(state: JobState, spec: JobSpec) -> int:
-    """How many nodes the live attempt holds beyond its number of workers."""
-    return max(0, state.nodes - launched_workers(state.attempt, spec))
-
-
 def rewound(state: JobState, now: Instant) -> JobState:
     """Adjust the timers after the clock stepped back, so that none starts in the future. A timer may be late by the
     step."""
-    if now >= state.clock:
+    if now >= state.clock or state.stage in TERMINAL:
         return state
-
-    def not_after(instant: Instant | None) -> Instant | None:
-        return None if instant is None else min(instant, now)
-
-    attempt = state.attempt
-    if attempt is not None:
-        step = state.clock - now
-        attempt = replace(
-            attempt,
-            created_at=min(attempt.created_at, now),
-            running_at=not_after(attempt.running_at),
-            all_ready_at=not_after(attempt.all_ready_at),
-            ending_since=not_after(attempt.ending_since),
-            exited_at=not_after(attempt.exited_at),
-            drain_since=not_after(attempt.drain_since),
-            drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
-            replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
-            leave_by=None if attempt.leave_by is None else attempt.leave_by - step,
-            handing_over_since=not_after(attempt.handing_over_since),
-            enough_since=not_after(attempt.enough_since),
-        )
-    impeded, standby = state.impeded, state.standby
+    step = state.clock - now
     return replace(
-        state,
-        attempt=attempt,
-        standby=standby
-        and replace(standby, created_at=min(standby.created_at, now), enough_since=not_after(standby.enough_since)),
-        left=tuple(replace(one, since=min(one.since, now)) for one in state.left),
-        standby_after=None if state.standby_after is None else state.standby_after - (state.clock - now),
-        impeded=impeded and replace(impeded, since=min(impeded.since, now)),
-        started_at=not_after(state.started_at),
-        waiting_since=not_after(state.waiting_since),
-        progress_at=not_after(state.progress_at),
-        recovering_since=not_after(state.recovering_since),
-        paused_until=None if state.paused_until is None else state.paused_until - (state.clock - now),
+        _rewound(state, now, step),
+        attempt=state.attempt and _rewound(state.attempt, now, step),
+        standby=state.standby and _rewound(state.standby, now, step),
+        left=tuple(_rewound(one, now, step) for one in state.left),
+        impeded=state.impeded and _rewound(state.impeded, now, step),
     )
+
+
+def _rewound(record: Record, now: Instant, step: Seconds) -> Record:
+    """The record with no time in its past after `now`, and each of its deadlines earlier by the step."""
+    times = {one.name: getattr(record, one.name) for one in fields(record) if one.type in ("Instant", "Instant | None")}
+    known = {name: at for name, at in times.items() if at is not None}
+    return replace(record, **{name: at - step if name in _DEADLINES else min(at, now) for name, at in known.items()})
+
+
+_DEADLINES = frozenset({"drain_by", "replace_by", "leave_by", "paused_until", "standby_after"})

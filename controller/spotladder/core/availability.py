@@ -1,7 +1,6 @@
-"""Records the availability of a job's tiers, and what its first commit cost.
+"""Records the availability of a job's tiers.
 
-Both are kept in `JobState`, with a bounded size, so that a policy makes the same choice after a restart of the
-controller.
+It is kept in `JobState`, with a bounded size, so that a policy makes the same choice after a restart of the controller.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spotladder.core.losses import with_record
-from spotladder.core.model import Instant, JobState, Progress, Spell
+from spotladder.core.model import Instant, JobState, Spell
 
 SPELLS = 32
 """Maximum number of availability spells that are kept for each tier; the oldest are dropped."""
@@ -32,17 +31,3 @@ def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant, las
             spells = (*ended, Spell(available, now, now))[-SPELLS:]
         state = with_record(state, replace(record, spells=spells))
     return state
-
-
-def with_first_commit(state: JobState, progress: Progress) -> JobState:
-    """The state with what the start of the job cost, if this is its first commit and all pods were ready until then.
-
-    A commit after an eviction notice counts: the program trains until then.
-    """
-    attempt = state.attempt
-    if attempt is None or progress.step <= 0 or state.progress.step > 0 or attempt.start_step > 0:
-        return state
-    if progress.attempt != attempt.number or attempt.all_ready_at != attempt.running_at:
-        return state
-    paid = state.node_seconds - attempt.node_seconds_before
-    return replace(state, first_commit_step=progress.step, first_commit_node_seconds=paid)

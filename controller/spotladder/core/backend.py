@@ -12,6 +12,7 @@ from typing import Protocol
 
 from spotladder.core.contract import Variable
 from spotladder.core.model import (
+    Action,
     AskToCommit,
     Delete,
     Drain,
@@ -71,3 +72,24 @@ class AttemptBackend(Protocol):
     def observe(self) -> Observation:
         """The current state of the job's objects, with a revision that never decreases, also across restarts of this
         process."""
+
+
+def apply(backend: AttemptBackend, action: Action) -> None:
+    """Call the method of this kind of action."""
+    match action:
+        case Launch():
+            backend.launch(action)
+        case Drain():
+            backend.drain(action)
+        case Delete():
+            backend.delete(action)
+        case Replace():
+            backend.replace(action)
+        case Resize():
+            backend.resize(action)
+        case TakeOver():
+            backend.take_over(action)
+        case AskToCommit():
+            backend.ask_to_commit(action)
+        case Finish():
+            backend.finish(action)

@@ -12,7 +12,7 @@ import typing
 import zlib
 from dataclasses import replace
 
-from spotladder.core.model import Impediment, JobState
+from spotladder.core.model import JobState
 from spotladder.core.plain import from_plain, to_plain, unknown_fields, with_unknown_fields
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
@@ -62,8 +62,7 @@ def load_state(text: str) -> JobState:
     try:
         plain.pop("newer", None)
         # Each decision finds the impediment again.
-        impeded = plain.get("impeded") or {}
-        if impeded.get("impediment") not in set(Impediment) or impeded.get("reason") not in set(Reason):
+        if (plain.get("impeded") or {}).get("reason") not in set(Reason):
             plain.pop("impeded", None)
         state = typing.cast("JobState", from_plain(JobState, plain))
         unknown = unknown_fields(JobState, plain)

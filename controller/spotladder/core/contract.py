@@ -37,7 +37,6 @@ class Variable:
     GRACE: Final = "SPOTLADDER_GRACE"  # duration that a drained attempt has to commit
     KEEP: Final = "SPOTLADDER_KEEP"  # number of commits that are kept
     NOTICE: Final = "SPOTLADDER_NOTICE"  # path of the file with the notice
-    NOTICE_URL: Final = "SPOTLADDER_NOTICE_URL"  # URL that answers with the notice
     STANDBY: Final = "SPOTLADDER_STANDBY"  # "true": the program waits for a notice of the kind `takeover`
     HANG_TIMEOUT: Final = "SPOTLADDER_HANG_TIMEOUT"  # duration without a step after which the program hangs
     HANGS: Final = "SPOTLADDER_HANGS"  # how often the job has hung before: each doubles that duration

@@ -75,7 +75,7 @@ def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reas
     doublings = unready - (1 if reason in FAILED_STARTS else 2)
     if doublings < 0:
         return state
-    pause = _backoff(doublings)
+    pause = backoff(doublings)
     if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
         pause = max(pause, *(tier.provision_timeout for tier in spec.tiers))
     return replace(state, paused_until=now + pause)
@@ -90,10 +90,11 @@ def corrected(state: JobState, spec: JobSpec) -> bool:
 def with_denial(state: JobState, message: str, now: Instant) -> JobState:
     """The state after the live attempt could not use the checkpoint store, which refused its credentials or is not
     safe: counts no failure; the next attempt tries again after a delay."""
-    return replace(state, denials=state.denials + 1, denied=message, paused_until=now + _backoff(state.denials))
+    return replace(state, denials=state.denials + 1, denied=message, paused_until=now + backoff(state.denials))
 
 
-def _backoff(doublings: int) -> Seconds:
+def backoff(doublings: int) -> Seconds:
+    """The delay before the next attempt after this number of doublings."""
     return delay(FIRST_BACKOFF, LONGEST_BACKOFF, doublings + 1, jitter=1.0)
 
 

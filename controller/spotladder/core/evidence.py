@@ -1,18 +1,18 @@
 """Detects each impediment from observed facts. Every function returns a sentence for the user, or "" if it does not
 apply.
 
-The table in `impediment.py` defines the effect of each impediment.
+The table in `impediment.py` defines the effect of each impediment. The sentences are written into the job's status, so
+those of a wait have no counts and no lists of pods: those of a large job change often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from spotladder.core.crashes import crash_message
 from spotladder.core.durations import format_duration
+from spotladder.core.elastic import begin_due
 from spotladder.core.gang import gang_misfit
 from spotladder.core.losses import counted_pods
-from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.model import Blocker, Exit, PodPhase, PodSeen, Stage
 from spotladder.core.pacing import pause_message
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.silence import has_stopped
@@ -171,33 +171,16 @@ def crash_loop(situation: Situation) -> str:
     return crash_message(state) or pause_message(state) if waits else ""
 
 
-def slow_ray(situation: Situation) -> str:
-    """Every pod has its node and its image, but Ray, or its program, is not ready yet."""
-    return _slow_start(situation) if _has_head(situation) else ""
-
-
-def slow_pods(situation: Situation) -> str:
-    """The same for a workload without Ray."""
-    return "" if _has_head(situation) else _slow_start(situation)
-
-
-def _has_head(situation: Situation) -> bool:
-    return any(pod.role is PodRole.HEAD for pod in situation.attempt_seen.pods) if situation.attempt_seen else False
-
-
-def _slow_start(situation: Situation) -> str:
-    if (
-        situation.state.stage not in (Stage.STARTING, Stage.RECOVERING)
-        or situation.attempt_seen is None
-        or not situation.all_placed
-    ):
+def slow_start(situation: Situation) -> str:
+    """Every pod has its node and its image, but Ray, or the program, is not ready yet."""
+    seen = situation.attempt_seen
+    if situation.state.stage not in (Stage.STARTING, Stage.RECOVERING) or seen is None or not situation.all_placed:
         return ""
     if situation.all_pods_ready:
-        return "every pod is ready; the program has not shown progress yet" if situation.state.stage in LIVE else ""
-    if situation.attempt.enough_since is not None:
+        return "every pod is ready; the program has not shown progress yet"
+    if begin_due(situation, situation.attempt) is not None:
         return "enough workers are ready; the program begins without the workers that get no node"
-    missing = [pod for pod in situation.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
-    return f"every pod has a node and its image; not ready yet: {_names(missing)}"
+    return "every pod has a node and its image, but not all are ready yet"
 
 
 def does_not_fit(situation: Situation) -> str:
@@ -231,32 +214,20 @@ def no_capacity(situation: Situation) -> str:
         )
     if situation.state.stage not in (Stage.STARTING, Stage.RECOVERING):
         return ""
-    seen = situation.attempt_seen
-    if seen is None:
-        return "the attempt is being created"
     if situation.held_by is not None and situation.held_by.refused:
         return situation.held_by.message or "the provisioner has no capacity"
-    if situation.refused:
-        return f"the provisioner has no capacity{_said(seen.pods)}"
-    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed]
-    message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
-    suffix = f" ({message})" if message else ""
-    if waiting:
-        return f"waiting for a node or an image: {_names(waiting)}{suffix}"
-    running = sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
-    return f"{running} of {situation.workers} workers run"
+    pods = situation.attempt_seen.pods if situation.attempt_seen is not None else ()
+    waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
+    words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
+    what = "the provisioner has no capacity" if situation.refused else "pods wait for nodes and images"
+    avoids = f"; the attempt avoids {', '.join(situation.attempt.avoids)}" if situation.attempt.avoids else ""
+    return (f"{what}: {words}" if words else what) + avoids
 
 
 def _pauses(situation: Situation) -> bool:
     """Whether the job waits because every tier was exhausted."""
     until = situation.state.paused_until
     return until is not None and situation.now < until and not situation.state.tier
-
-
-def _said(pods: Iterable[PodSeen]) -> str:
-    """The provisioner's own sentence about a pod that gets no node."""
-    said = [pod for pod in pods if pod.refused and pod.waiting_message]
-    return f": {min(said, key=lambda pod: pod.called).waiting_message}" if said else ""
 
 
 def _blocked_by(situation: Situation, blocker: Blocker) -> str:

@@ -1,8 +1,5 @@
 """Explains to users why a job waits: the impediment in a sentence that does not change while the reason is the same,
 its start, and the next step with its time. Conditions, `get`, the live view and the report show only this.
-
-The sentence is written into the job's status, so it has no counts and no lists of pods: those of a large job change
-often.
 """
 
 from __future__ import annotations
@@ -12,8 +9,8 @@ from math import inf
 
 from spotladder.core.elastic import begin_due
 from spotladder.core.hedging import hedge_due, hedge_tier
-from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
-from spotladder.core.model import Impediment, Instant, PodPhase, Stage
+from spotladder.core.impediment import ImpedimentRule, Timer, classify
+from spotladder.core.model import Instant, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
@@ -54,25 +51,7 @@ def explain(situation: Situation) -> Explanation | None:
     impeded = situation.state.impeded
     since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else situation.now
     timer, until, then = _next(situation, found.rule)
-    return Explanation(found.rule.reason, _sentence(situation, found) + _beside(situation), since, timer, until, then)
-
-
-def _sentence(situation: Situation, found: MatchedRule) -> str:
-    seen = situation.attempt_seen
-    if found.rule.impediment is Impediment.START:
-        if begin_due(situation, situation.attempt) is not None:
-            return found.message
-        return "every pod has a node and its image, but not all are ready yet"
-    if found.rule.impediment is not Impediment.CAPACITY or situation.state.stage is Stage.IDLE:
-        return found.message
-    if situation.held_by is not None:
-        return found.message
-    pods = () if seen is None else seen.pods
-    waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
-    words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
-    what = "the provisioner has no capacity" if situation.refused else "pods wait for nodes and images"
-    avoids = f"; the attempt avoids {', '.join(situation.attempt.avoids)}" if situation.attempt.avoids else ""
-    return (f"{what}: {words}" if words else what) + avoids
+    return Explanation(found.rule.reason, found.message + _beside(situation), since, timer, until, then)
 
 
 def _beside(situation: Situation) -> str:
@@ -111,9 +90,9 @@ def _leaves(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | 
     """What follows first while provisionTimeout runs."""
     due, hedge = hedge_due(situation), hedge_tier(situation)
     follows = [(situation.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
-    if rule.impediment is Impediment.MISFIT:
+    if rule.reason is Reason.POD_DOES_NOT_FIT:
         follows.append((situation.misfit_deadline, MISFIT, "the job leaves the tier"))
-    if rule.impediment is Impediment.CAPACITY and (lifted := situation.avoidance_deadline) is not None:
+    if rule.reason is Reason.WAITING_FOR_CAPACITY and (lifted := situation.avoidance_deadline) is not None:
         follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
     if due is not None and hedge is not None:
         follows.append((due, HEDGE_AFTER, f"{hedge.name} is started beside it"))

@@ -43,32 +43,26 @@ def _auxiliaries_ready(seen: AttemptSeen) -> bool:
 
 def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt are running and ready."""
-    if seen is None or not seen.reachable:
-        return False
     return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
 
 
 def gang_running(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt are running, ready or not, on nodes that answer."""
-    if seen is None or not seen.reachable:
-        return False
     return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and not pod.suspect)
-
-
-def _gang(seen: AttemptSeen, workers: int, meets: Callable[[PodSeen], bool]) -> bool:
-    met = [pod for pod in seen.pods if meets(pod)]
-    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-    enough = sum(1 for pod in met if pod.role is PodRole.WORKER) >= workers
-    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in met))
 
 
 def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt have a node with their image."""
+    return _gang(seen, workers, lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
+
+
+def _gang(seen: AttemptSeen | None, workers: int, meets: Callable[[PodSeen], bool]) -> bool:
     if seen is None or not seen.reachable:
         return False
-    present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
-    enough = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed) >= workers
-    return enough and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
+    met = [pod for pod in seen.pods if meets(pod)]
+    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
+    enough = sum(1 for pod in met if pod.role is PodRole.WORKER) >= workers
+    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in met))
 
 
 def gang_refused(seen: AttemptSeen | None, workers: int) -> bool:

@@ -1,7 +1,7 @@
 """Why a job is not training: a closed list of impediments, and a table with the effect of each.
 
 Backends report facts (`PodSeen`, `AttemptSeen`, `Observation`). `classify` turns them into at most one `MatchedRule`.
-The job's state keeps the impediment and its start time. Conditions, views and reports use this value and nothing else.
+The job's state keeps the reason and its start time. Conditions, views and reports use this value and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from spotladder.core import evidence
-from spotladder.core.model import Impeded, Impediment, Stage
+from spotladder.core.model import Impeded, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 
@@ -43,7 +43,6 @@ class ImpedimentRule:
     `Degraded` condition is True with this reason.
     """
 
-    impediment: Impediment
     reason: Reason
     describe: Callable[[Situation], str]
     timer: Timer = Timer.NONE
@@ -61,36 +60,24 @@ class MatchedRule:
 
 
 IMPEDIMENTS: tuple[ImpedimentRule, ...] = (
-    ImpedimentRule(Impediment.PROGRAM, Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
-    ImpedimentRule(
-        Impediment.CONTACT, Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True
-    ),
-    ImpedimentRule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
-    ImpedimentRule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
-    ImpedimentRule(Impediment.ACCESS_DENIED, Reason.ACCESS_DENIED, evidence.access_denied),
-    ImpedimentRule(Impediment.STORE, Reason.STORE_UNSAFE, evidence.store_unsafe, Timer.BACKOFF),
-    ImpedimentRule(Impediment.QUOTA, Reason.INADMISSIBLE, evidence.inadmissible, Timer.QUEUE, exhausts=True),
-    ImpedimentRule(
-        Impediment.QUOTA, Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False
-    ),
-    ImpedimentRule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
-    ImpedimentRule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
-    ImpedimentRule(Impediment.VOLUME, Reason.VOLUME_UNAVAILABLE, evidence.volume_unavailable),
-    ImpedimentRule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
-    ImpedimentRule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
-    ImpedimentRule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
-    ImpedimentRule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
-    ImpedimentRule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_ray, Timer.START, degraded=False),
-    ImpedimentRule(Impediment.START, Reason.WAITING_FOR_PODS, evidence.slow_pods, Timer.START, degraded=False),
-    ImpedimentRule(Impediment.MISFIT, Reason.POD_DOES_NOT_FIT, evidence.does_not_fit, Timer.PROVISION, exhausts=True),
-    ImpedimentRule(
-        Impediment.CAPACITY,
-        Reason.WAITING_FOR_CAPACITY,
-        evidence.no_capacity,
-        Timer.PROVISION,
-        exhausts=True,
-        degraded=False,
-    ),
+    ImpedimentRule(Reason.PROGRAM_ENDED, evidence.program_ended, Timer.ATTRIBUTION, degraded=False),
+    ImpedimentRule(Reason.CLUSTER_UNREACHABLE, evidence.cluster_unreachable, Timer.PROVISION, counted=True),
+    ImpedimentRule(Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
+    ImpedimentRule(Reason.OPERATOR_SILENT, evidence.operator_silent),
+    ImpedimentRule(Reason.ACCESS_DENIED, evidence.access_denied),
+    ImpedimentRule(Reason.STORE_UNSAFE, evidence.store_unsafe, Timer.BACKOFF),
+    ImpedimentRule(Reason.INADMISSIBLE, evidence.inadmissible, Timer.QUEUE, exhausts=True),
+    ImpedimentRule(Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False),
+    ImpedimentRule(Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
+    ImpedimentRule(Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
+    ImpedimentRule(Reason.VOLUME_UNAVAILABLE, evidence.volume_unavailable),
+    ImpedimentRule(Reason.BLOCKED, evidence.template_refused),
+    ImpedimentRule(Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
+    ImpedimentRule(Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
+    ImpedimentRule(Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
+    ImpedimentRule(Reason.WAITING_FOR_PODS, evidence.slow_start, Timer.START, degraded=False),
+    ImpedimentRule(Reason.POD_DOES_NOT_FIT, evidence.does_not_fit, Timer.PROVISION, exhausts=True),
+    ImpedimentRule(Reason.WAITING_FOR_CAPACITY, evidence.no_capacity, Timer.PROVISION, exhausts=True, degraded=False),
 )
 """The table, in order of precedence: the first rule whose facts are seen applies."""
 
@@ -113,7 +100,7 @@ def impeded(situation: Situation) -> Impeded | None:
     before = situation.state.impeded
     if before is not None and before.reason is found.rule.reason:
         return before
-    return Impeded(found.rule.impediment, found.rule.reason, situation.now)
+    return Impeded(found.rule.reason, situation.now)
 
 
 def rule_of(situation: Situation) -> ImpedimentRule | None:

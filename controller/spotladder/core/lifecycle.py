@@ -36,7 +36,7 @@ from dataclasses import replace
 from spotladder.core.accounting import account, rewound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
 from spotladder.core.impediment import impeded
-from spotladder.core.model import Decision, Impediment, Instant, JobSpec, JobState, Move, Observation, Stage
+from spotladder.core.model import Decision, Instant, JobSpec, JobState, Move, Observation, Stage
 from spotladder.core.moving import moved
 from spotladder.core.observing import observed
 from spotladder.core.policies import Policy
@@ -113,7 +113,7 @@ def _explained(situation: Situation) -> Situation:
     state, before, now = situation.state, situation.state.impeded, impeded(situation)
     if now == before:
         return situation
-    if before is not None and before.impediment is Impediment.STORE:
+    if before is not None and before.reason is Reason.STORE_UNAVAILABLE:
         # The work of the outage is committed now, so stallTimeout starts again.
         state = replace(state, progress_at=situation.now)
     return replace(situation, state=replace(state, impeded=now))

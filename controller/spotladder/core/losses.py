@@ -128,11 +128,7 @@ def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observa
         alive = pod.uid in attempt.known_pods
         return replace(pod, phase=PodPhase.RUNNING if alive else PodPhase.PENDING, ready=alive and ready)
 
-    attempts = tuple(
-        replace(entry, pods=tuple(heard(pod) for pod in entry.pods)) if entry.number == attempt.number else entry
-        for entry in seen.attempts
-    )
-    return replace(seen, attempts=attempts)
+    return seen.with_pods(attempt.number, heard)
 
 
 def synthetic(attempt: Attempt, what: str, cause: Cause, name: str) -> PodSeen:

@@ -67,14 +67,7 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
     if avoids:
         message += f"; avoids {named(avoids, state)}"
     record = state.record(tier)
-    attempt = Attempt(
-        number,
-        tier,
-        now,
-        start_step=situation.seen.progress.step,
-        node_seconds_before=state.node_seconds,
-        avoids=avoids,
-    )
+    attempt = Attempt(number, tier, now, start_step=situation.seen.progress.step, avoids=avoids)
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
         attempt=launched_with(attempt, situation.spec),

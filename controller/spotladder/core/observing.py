@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.accounting import held_nodes
-from spotladder.core.availability import with_first_commit, with_sightings
+from spotladder.core.availability import with_sightings
 from spotladder.core.changing import counted
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
@@ -105,8 +105,7 @@ def _with_progress(situation: Situation) -> Situation:
         state = replace(state, attempt=replace(attempt, start_step=newest.step))
     if newest.committed_at != before.committed_at:
         state = replace(state, denials=0, denied="", commit_seconds=_commit_seconds(situation))
-    state = with_first_commit(with_pace(state, spec, newest, now), newest)
-    state = with_progress(state, spec, newest)
+    state = with_progress(with_pace(state, spec, newest, now), spec, newest)
     at = now if _grown(before, newest) else state.progress_at
     state = _with_end_step(replace(with_total(state, newest.total), progress=newest, progress_at=at))
     return replace(situation, state=state)

@@ -5,26 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from spotladder.core.model import Attempt, Instant, JobState, Progress, Seconds
+from spotladder.core.crashes import backoff
+from spotladder.core.model import Attempt, Instant, JobState, Progress
 from spotladder.core.reasons import Reason
-
-FIRST_PAUSE: Seconds = 10.0
-LONGEST_PAUSE: Seconds = 300.0
 
 _BY_ITSELF = (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED)
 
 
 def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -> JobState:
     """The state with a pause before the next attempt if this one ends with exit code 75 without a notice, a loss or
-    its own commit. After the first such attempt there is no pause, after the second `FIRST_PAUSE`; then the pause
-    doubles up to `LONGEST_PAUSE`. The count includes the job's attempts since the last one that committed."""
+    its own commit. After the first such attempt there is no pause, and then that of `crashes.backoff`. The count
+    includes the job's attempts since the last one that committed."""
     if progress.step > attempt.start_step:
         return state
     before = takewhile(lambda record: record.end_step <= record.start_step, reversed(state.history))
     repeated = sum(1 for record in before if record.reason in _BY_ITSELF)
     if not repeated:
         return state
-    return replace(state, paused_until=now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(repeated - 1, 10)))
+    return replace(state, paused_until=now + backoff(repeated - 1))
 
 
 def pause_message(state: JobState) -> str:

@@ -89,8 +89,7 @@ class Reason(StrEnum):
     STEADY = "Steady"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     BLOCKED = "Blocked"  # pods cannot be created from their template (a missing Secret, a webhook)
-    WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
-    WAITING_FOR_PODS = "WaitingForPods"  # the same for a workload without Ray
+    WAITING_FOR_PODS = "WaitingForPods"  # every pod has its node and image; Ray, or the program, is not ready yet
     QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the admission queue holds the attempt until there is quota
     INADMISSIBLE = "Inadmissible"  # the admission queue cannot admit the attempt before something is changed

@@ -26,11 +26,8 @@ from spotladder.core.changing import counted, replanned, with_attempt
 from spotladder.core.elastic import continues_smaller
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (
-    Attempt,
-    AttemptSeen,
     Handover,
     Instant,
-    Observation,
     PodRole,
     PodSeen,
     Seconds,
@@ -81,22 +78,15 @@ def with_suspects_replaced(situation: Situation) -> Situation:
         return situation
     fresh = suspect_pods(attempt, seen)
     if fresh and seen.exit is None and _possible(situation, fresh):
-        going = (*attempt.leaving, *(pod.uid for pod in fresh))
-        situation = replanned(counted(situation, fresh), leaving=going, handing_over_since=None)
-    return replace(situation, seen=_without_suspects(situation.seen, situation.attempt))
+        leaving = (*attempt.leaving, *(pod.uid for pod in fresh))
+        situation = replanned(counted(situation, fresh), leaving=leaving, handing_over_since=None)
+    going = situation.attempt.leaving
+    return replace(situation, seen=situation.seen.with_pods(attempt.number, lambda pod: _unready(pod, going)))
 
 
-def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
-    """The observation in which the suspect pods that are being replaced are not ready."""
-
-    def without_suspects(entry: AttemptSeen) -> AttemptSeen:
-        going = {pod.uid for pod in entry.pods if pod.suspect and pod.uid in attempt.leaving}
-        return replace(entry, pods=tuple(replace(pod, ready=pod.ready and pod.uid not in going) for pod in entry.pods))
-
-    return replace(
-        seen,
-        attempts=tuple(without_suspects(entry) if entry.number == attempt.number else entry for entry in seen.attempts),
-    )
+def _unready(pod: PodSeen, going: tuple[str, ...]) -> PodSeen:
+    """A suspect pod that is being replaced is not ready."""
+    return replace(pod, ready=False) if pod.suspect and pod.uid in going else pod
 
 
 def without_finished_replacement(situation: Situation) -> Situation:

@@ -12,18 +12,18 @@ from spotladder.core.model import JobSpec, JobState
 def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     """Estimated USD of the committed steps on on-demand nodes without an interruption.
 
-    Such a run also starts once: its node-seconds until the first commit are those of the attempt that made the first
-    commit, if it lost no pod before. The time of a later step is the mean between commits of one attempt, with all
-    workers. Without a measured start the estimate has none, so it is low rather than high. It holds a head for the same
+    Such a run also starts once: its boot is the shortest that the job has measured (`starts.py`); without one the
+    estimate has none, so it is low rather than high. The time of a step is the mean between commits of one attempt,
+    with all workers. It holds a head for the same
     time, stores the same commits, and reads nothing from another region. None until two commits of one attempt, and the
     price of every node, are known. `JobSpec.step_time` is part of each step.
     """
     node_seconds = state.node_seconds
     if not state.timed_steps or node_seconds <= 0 or state.on_demand_usd <= 0 or any(t.unpriced for t in state.tiers):
         return None
-    steps = max(0, state.progress.step - state.first_commit_step)
-    later = steps * state.timed_seconds / state.timed_steps + steps * spec.step_time
-    needed = state.first_commit_node_seconds + later * spec.workers
+    boot = min((start.boot for record in state.tiers for start in record.starts), default=0.0)
+    step = state.timed_seconds / state.timed_steps + spec.step_time
+    needed = (boot + state.progress.step * step) * spec.workers
     extra = state.extra
     return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage + extra.requests
 

@@ -326,7 +326,7 @@ class Situation:
     @property
     def start_deadline(self) -> Instant:
         """When startTimeout expires, or would expire if it started now."""
-        return self._since(Reason.WAITING_FOR_RAY, Reason.WAITING_FOR_PODS) + self.spec.start_timeout
+        return self._since(Reason.WAITING_FOR_PODS) + self.spec.start_timeout
 
     @property
     def queue_deadline(self) -> Instant | None:

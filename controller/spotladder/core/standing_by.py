@@ -109,7 +109,6 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
         created_at=situation.now,
         start_step=situation.seen.progress.step,
         lost_pods=tuple(lost),
-        node_seconds_before=state.node_seconds,
     )
     reason = launch_reason(situation.spec, state.tier, standby.tier)
     message = f"attempt {standby.number} on {standby.tier} takes over; it was standing by"

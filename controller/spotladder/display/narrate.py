@@ -147,10 +147,9 @@ def _still_held(left: LeftAttempt) -> str:
 
 
 def _say_move(move: Move) -> tuple[Tone, str] | None:
-    phrase = _MOVES.get(move.reason)
-    if phrase is None:
+    if move.reason in _SILENT:
         return None
-    tone, sentence = phrase
+    tone, sentence = _MOVES.get(move.reason, (Tone.BAD, _job))
     # The record of the loss already has the number of failures.
     if not move.message or move.reason is Reason.MAX_FAILURES_EXCEEDED:
         return tone, sentence(move)
@@ -205,6 +204,9 @@ def _job(move: Move) -> str:
 _BEGINNINGS = frozenset(
     {Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK, Reason.BEGIN_AGAIN, Reason.WAITING_TO_BEGIN_AGAIN}
 )
+_SILENT = frozenset({Reason.GONE, Reason.MOVED_ON, Reason.DRAINED})
+"""Reasons of moves that only carry out one that is known already."""
+
 _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.STARTED: (Tone.QUIET, lambda _: "starts"),
     Reason.FELL_BACK: (Tone.CAUTION, lambda _: "falls back"),
@@ -217,23 +219,12 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.HANDED_OVER: (Tone.GOOD, lambda move: f"attempt {move.attempt} continues with the replacements"),
     Reason.HEDGED: (Tone.GOOD, _ends),
     Reason.EVICTION_NOTICE: (Tone.CAUTION, _ends),
-    Reason.RECOVERY_TIMEOUT: (Tone.BAD, _ends),
-    Reason.STALLED: (Tone.BAD, _ends),
-    Reason.HEAD_LOST: (Tone.BAD, _ends),
-    Reason.VANISHED: (Tone.BAD, _ends),
-    Reason.START_CRASHED: (Tone.BAD, _ends),
-    Reason.ACCESS_DENIED: (Tone.BAD, _ends),
-    Reason.START_TIMEOUT: (Tone.BAD, _ends),
-    Reason.CRASH_LOOP: (Tone.BAD, _job),
-    Reason.CLUSTER_UNREACHABLE: (Tone.BAD, _ends),
     Reason.INTERRUPTED: (Tone.CAUTION, _ends),
-    Reason.APPLICATION_RETRY: (Tone.BAD, _ends),
     Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),
     Reason.INSUFFICIENT_CAPACITY: (Tone.BAD, _leaves),
     Reason.POD_DOES_NOT_FIT: (Tone.BAD, lambda move: _leaves(move) if move.target is Stage.ENDING else _job(move)),
     Reason.QUEUE_TIMEOUT: (Tone.BAD, _leaves),
     Reason.PREEMPTED: (Tone.CAUTION, _ends),
-    Reason.PODS_READY_TIMEOUT: (Tone.BAD, _ends),
     Reason.QUOTA_WITHDRAWN: (Tone.CAUTION, _ends),
     Reason.TIER_REMOVED: (Tone.CAUTION, _leaves),
     Reason.POLICY: (Tone.CAUTION, _leaves),
@@ -246,11 +237,5 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.STOP_REQUESTED: (Tone.CAUTION, _stops),
     Reason.RESUME_REQUESTED: (Tone.QUIET, lambda _: "is resumed"),
     Reason.COMPLETED: (Tone.GOOD, _job),
-    Reason.APPLICATION_FAILED: (Tone.BAD, _job),
-    Reason.BACKOFF_LIMIT_EXCEEDED: (Tone.BAD, _job),
-    Reason.TIERS_EXHAUSTED: (Tone.BAD, _job),
-    Reason.DEADLINE_EXCEEDED: (Tone.BAD, _job),
-    Reason.BUDGET_EXCEEDED: (Tone.BAD, _job),
-    Reason.FENCED: (Tone.BAD, _job),
-    Reason.STORE_UNSAFE: (Tone.BAD, _job),
 }
+"""The tone and the sentence of a move by its reason. Any other reason ends the attempt or the job, which is bad."""

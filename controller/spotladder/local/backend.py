@@ -45,7 +45,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.local_job import CommitLogSeen, LocalJob
 from spotladder.local.nodes import Head, NodeSettings, Worker
 from spotladder.local.pools import PoolClock
-from spotladder.local.program import Program, ProgramProgress
+from spotladder.local.program import Program
 from spotladder.local.worker_group import WorkerGroup, WorkerNode
 from spotladder.records import model as records
 from spotladder.workloads import names
@@ -80,7 +80,7 @@ class _Attempt:
     head_starts: int = 1
     noted_start: bool = False
     exited_at: Instant | None = None
-    beat: ProgramProgress | None = None
+    beat: records.Beat | None = None
     without_ray: bool | None = None  # None: not known yet
     lost_before: tuple[str, ...] = ()  # nodes that were lost and replaced before `without_ray` was known
     went_with: str = ""
@@ -157,7 +157,6 @@ class LocalBackend:
             attempt.fleet.close(self._clock())
             self._note_exit(attempt)
             shutil.rmtree(self._machine.temporary(attempt.number), ignore_errors=True)
-            self._log.keep_output(attempt.number, attempt.program.log)
 
     def replace(self, action: Replace) -> None:
         """Replace noticed workers. For a handover, write the notice of their nodes; then remove them."""
@@ -205,11 +204,7 @@ class LocalBackend:
 
     def beats(self) -> list[records.Beat]:
         """The newest heartbeat of each attempt."""
-        return [
-            records.Beat(beat.at, attempt.number, beat.step, beat.total, beat.metrics)
-            for attempt in self._attempts.values()
-            if (beat := attempt.beat) is not None
-        ]
+        return [attempt.beat for attempt in self._attempts.values() if attempt.beat is not None]
 
     def doing(self) -> str:
         """What the live attempt waits for before its first step is done; "" afterwards."""
@@ -263,7 +258,7 @@ class LocalBackend:
         since = None if attempt.exited_at is None or self._log.current else attempt.exited_at
         waits = since is not None and now - since < LAST_COMMIT_LIMIT
         exit_ = None if waits else ended
-        attempt.beat = program.beat(now)
+        attempt.beat = program.beat(now, attempt.number)
         self._note_placement(attempt, now)
         self._start_spare(attempt, now)
         outage = program.outage() if ended is None else None

@@ -55,6 +55,3 @@ class CommitLogSeen(Protocol):
 
     def end(self, *, succeeded: bool, message: str) -> None:
         """Record the job's outcome in the commit log."""
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        """Store the end of the output of an attempt's driver, which is in this file."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from spotladder.checkpoints.outputs import KEPT_ATTEMPTS, LONGEST
 from spotladder.core.model import TERMINAL, JobState
@@ -16,6 +17,7 @@ from spotladder.output.last_error import last_lines
 from spotladder.output.redact import secret_values
 from spotladder.records import model as records
 from spotladder.records import timeline
+from spotladder.records.job_object import job_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,20 @@ class LocalRun:
         if self.process is None or not found.records:
             return found
         return replace(found, records=(*found.records, records.Looked(time.time())))
+
+    def as_job(self) -> dict[str, Any]:
+        """The run as an object like the TieredJob of a cluster, with its runner and folder in `run`."""
+        process = self.process
+        made = job_object(
+            self.namespace,
+            self.name,
+            self.phase,
+            self.folder.began(),
+            state=self.state(),
+            records=timeline.read(self.folder.timeline).records,
+            active=process is not None,
+        )
+        return {**made, "run": {"process": process, "folder": str(self.folder.path)}}
 
     def attempts(self) -> list[int]:
         """The numbers of the attempts that have a log or may get one."""

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 
-from spotladder.checkpoints import outputs
 from spotladder.checkpoints.ending import end_job
-from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower, went_back
-from spotladder.checkpoints.store import RightsRefused, renew
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, SpotladderError
-from spotladder.local.output import end_of
-from spotladder.output.redact import redacted
+from spotladder.records.model import Committed
 
 POLL_INTERVAL = 1.0
 """Seconds between two listings of the commit log."""
 
 
 class LogWatch:
-    """Polls the log in a thread. All results are those of the last successful poll. `secrets` are values that are
-    removed from stored output."""
+    """Polls the log in a thread. All results are those of the last successful poll."""
 
-    def __init__(
-        self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL, *, secrets: Collection[str] = ()
-    ) -> None:
-        self._log, self._keep, self._secrets = log, keep, secrets
+    def __init__(self, log: CommitLog, keep: int, spacing: float = POLL_INTERVAL) -> None:
+        self._log, self._keep = log, keep
         self._follower = Follower(log)
         self._spacing = spacing
         self._wake = threading.Event()
@@ -38,8 +29,7 @@ class LogWatch:
         self._over = False
         self._ended_as = ""
         self._lock = threading.Lock()
-        self._new: list[Commit] = []
-        self._ended: list[tuple[int, Path]] = []
+        self._new: list[Committed] = []
         self._seen_to = -1
         self._error: str | None = None
         self.progress = Progress()
@@ -63,8 +53,8 @@ class LogWatch:
         """Whether the log has been polled since the last call of `poll_now`."""
         return self._answered == self._asked
 
-    def take_new(self) -> list[Commit]:
-        """The commits since the last call, oldest first."""
+    def take_new(self) -> list[Committed]:
+        """The commits since the last call, oldest first, as records of the timeline."""
         with self._lock:
             new, self._new = self._new, []
         return new
@@ -86,12 +76,6 @@ class LogWatch:
             self._ended_as = outcome
             self._poll()
 
-    def keep_output(self, attempt: int, file: Path) -> None:
-        """Store the end of the driver's output beside the log, in the background."""
-        with self._lock:
-            self._ended.append((attempt, file))
-        self._wake.set()
-
     def close(self) -> None:
         """Stop polling after one last poll."""
         self._over = True
@@ -107,30 +91,16 @@ class LogWatch:
             asked = self._asked
             try:
                 self._poll()
-                self._keep_outputs()
                 last_error = ""
             except SpotladderError as error:
                 if isinstance(error, RightsRefused):
-                    self._read_credentials_again()
+                    with suppress(SpotladderError):  # The file may be incomplete while it is replaced: poll again.
+                        self._log.store.renew()
                 if str(error) != last_error:
                     last_error = str(error)
                     with self._lock:
                         self._error = last_error
             self._answered = asked
-
-    def _read_credentials_again(self) -> None:
-        with suppress(SpotladderError):  # The file may be incomplete while it is replaced: the next poll tries again.
-            renew(self._log.store)
-
-    def _keep_outputs(self) -> None:
-        while self._ended:
-            attempt, file = self._ended[0]
-            if text := end_of(file, 2 * outputs.LONGEST):
-                store = outputs.of_job(self._log.store, self._log.owner.uid)
-                outputs.keep(store, Output(attempt, 0, "driver"), redacted(text, self._secrets))
-                outputs.trim(store)
-            with self._lock:
-                del self._ended[0]
 
     def _poll(self) -> None:
         progress = self._follower.progress()
@@ -139,6 +109,6 @@ class LogWatch:
             raise LogCorrupt(f"{self._log.uri}: {self.gone}")
         new = [commit for commit in self._follower.history.commits if commit.seq > self._seen_to]
         with self._lock:
-            self._new.extend(new)
+            self._new.extend(map(Committed.of, new))
             self._seen_to = max([self._seen_to, *(commit.seq for commit in new)])
             self.progress = progress

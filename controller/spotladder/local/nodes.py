@@ -62,7 +62,6 @@ class NodeSettings:
     cwd: Path
     reaper: Reaper
     object_store: int
-    environment: Mapping[str, str] = field(default_factory=dict)
     cache_size: int | None = None
     gpus: GpuShares = field(default_factory=GpuShares)
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
@@ -77,7 +76,7 @@ class NodeSettings:
         own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
-        return {**WITH_ALL_STACKS, **own, **self.environment, **_RAY, **token, "PATH": path, MARK: self.mark}
+        return {**WITH_ALL_STACKS, **own, **_RAY, **token, "PATH": path, MARK: self.mark}
 
 
 _FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", PREFIX)
@@ -199,13 +198,6 @@ class Head(RayNode):
     def _joined(self) -> bool:
         # Ray writes line by line: first that it runs, then the address.
         return super()._joined() and _ADDRESS.search(_plain(self.log)) is not None
-
-    def failed(self) -> str | None:
-        """Why the node did not start, in one line; None while it may still start."""
-        why = super().failed()
-        if why and super()._joined():
-            return f"this Ray version does not print the address of its head; see pyproject.toml (full log: {self.log})"
-        return why
 
     @property
     def address(self) -> str:

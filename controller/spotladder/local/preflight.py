@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import platform
 import shlex
 import shutil
@@ -51,7 +52,7 @@ def check_entrypoint(entrypoint: str, cwd: Path) -> None:
     if not words or not _SHELL.isdisjoint(entrypoint):
         return
     program = words[0]
-    path = f"{Path(sys.executable).parent}:{_path()}"
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
     found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
     if not found:
         message = f'no program "{program}" on PATH or in {cwd}'
@@ -151,9 +152,3 @@ def python_version() -> str:
 
 _ENTRYPOINT = "spec.workload.ray.template.spec.entrypoint"
 _SHELL = frozenset("|&;<>()$`\n*?")
-
-
-def _path() -> str:
-    import os
-
-    return os.environ.get("PATH", os.defpath)

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -25,10 +24,12 @@ from spotladder.core.contract import Notice, NoticeKind, Variable
 from spotladder.core.model import Exit, Instant
 from spotladder.core.reasons import Reason
 from spotladder.local import driver
+from spotladder.local.output import end_of
 from spotladder.local.reaper import alive, end_all, end_below
 from spotladder.output.last_error import last_error
 from spotladder.output.outage import Outage
 from spotladder.output.redact import redacted, secret_values
+from spotladder.records.model import Beat
 
 SUBMIT_TIMEOUT = 60.0
 """Timeout in seconds of a submission; on a busy machine the first one takes several seconds."""
@@ -43,16 +44,6 @@ EXIT_CODE_TIMEOUT = 0.5
 """Seconds to wait for the program's exit code after the driver's process is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramProgress:
-    """The program's last heartbeat, and when it was first seen."""
-
-    at: Instant
-    step: int
-    total: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
 class Program:
     """One attempt's program."""
 
@@ -62,7 +53,7 @@ class Program:
         self._submitted_at: float | None = None
         self._submissions = 0
         self._gone_since: float | None = None
-        self._beat: ProgramProgress | None = None
+        self._beat: Beat | None = None
         folder.mkdir(parents=True, exist_ok=True)
         driver.note(folder / "program.json", entrypoint=entrypoint, cwd=str(cwd))
 
@@ -155,13 +146,7 @@ class Program:
         """Why the program ended, in one line: exit code or signal, exception and its location, and the log file."""
         code = self.exit_code
         how = "its process was killed" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
-        try:
-            with self.log.open("rb") as log:
-                log.seek(max(0, self.log.stat().st_size - LOG_TAIL))
-                reason = last_error(log.read().decode(errors="replace"))
-                reason = redacted(reason, secret_values(os.environ))
-        except OSError:
-            reason = ""
+        reason = redacted(last_error(end_of(self.log, LOG_TAIL)), secret_values(os.environ))
         return f"{how}{reason and ': '}{reason} (full log: {self.log})"
 
     def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
@@ -191,8 +176,8 @@ class Program:
         """The program's phase before its first step is done (`train.heartbeat`); "" if it reports none."""
         return str((_read(self.heartbeat_file) or {}).get("phase", ""))
 
-    def beat(self, now: Instant) -> ProgramProgress | None:
-        """The last heartbeat. `at` is the time of this observer's clock: the program's clock is not trusted."""
+    def beat(self, now: Instant, attempt: int) -> Beat | None:
+        """The last heartbeat of this attempt. `at` is the time of this observer: the program's clock is not trusted."""
         beat = _read(self.heartbeat_file)
         if beat is not None:
             try:
@@ -202,7 +187,7 @@ class Program:
             beat.pop("at", None)
             if self._beat is None or self._beat.step != step:
                 metrics = {key: float(value) for key, value in beat.items() if isinstance(value, (int, float))}
-                self._beat = ProgramProgress(now, step, total, metrics)
+                self._beat = Beat(now, attempt, step, total, metrics)
         return self._beat
 
     def size(self) -> int | None:

@@ -6,14 +6,13 @@ a thread.
 2. A worker node's dashboard agent is `idle_agent`. Only the head's agent receives requests.
 3. The log monitor is a thread of this process, which has imported Ray and waits for the node's end.
 
-Each process that imports Ray needs half a second of processor time for the import. Ray has no option for any of these.
-If a version of Ray differs, its own process starts; the server for Ray Client then uses a free port.
+Each process that imports Ray needs half a second of processor time for the import. Ray has no option for any of these;
+the tests check for each supported version of Ray that it has the replaced functions.
 
 Run as a program by `nodes.py`, with the arguments of `ray`.
 """
 
 import shlex
-import socket
 import subprocess
 import sys
 import threading
@@ -34,18 +33,11 @@ def main() -> None:
 
     keep_orphans()  # A process that outlives a Ray worker stays a descendant of its node.
     if "--head" in sys.argv:
-        if hasattr(scripts, "get_ray_client_dependency_error"):
-            scripts.get_ray_client_dependency_error = lambda: "not wanted here"
-        else:
-            with socket.socket() as probe:
-                probe.bind(("", 0))
-                sys.argv.append(f"--ray-client-server-port={probe.getsockname()[1]}")
-        if hasattr(node.Node, "start_api_server"):
-            node.Node.start_api_server = lambda *_, **__: None
-    elif hasattr(services, "start_ray_process"):
+        scripts.get_ray_client_dependency_error = lambda: "not wanted here"
+        node.Node.start_api_server = lambda *_, **__: None
+    else:
         services.start_ray_process = with_idle_agent(services.start_ray_process)
-    if hasattr(node.Node, "start_log_monitor"):
-        node.Node.start_log_monitor = _inside(node.Node.start_log_monitor)
+    node.Node.start_log_monitor = _start_log_monitor
     sys.argv[0] = "ray"
     scripts.main()
 
@@ -61,28 +53,17 @@ def with_idle_agent(start: Any) -> Any:
 
 def _idle(argument: str) -> str:
     given = dict(word.partition("=")[::2] for word in shlex.split(argument.removeprefix(AGENT_COMMAND)))
-    session, node = given.get("--session-dir"), given.get("--node-id")
-    if not session or not node:
-        return argument
-    return AGENT_COMMAND + subprocess.list2cmdline([sys.executable, "-I", "-S", idle_agent.__file__, session, node])
+    agent = [sys.executable, "-I", "-S", idle_agent.__file__, given["--session-dir"], given["--node-id"]]
+    return AGENT_COMMAND + subprocess.list2cmdline(agent)
 
 
-def _inside(start: Any) -> Any:
-    """A replacement for a node's method that starts the log monitor: it starts a thread, or calls `start` if that is
-    not possible."""
+def _start_log_monitor(node: Any) -> None:
+    """The node's method that starts the log monitor, with a thread instead of a process."""
+    from ray._private.log_monitor import LogMonitor, is_proc_alive
 
-    def start_log_monitor(node: Any) -> None:
-        try:
-            from ray._private.log_monitor import LogMonitor, is_proc_alive
-
-            place, client = (node.node_ip_address, node.get_logs_dir_path()), node.get_gcs_client()
-            monitor = LogMonitor(*place, client, is_proc_alive, gcs_address=node.gcs_address)
-        except (ImportError, AttributeError, TypeError):
-            start(node)
-        else:
-            threading.Thread(target=monitor.run, name="log-monitor", daemon=True).start()
-
-    return start_log_monitor
+    place, client = (node.node_ip_address, node.get_logs_dir_path()), node.get_gcs_client()
+    monitor = LogMonitor(*place, client, is_proc_alive, gcs_address=node.gcs_address)
+    threading.Thread(target=monitor.run, name="log-monitor", daemon=True).start()
 
 
 if __name__ == "__main__":

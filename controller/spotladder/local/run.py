@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import uuid
@@ -41,7 +40,6 @@ from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.local.stopping import Stopping
-from spotladder.output.redact import secret_values
 from spotladder.policies.registry import by_name
 from spotladder.records import model as records
 from spotladder.records import timeline
@@ -98,7 +96,9 @@ def run_locally(
         check_today(log.store)
         start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
         log = _log_of(request, plan.run.uri, start.run.uid)
-        plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(start.run)}))
+        # By its uid the program refuses the log of another run.
+        environment = {**plan.job.environment, Variable.UID: start.run.uid}
+        plan = replace(plan, job=replace(plan.job, environment=environment))
         spec = replace(plan.spec, submitted_at=start.run.began)
         folder.save_run(start.run)
         with timeline.Timeline(folder.timeline) as lines:
@@ -110,9 +110,8 @@ def run_locally(
                     lines.append(record)
                     view.add(record)
 
-                secrets = secret_values({**os.environ, **plan.job.environment})
-                watch = LogWatch(log, request.job.spec.checkpoints.keep, secrets=secrets)
-                for commit in unrecorded_commits(_Commits(watch).take_new(), history):
+                watch = LogWatch(log, request.job.spec.checkpoints.keep)
+                for commit in unrecorded_commits(watch.take_new(), history):
                     emit(commit)
                 for move in moves:
                     emit(move)
@@ -168,7 +167,7 @@ def _run(
             plan.spec,
             plan.policy,
             backend,
-            commits=_Commits(watch),
+            commits=watch,
             keep=folder,
             emit=emit,
             view=view,
@@ -272,29 +271,6 @@ def _nothing_to_resume(request: Request, start: RunStart) -> Iterator[str]:
         yield "there is nothing to resume: no previous run and no commits were found, so the job begins at step 0"
 
 
-def _named(run: RunIdentity) -> dict[str, str]:
-    """The identity by which the program refuses the log of another run."""
-    return {Variable.UID: run.uid} if run.uid else {}
-
-
 def _log_of(request: Request, uri: str, uid: str = "") -> CommitLog:
     meta = request.job.metadata
     return CommitLog(open_store(uri), job=meta.name, namespace=meta.namespace, uid=uid)
-
-
-# --- during the run ---
-
-
-class _Commits:
-    """The log's new commits, as records of the timeline."""
-
-    def __init__(self, watch: LogWatch) -> None:
-        self._watch = watch
-
-    def take_new(self) -> list[records.Committed]:
-        """The records since the last call."""
-        return [records.Committed.of(commit) for commit in self._watch.take_new()]
-
-    def take_error(self) -> str | None:
-        """The error of the last poll of the log."""
-        return self._watch.take_error()

@@ -17,30 +17,22 @@ from dataclasses import replace
 from typing import Protocol
 
 from spotladder.core.accounting import account, account_steps
-from spotladder.core.backend import AttemptBackend
+from spotladder.core.backend import AttemptBackend, apply
 from spotladder.core.contract import ExitCode
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
-    AskToCommit,
     Decision,
-    Delete,
-    Drain,
     Finish,
-    Impediment,
     Instant,
     JobSpec,
     JobState,
-    Launch,
     Move,
     Observation,
     Progress,
-    Replace,
-    Resize,
     Seconds,
     Stage,
-    TakeOver,
 )
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
@@ -227,7 +219,7 @@ class Runner:
         if skipped and skipped != self._skipped:
             self._emit(Noted(now, skipped))
         self._skipped = skipped
-        since = impeded.since if impeded is not None and impeded.impediment is Impediment.STORE else None
+        since = impeded.since if impeded is not None and impeded.reason is Reason.STORE_UNAVAILABLE else None
         if since is not None and self._away_since is None:
             self._emit(Noted(now, "the checkpoint store does not answer: training continues and commits later"))
         elif since is None and self._away_since is not None:
@@ -235,29 +227,15 @@ class Runner:
         self._away_since = since
 
     def _apply(self, action: Action) -> None:
-        match action:
-            case Launch():
-                self._backend.launch(action)
-            case Drain():
-                self._backend.drain(action)
-            case Delete():
-                self._backend.delete(action)
-            case Replace():
-                self._backend.replace(action)
-            case Resize():
-                self._backend.resize(action)
-            case TakeOver():
-                self._backend.take_over(action)
-            case AskToCommit():
-                self._backend.ask_to_commit(action)
-            case Finish():
-                first, self._closed = not self._closed, True
-                try:
-                    self._backend.finish(action)
-                except SpotladderError as error:  # An error here does not change that the job has ended.
-                    last = f"step {self.state.progress.step} is the newest that was read, and there may be a later one"
-                    if first:
-                        self._emit(Noted(self._clock(), f"the commit log was not closed: {error}; {last}"))
+        if not isinstance(action, Finish):
+            return apply(self._backend, action)
+        first, self._closed = not self._closed, True
+        try:
+            self._backend.finish(action)
+        except SpotladderError as error:  # An error here does not change that the job has ended.
+            last = f"step {self.state.progress.step} is the newest that was read, and there may be a later one"
+            if first:
+                self._emit(Noted(self._clock(), f"the commit log was not closed: {error}; {last}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
         if now - self._drawn_at < DRAW_INTERVAL and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):

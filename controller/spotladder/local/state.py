@@ -40,8 +40,7 @@ LOCK_RETRY_INTERVAL = 0.05
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
     """The identity of a run, which does not change when the run is resumed, except `mark`, which is that of the last
-    runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log; "" for a run that began
-    before the log recorded it."""
+    runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log."""
 
     began: Instant
     python: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spotladder.backoff import delay
 from spotladder.notify.messages import Message
@@ -39,7 +39,7 @@ class Outbox:
 
     def __init__(self, targets: Sequence[Target], given_up: Callable[[str], None], pace: Pace = Pace()) -> None:
         self._given_up, self._pace = given_up, pace
-        self._queues = [_Queue(target, asyncio.Queue(MAX_WAITING)) for target in targets]
+        self._waiting = [(target, asyncio.Queue[Message](MAX_WAITING)) for target in targets]
         self._collected: list[Notice] = []
         self._any = asyncio.Event()
 
@@ -52,8 +52,8 @@ class Outbox:
     async def run(self) -> None:
         """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for queue in self._queues:
-                group.create_task(self._deliver(queue))
+            for target, waiting in self._waiting:
+                group.create_task(self._deliver(target, waiting))
             while True:
                 await self._any.wait()
                 await asyncio.sleep(self._pace.window)
@@ -62,7 +62,7 @@ class Outbox:
     async def flush(self) -> None:
         """Send what is collected, and return when each receiver has taken it or was given up. While `run` is active."""
         self._post()
-        await asyncio.gather(*(queue.waiting.join() for queue in self._queues))
+        await asyncio.gather(*(waiting.join() for _, waiting in self._waiting))
 
     def _post(self) -> None:
         if not self._collected:
@@ -70,19 +70,19 @@ class Outbox:
         message = Message(tuple(self._collected))
         self._collected = []
         self._any.clear()
-        for queue in self._queues:
+        for target, waiting in self._waiting:
             try:
-                queue.waiting.put_nowait(message)
+                waiting.put_nowait(message)
             except asyncio.QueueFull:
-                self._given_up(f"{queue.target.name}: {MAX_WAITING} messages wait already; lost: {message.title}")
+                self._given_up(f"{target.name}: {MAX_WAITING} messages wait already; lost: {message.title}")
 
-    async def _deliver(self, queue: _Queue) -> None:
+    async def _deliver(self, target: Target, waiting: asyncio.Queue[Message]) -> None:
         while True:
-            message = await queue.waiting.get()
+            message = await waiting.get()
             try:
-                await self._try(queue.target, message)
+                await self._try(target, message)
             finally:
-                queue.waiting.task_done()
+                waiting.task_done()
 
     async def _try(self, target: Target, message: Message) -> None:
         why = ""
@@ -94,9 +94,3 @@ class Outbox:
             if failures < TRIES:
                 await asyncio.sleep(delay(self._pace.first, self._pace.longest, failures, random.random()))  # noqa: S311
         self._given_up(f"{target.name}: {why}, {TRIES} times; lost: {message.title}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Queue:
-    target: Target
-    waiting: asyncio.Queue[Message] = field(repr=False)

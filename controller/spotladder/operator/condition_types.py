@@ -59,7 +59,6 @@ class ConditionReason(StrEnum):
     CLEANUP_BLOCKED = "CleanupBlocked"
     PRICE_UNKNOWN = "PriceUnknown"
     NOTICE_TOO_SHORT = "NoticeTooShort"
-    GUARDS_DELETED = "GuardsDeleted"
     RECONCILE_ERROR = "ReconcileError"
     TOKEN_REFUSED = "TokenRefused"  # noqa: S105 – a reason
     SIDECAR_FAILED = "SidecarFailed"

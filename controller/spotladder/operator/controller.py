@@ -20,7 +20,6 @@ from spotladder.clusters.election import Election, NotLeading
 from spotladder.clusters.registry import sources
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
-from spotladder.errors import EnvironmentFailure
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.health import Health, HealthServer
 from spotladder.operator.reporting.metrics import Metrics
@@ -53,7 +52,7 @@ class Controller:
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, self.stop)
         async with (
-            HealthServer(self._settings.listen, metrics=self._metrics, alive=self._alive, ready=self._ready) as health,
+            HealthServer(self._settings.listen, metrics=self._metrics, ready=self._ready) as health,
             Client(self._connection, clock=self._clock, watcher=self._metrics.watcher(HOME)) as plain,
         ):
             election = self._standing = self._election(plain)
@@ -65,27 +64,6 @@ class Controller:
                     self._log.info("not leading", identity=self.identity)
             await election.release()
         self._log.info("stopped", identity=self.identity)
-
-    async def once(self) -> int:
-        """Reconcile every job once and return the number of jobs. Raises EnvironmentFailure while another process
-        leads."""
-        async with Client(self._connection, clock=self._clock) as plain:
-            election = self._election(plain)
-            if not await election.attempt():
-                if election.problem:
-                    raise EnvironmentFailure(f"cannot take the lease {self._settings.lease_name}: {election.problem}")
-                raise EnvironmentFailure(
-                    f"{election.holder or 'another process'} holds the lease {self._settings.lease_name}: stop it first"
-                )
-            keeping = asyncio.create_task(election.keep())
-            try:
-                async with self._client(election) as client:
-                    runtime = self._new_leader(client)
-                    async with runtime.ready():
-                        return await runtime.reconcile_due()
-            finally:
-                keeping.cancel()
-                await election.release()
 
     async def _term(self, election: Election) -> None:
         """Work while this process leads."""
@@ -156,9 +134,6 @@ class Controller:
             return False
         doing.result()
         return True
-
-    def _alive(self) -> Health:
-        return Health("alive")
 
     def _ready(self) -> Health:
         if self._leader is not None:

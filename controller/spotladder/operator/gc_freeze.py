@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """Disable the collector inside the block, then exempt all objects that exist at its end, until `gc_unfrozen`."""
+    """Disable the collector inside the block, then exempt all objects that exist at its end, until `gc.unfreeze`."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -22,8 +22,3 @@ def gc_frozen() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def gc_unfrozen() -> None:
-    """Include the exempted objects in garbage collection again: the caches may be garbage now."""
-    gc.unfreeze()

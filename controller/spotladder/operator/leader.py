@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from spotladder.clusters.skew import correction
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.operator import gc_freeze
+from spotladder.operator.gc_freeze import gc_frozen
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
@@ -30,8 +31,11 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.execute import Executor
+from spotladder.operator.reconcile.loader import Loader
 from spotladder.operator.reconcile.namespace_budget import over_budget
 from spotladder.operator.reconcile.persist import Persistence
+from spotladder.operator.reconcile.preconditions import Preconditions
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.events import Events
@@ -39,7 +43,6 @@ from spotladder.operator.reporting.health import Health
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
-from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.bucket_log import bucket_logs
 from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
@@ -89,7 +92,7 @@ class LeaderRuntime:
         self._log = structlog.get_logger("spotladder")
         self._term_over = False
         self.queue: Queue[JobKey] = Queue(clock)
-        metrics.watch_queue(lambda: self.queue.depth)
+        metrics.queue_depth.set_function(lambda: self.queue.depth)
         self.jobs: Scoped[JobRecord] = Scoped(
             Cache(
                 client,
@@ -106,7 +109,7 @@ class LeaderRuntime:
             client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._enqueue_all()
         )
         self._guard = client.guard
-        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self._object_changed)
+        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add_changed)
         self.clusters = Clusters(
             WorkloadCluster(HOME, client, self.inventory, most=settings.workers, reference=client),
             sources,
@@ -116,16 +119,21 @@ class LeaderRuntime:
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or bucket_logs())
-        self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
+        self._silence = SilenceWatch(
+            self.clusters,
+            programs=self._logs,
+            clock=clock,
+            suspected=lambda name: metrics.suspected_nodes.labels(name).inc(),
+        )
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._streams = RecordStreams(self._logs, clock=clock, no_backlog=self.queue.idle)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
-        self._usage = TierUsage(self.jobs, self.clusters.pods_of)
         self._tier_status = TierStatusWriter(
             client,
             capacity=self.capacity,
-            usage=self._usage,
+            jobs=self.jobs,
+            pods=self.clusters.pods_of,
             prices=self._prices,
             clusters=self.clusters.names,
             clock=clock,
@@ -133,33 +141,44 @@ class LeaderRuntime:
         observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.idle)
         remover = AttemptRemover(self.clusters)
-        self.reconcile = Reconciler(
-            jobs=self.jobs,
-            capacity=self.capacity,
-            clusters=self.clusters,
-            applier=Applier(
-                self.clusters,
-                remover=remover,
-                preflight=self._preflight,
-                environment=settings.environment,
-                rules=settings.tenancy,
-                over_budget=lambda namespace: over_budget(
-                    settings.tenancy, self.jobs.all(), namespace, self._clock.now()
-                ),
-            ),
+        readings = Readings(self._logs, SecretReader(client, clock), settings.tenancy)
+        persistence = Persistence(client, self.jobs, self._events, observer, clock)
+        preconditions = Preconditions(self.jobs, self.clusters, clock, settings.tenancy)
+        applier = Applier(
+            self.clusters,
             remover=remover,
             preflight=self._preflight,
-            persistence=Persistence(client=client, jobs=self.jobs, events=self._events, observer=observer, clock=clock),
+            environment=settings.environment,
+            rules=settings.tenancy,
+            over_budget=lambda namespace: over_budget(settings.tenancy, self.jobs.all(), namespace, self._clock.now()),
+        )
+        self.reconcile = Reconciler(
+            jobs=self.jobs,
+            clusters=self.clusters,
+            loader=Loader(
+                capacity=self.capacity,
+                clusters=self.clusters,
+                preconditions=preconditions,
+                persistence=persistence,
+                logs=self._logs,
+                outages=self._outages,
+                readings=readings,
+                prices=self._prices,
+                clock=clock,
+                attribution_window=settings.settle,
+            ),
+            executor=Executor(applier, remover, self._preflight, self.jobs, self._logs, self._outputs),
+            preconditions=preconditions,
+            remover=remover,
+            preflight=self._preflight,
+            persistence=persistence,
             logs=self._logs,
             outputs=self._outputs,
             streams=self._streams,
             outages=self._outages,
-            readings=Readings(self._logs, SecretReader(client, clock), settings.tenancy),
-            prices=self._prices,
+            readings=readings,
             observer=observer,
             clock=clock,
-            attribution_window=settings.settle,
-            rules=settings.tenancy,
         )
 
     @property
@@ -204,16 +223,15 @@ class LeaderRuntime:
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:
                 began = self._clock.ticks()
-                with gc_freeze.gc_frozen():
+                with gc_frozen():
                     await asyncio.gather(*(cache.wait_for_sync() for cache in self.caches))
                     await self._first_lists_answered(began + FIRST_LIST_TIMEOUT)
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
-                self._preflight.reached(self.clusters.home)
                 yield
             finally:
                 await _ended(running)
-                gc_freeze.gc_unfrozen()
+                gc.unfreeze()  # The caches may be garbage now.
 
     async def _first_lists_answered(self, until: Seconds) -> None:
         """Return when no first list of a kind waits for an answer, but not after `until`. An overloaded API server
@@ -231,22 +249,6 @@ class LeaderRuntime:
             except Exception as error:  # noqa: BLE001 – otherwise the crash would not be logged
                 self._log.error("a background task has failed with an unexpected error", exc_info=error)
             await self._clock.sleep(RESTART_INTERVAL)
-
-    async def reconcile_due(self, most: int = 50) -> int:
-        """Reconcile every job until none is due at once, at most a limited number of times. Returns the number of
-        jobs."""
-        keys = [job.key for job in self.jobs.all()]
-        for key in keys:
-            for _ in range(most):
-                after = await self._one(key)
-                if await self._logs.wait_until_read(key):
-                    continue
-                if after is None or after > 1.0:
-                    break
-                await self._clock.sleep(after)
-        await self._tier_status.write()
-        await self._events.written()
-        return len(keys)
 
     async def _work(self) -> None:
         """Reconcile jobs until the term ends. A call that fails at the moment in which it is cancelled may hide the
@@ -274,10 +276,7 @@ class LeaderRuntime:
 
     async def _one(self, key: JobKey) -> float | None:
         with self._metrics.passes.time():
-            try:
-                return await self.reconcile(key)
-            finally:
-                self._usage.touch(key)
+            return await self.reconcile(key)
 
     def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
@@ -302,7 +301,7 @@ class LeaderRuntime:
             clock=self._clock,
             namespaces=self._settings.namespaces,
             labels=selector(home),
-            wake=self._object_changed,
+            wake=self.queue.add_changed,
         )
         monitor = ClusterMonitor(
             name,
@@ -320,8 +319,6 @@ class LeaderRuntime:
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)
         self._metrics.linked(name, up=cluster is not None and not cluster.problem)
-        if cluster is not None and not cluster.problem:
-            self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
             self.queue.add(key)  # Includes jobs whose TieredJob no longer exists.
         self._enqueue_all()
@@ -329,15 +326,10 @@ class LeaderRuntime:
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
-            self._usage.touch(record.key)
             self.queue.add_changed(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
-
-    def _object_changed(self, key: JobKey) -> None:
-        self._usage.touch(key)
-        self.queue.add_changed(key)
 
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():

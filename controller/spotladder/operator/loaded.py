@@ -1,4 +1,4 @@
-"""The records of one reconcile: all data about one TieredJob, and what was decided for it. They are frozen."""
+"""The records of one reconcile: all data about one TieredJob. They are frozen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import Decision, JobSpec, JobState, Observation, Seconds
+from spotladder.core.model import JobSpec, JobState, Observation, Seconds
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
@@ -64,11 +64,3 @@ class NotLoaded:
     problem: Diagnosis | None = None
     valid: bool = False
     requeue: Seconds | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decision. Its launches are left out if the commit log forbids them; `withheld` is why."""
-
-    decision: Decision
-    withheld: Diagnosis | None

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from spotladder.api.capacitytier import HOME
+from spotladder.api.document import read_documents
 from spotladder.api.fields import Name
 from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.cluster_address import ClusterAddress
@@ -67,30 +68,15 @@ class Settings(BaseModel):
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec."""
-    values: dict[str, Any] = {}
-    if file is not None:
-        values = _read(file)
+    document = next(iter(read_documents(file)), None) if file is not None else None
+    values = document.data if document is not None else {}
+    if not isinstance(values, dict):
+        raise InvalidSpec("has no settings: write name: value", where=str(file))
     given = {to_camel(name): value for name, value in flags.items() if value not in (None, ())}
     try:
         return Settings.model_validate({**values, **given})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise InvalidSpec(first["msg"].removeprefix("Value error, "), path=field, where=str(file or "")) from None
-
-
-def _read(file: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML  # noqa: PLC0415 – imported only if there is a settings file
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
-    try:
-        data = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidSpec(f"cannot be read: {error.strerror}", where=str(file)) from None
-    except UnicodeDecodeError:
-        raise InvalidSpec("is not UTF-8 text: write name: value", where=str(file)) from None
-    except YAMLError as error:
-        raise InvalidSpec(f"is not YAML: {' '.join(str(error).split())}", where=str(file)) from None
-    if data is not None and not isinstance(data, dict):
-        raise InvalidSpec("has no settings: write name: value", where=str(file))
-    return data or {}
+        where = document.where(first["loc"]) if document is not None else ""
+        raise InvalidSpec(first["msg"].removeprefix("Value error, "), path=field, where=where) from None

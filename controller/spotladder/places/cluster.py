@@ -32,9 +32,6 @@ from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 REPORT_INTERVAL = 10.0
 """Seconds between two reads of the records of one job."""
 
-KEPT_REPORTS = 32
-"""Number of jobs whose newest report is kept."""
-
 FLEET_INTERVAL = 30.0
 """Seconds between two looks at a cluster of the fleet."""
 
@@ -109,7 +106,7 @@ class JobsOfCluster:
         self._outputs = Recent[tuple[str, int], Sequence[Printed]](OUTPUT_INTERVAL)
         self._clusters = Recent[str, ClusterSeen](FLEET_INTERVAL)
         self._changed: Callable[[], None] = lambda: None
-        self._read: dict[str, tuple[float, Facts]] = {}
+        self._reports = Recent[str, Facts](REPORT_INTERVAL)
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
         self._tiers = self._cache(client, CAPACITYTIERS, "")
 
@@ -126,10 +123,8 @@ class JobsOfCluster:
         return "; ".join(filter(None, (self._jobs.problem, self._tiers.problem)))
 
     def jobs(self) -> Sequence[Object]:
-        existing = self._jobs.all()
-        names = {(held.namespace, held.name) for held in existing}
-        deleted = [held for key, held in self._deleted.items() if key not in names]
-        return [held.thing for held in (*existing, *deleted)]
+        deleted = [held for (space, name), held in self._deleted.items() if self._jobs.get(name, space) is None]
+        return [held.thing for held in (*self._jobs.all(), *deleted)]
 
     def _held(self, namespace: str, name: str) -> _Held | None:
         return self._jobs.get(name, namespace) or self._deleted.get((namespace, name))
@@ -137,20 +132,11 @@ class JobsOfCluster:
     def tiers(self) -> Sequence[Object]:
         return [held.thing for held in sorted(self._tiers.all(), key=lambda held: held.name)]
 
-    def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> Facts | None:
         held = self._held(namespace, name)
         if held is None or not held.uri.startswith(BUCKETS):
             return None
-        now = time.time()
-        before = self._read.get(held.uid)
-        if before is not None and now - before[0] < REPORT_INTERVAL:
-            return before[1]
-        looked = None if held.thing.get("deleted") else now
-        found = gather(recorded_in(folder_of(open_store(held.uri), name), held.uid, looked))
-        for uid in list(self._read)[: len(self._read) + 1 - KEPT_REPORTS]:
-            del self._read[uid]
-        self._read[held.uid] = (now, found)
-        return found
+        return await self._reports.get(held.uid, lambda: asyncio.to_thread(_report, held))
 
     async def clusters(self) -> Sequence[ClusterSeen]:
         tiers = {str(tier["spec"].get("cluster") or "") for tier in self.tiers()}
@@ -239,6 +225,11 @@ class JobsOfCluster:
             if newest:
                 self._changed()
             await asyncio.sleep(DELETED_INTERVAL)
+
+
+def _report(held: _Held) -> Facts:
+    looked = None if held.thing.get("deleted") else time.time()
+    return gather(recorded_in(folder_of(open_store(held.uri), held.name), held.uid, looked))
 
 
 async def _end(pieces: AsyncIterator[bytes]) -> str:

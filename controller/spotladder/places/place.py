@@ -36,8 +36,8 @@ class Place(Protocol):
     def tiers(self) -> Sequence[Object]:
         """The CapacityTier objects that the user may read."""
 
-    def facts(self, namespace: str, name: str) -> Facts | None:
-        """The report of the job; None if the place has no records of it. Blocks on files. Raises SpotladderError."""
+    async def facts(self, namespace: str, name: str) -> Facts | None:
+        """The report of the job; None if the place has no records of it. Raises SpotladderError."""
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         """What the programs of this attempt have printed. Raises SpotladderError, TimeoutError."""

@@ -11,7 +11,6 @@ from spotladder.checkpoints.outputs import LONGEST
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.job_object import object_of
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
 from spotladder.output.redact import redacted, secret_values
@@ -43,9 +42,9 @@ class ThisMachine:
     def tiers(self) -> Sequence[Object]:
         return ()
 
-    def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> Facts | None:
         run = local_run(self._root, namespace, name)
-        return None if run is None else gather(run.recorded())
+        return None if run is None else await asyncio.to_thread(lambda: gather(run.recorded()))
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:
         return await asyncio.to_thread(self._output, namespace, name, attempt)
@@ -76,7 +75,7 @@ class ThisMachine:
                 seen[path] = known
                 continue
             try:
-                seen[path] = (stamp, object_of(run))
+                seen[path] = (stamp, run.as_job())
             except EnvironmentFailure as error:
                 problem = str(error)
         before = (self.problem, self._versions, _stamps(self._seen))

@@ -9,12 +9,11 @@ from statistics import fmean, stdev
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, Seconds
-from spotladder.planner.plan import CHOICES, Question, between_failures, first_lossy
+from spotladder.planner.plan import Question, between_failures, first_lossy
 from spotladder.planner.simulated import Assumptions, outcomes, with_max_failures
-from spotladder.planner.tier_capacity import losses_by_age
 from spotladder.sim.world.run import SimulationOutcome
 
-LIMITS = (*CHOICES, FOR_EVER)
+LIMITS = (0, 1, 2, 3, 5, 8, 13, FOR_EVER)
 """Values of maxFailures that are simulated on all spot tiers."""
 
 LIMIT_RUNS = 25
@@ -64,24 +63,12 @@ def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalAt:
-    """For capacity of at least this age in seconds: the mean time until a loss, and the interval between commits that
-    loses the least time, √(2·Tf·Ts) by J. W. Young (1974), both in seconds."""
-
-    age: Seconds
-    between_losses: Seconds
-    interval: Seconds
-
-
-@dataclass(frozen=True, slots=True)
 class IntervalAdvice:
-    """The interval for the mean loss rate of the first spot tier, its curve over the age of the capacity, the data from
-    which the shape of that curve follows, and the share of the time that commits and lost work take with the job's
-    interval and with the suggested one."""
+    """The interval between commits that loses the least time, √(2·Tf·Ts) by J. W. Young (1974), in seconds, for the
+    mean loss rate of the first spot tier, and the share of the time that commits and lost work take with it and with
+    the interval of the job."""
 
     interval: Seconds
-    curve: tuple[IntervalAt, ...]
-    source: str
     share: float
     own_share: float | None
 
@@ -97,10 +84,5 @@ def interval(question: Question, commit_time: Seconds) -> IntervalAdvice | None:
     def share(seconds: Seconds) -> float:
         return commit_time / seconds + seconds / (2.0 * between)
 
-    losses = losses_by_age(facts, question.spec.workers)
-    curve = tuple(
-        IntervalAt(age * between, between / rate, math.sqrt(2.0 * between / rate * commit_time))
-        for age, rate in zip(losses.ages, losses.rates, strict=True)
-    )
     own = None if question.interval is None else share(question.interval)
-    return IntervalAdvice(best, curve, losses.source, share(best), own)
+    return IntervalAdvice(best, share(best), own)

@@ -38,7 +38,7 @@ def compare(
     done: Callable[[int], None] = lambda _runs: None,
 ) -> list[Compared]:
     """Every policy on every seed: for one seed the capacity is the same under every policy. `done` is called with the
-    numbers of runs that have ended. Raises InvalidSpec, as `forecast`."""
+    numbers of runs that have ended. Raises InvalidSpec, as `simulator`."""
     usd, found = expected_uninterrupted_usd(question, assumptions), []
     for name in policies:
         runs = outcomes(replace(question, policy=name), assumptions, seeds, done)

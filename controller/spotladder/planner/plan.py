@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
+from spotladder.core.cost import CostScenario, Estimate, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.sim.trace import Trace
-
-CHOICES = (0, 1, 2, 3, 5, 8, 13)
-"""Values of maxFailures that are compared with the job's own."""
 
 MOST = 1_000_000
 """Maximum of hours and failures. Larger values are input errors."""
@@ -105,14 +102,14 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The estimate for one value of maxFailures; None is the job's own. `usd` is None without prices."""
+class Estimated:
+    """The estimate of a job, with overhead that is paid on demand and on spot in proportion. `usd` is None without
+    prices."""
 
-    max_failures: int | None
     expected: Expected
     scenario: CostScenario
-    estimates: Mapping[Accounting, Estimate]
-    usd: Mapping[Accounting, float] | None
+    cost: Estimate
+    usd: float | None
 
 
 def expect(question: Question) -> Expected | None:
@@ -136,14 +133,8 @@ def expect(question: Question) -> Expected | None:
     return Expected(hours, failures, max(0.0, left))
 
 
-def choose(question: Question, max_failures: int | None = None) -> Choice | None:
-    """The estimate with `max_failures` on each spot tier; None if `expect` returns None."""
-    if max_failures is not None:
-        tiers = tuple(
-            replace(facts, tier=replace(facts.tier, max_failures=max_failures)) if facts.spot else facts
-            for facts in question.tiers
-        )
-        question = replace(question, tiers=tiers)
+def estimated(question: Question) -> Estimated | None:
+    """The estimate; None if `expect` returns None."""
     expected = expect(question)
     if expected is None:
         return None
@@ -159,27 +150,8 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
         overhead=question.overhead,
         spot_discount=_discount(spot, expected),
     )
-    estimates = {accounting: estimate(scenario, accounting) for accounting in Accounting}
-    price = question.on_demand_price
-    usd = None if price is None else {kind: found.cost * price for kind, found in estimates.items()}
-    return Choice(max_failures, expected, scenario, estimates, usd)
-
-
-def choices(question: Question) -> list[Choice]:
-    """The estimates for the job's own maxFailures and for CHOICES, without repetitions; empty if no estimate is
-    possible."""
-    found = [choose(question, number) for number in (None, *CHOICES)]
-    distinct: list[Choice] = []
-    for choice in found:
-        if choice is not None and (len(distinct) < 2 or choice.expected != distinct[-1].expected):
-            distinct.append(choice)
-    return distinct
-
-
-def cheapest(found: list[Choice], accounting: Accounting) -> Choice | None:
-    """The cheapest choice that completes the work; of equal ones, the one with the lowest maxFailures."""
-    done = [choice for choice in found if choice.max_failures is not None and choice.expected.left == 0]
-    return min(done, key=lambda choice: round(choice.estimates[accounting].cost, 9), default=None)
+    found, price = estimate(scenario), question.on_demand_price
+    return Estimated(expected, scenario, found, None if price is None else found.cost * price)
 
 
 def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER, Exhausted
 from spotladder.core.notice_fit import notice_misfits
-from spotladder.planner.plan import Choice, Question, between_failures
+from spotladder.planner.plan import Estimated, Question, between_failures
 
 FEW_HOURS = 24.0
 """Node-hours of observation below which an eviction rate is unreliable."""
 
 
-def risks(question: Question, own: Choice | None) -> list[str]:
+def risks(question: Question, own: Estimated | None) -> list[str]:
     """All risks of the job. `own` is the estimate of the job, None if unknown."""
     found = [sentence for check in _CHECKS for sentence in check(question)]
     return found + (list(_outlook(question, own)) if own is not None else [])
@@ -87,7 +86,7 @@ def _notices(question: Question) -> Iterator[str]:
 _CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)
 
 
-def _outlook(question: Question, own: Choice) -> Iterator[str]:
+def _outlook(question: Question, own: Estimated) -> Iterator[str]:
     """Risks that follow from the estimate."""
     spec, hours = question.spec, own.scenario.total_hours
     if own.expected.left > 0 and spec.exhausted is Exhausted.FAIL:
@@ -96,9 +95,9 @@ def _outlook(question: Question, own: Choice) -> Iterator[str]:
         yield f"spec.maxDuration {format_duration(spec.max_duration)} is shorter than the expected {hours:.1f} h"
     if spec.deadline is not None and spec.submitted_at + hours * HOUR > spec.deadline:
         yield f"spec.deadline is before the end of the expected {hours:.1f} h"
-    if spec.budget is not None and own.usd is not None and own.usd[Accounting.BLENDED] > spec.budget:
-        yield f"spec.budget {spec.budget:.2f} USD is less than the expected {own.usd[Accounting.BLENDED]:.2f} USD"
-    limit = own.estimates[Accounting.BLENDED].break_even_failures
+    if spec.budget is not None and own.usd is not None and own.usd > spec.budget:
+        yield f"spec.budget {spec.budget:.2f} USD is less than the expected {own.usd:.2f} USD"
+    limit = own.cost.break_even_failures
     if own.scenario.max_failures > limit:
         yield f"{own.scenario.max_failures} failures are expected, but more than {limit:g} save nothing"
     if spec.backoff_limit is not None and own.expected.failures > spec.backoff_limit:

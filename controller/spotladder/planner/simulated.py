@@ -17,13 +17,23 @@ from statistics import fmean, quantiles, stdev
 
 from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.extra_costs import with_progress
-from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, JobSpec, JobState, Progress, Seconds
+from spotladder.core.model import (
+    BucketPrice,
+    CommitSize,
+    ExtraCosts,
+    Instant,
+    JobSpec,
+    JobState,
+    PricePoint,
+    Progress,
+    Seconds,
+)
 from spotladder.errors import InvalidSpec
-from spotladder.planner.known_prices import known_prices
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
 from spotladder.planner.tier_capacity import drawn
 from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.world.market import START
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
@@ -120,12 +130,6 @@ class Forecast:
         return ends[least - 1] if len(ends) >= least else None
 
 
-def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
-    """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
-    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
-    return summed(question, outcomes(question, assumptions, range(seed, seed + runs)))
-
-
 def outcomes(
     question: Question,
     assumptions: Assumptions,
@@ -133,12 +137,13 @@ def outcomes(
     done: Callable[[int], None] = lambda _runs: None,
 ) -> list[SimulationOutcome]:
     """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
-    `forecast`."""
+    `simulator`."""
     return spread(simulator(question, assumptions), list(seeds), done)
 
 
 def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], SimulationOutcome]:
-    """Makes the run of a seed. Raises InvalidSpec like `forecast`."""
+    """Makes the run of a seed. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
+    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
@@ -210,10 +215,15 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     spec, shortest = question.spec, time_limit(question.spec, question.hours)
     horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
     now = spec.submitted_at
-    tiers = tuple(replace(facts.tier, prices=known_prices(facts.tier.prices, now)) for facts in question.tiers)
+    tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
     return found, horizon
+
+
+def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
+    """The prices that were recorded by the moment at which the simulated run began, at times of the simulation."""
+    return tuple(PricePoint(START + point.since - began, point.usd) for point in points if point.since <= began)
 
 
 def _check_losses(question: Question, horizon: Seconds) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from random import Random
 
@@ -30,12 +30,11 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Price, Seconds, Spell
-from spotladder.core.outcomes import observed_between
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import SyntheticMarket
-from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace
+from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace, mean_price
 
 OUTAGE: Seconds = 3600.0
 """Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
@@ -95,17 +94,6 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, un
     )
 
 
-def mean_price(traces: Sequence[Trace]) -> float | None:
-    """The mean price over time in these traces, in USD per node-hour; None if one of them has no prices."""
-    paid = duration = 0.0
-    for trace in traces:
-        if trace.prices is None:
-            return None
-        paid += float(np.diff(trace.times, append=trace.end) @ trace.prices)
-        duration += trace.end
-    return paid / duration if duration else None
-
-
 def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
     """For each age class, the probability that a spell of this age ends in a tick. The `usual` one counts as one tick
     of observation."""
@@ -117,50 +105,6 @@ def usual_hazards(kind: str) -> tuple[float, ...]:
     """Those of public spot traces, for spells of capacity (`lost`) or without it (`back`)."""
     found: tuple[float, ...] = getattr(SyntheticMarket(), kind)
     return (*found, *found[-1:] * (len(AGES) - len(found)))
-
-
-@dataclass(frozen=True, slots=True)
-class LossesByAge:
-    """For each age class, its least age and the loss rate of capacity of this age. The unit of time is such that the
-    mean time until a loss is 1. `source` names the data."""
-
-    ages: tuple[float, ...]
-    rates: tuple[float, ...]
-    source: str
-
-
-def losses_by_age(facts: TierFacts, workers: int) -> LossesByAge:
-    """How the loss rate of the tier depends on the age of its capacity: by its traces, else by the lifetimes that jobs
-    have observed on it, else by public spot traces."""
-    counts, name = facts.tier.fleet.capacity, facts.tier.name
-    source = "public spot traces"
-    if facts.traces:
-        counts, source = _counted(facts.traces, workers), f"the traces of {name}"
-    elif ended := sum(counts.ended):
-        source = f"the lifetimes that jobs have observed on {name} ({ended})"
-    ages = tuple(age - 1 for age in AGES)
-    rates = [-math.log1p(-chance) for chance in hazards(counts, usual_hazards("lost"))]
-    mean = _mean(ages, rates)
-    return LossesByAge(tuple(age / mean for age in ages), tuple(rate * mean for rate in rates), source)
-
-
-def _counted(traces: Sequence[Trace], workers: int) -> AgeCounts:
-    """The spells with capacity for all workers in these traces."""
-    found = [observed_between((), tuple(spells(trace, workers))).capacity for trace in traces]
-    return AgeCounts(
-        tuple(map(sum, zip(*(one.survived for one in found), strict=True))),
-        tuple(map(sum, zip(*(one.ended for one in found), strict=True))),
-    )
-
-
-def _mean(ages: Sequence[float], rates: Sequence[float]) -> float:
-    """Mean length of a spell with these rates from these ages on."""
-    alive, total = 1.0, 0.0
-    for first, end, rate in zip(ages, (*ages[1:], math.inf), rates, strict=True):
-        left = alive * math.exp(-rate * (end - first))
-        total += (alive - left) / rate
-        alive = left
-    return total
 
 
 @lru_cache(maxsize=64)

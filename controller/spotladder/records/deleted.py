@@ -10,7 +10,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from spotladder.checkpoints.store import Store, folder_of, folders_in
+from spotladder.checkpoints.store import Store, folder_of
 from spotladder.core.model import TERMINAL
 from spotladder.records import stored
 from spotladder.records.job_object import job_object
@@ -34,11 +34,11 @@ def deleted_jobs(store: Store, existing: Collection[str], namespace: str = "") -
     `existing` are the uids of the jobs that exist. Raises StoreUnavailable."""
 
     def uids(name: str) -> list[tuple[str, str]]:
-        found = folders_in(store, f"{name}/{stored.FOLDER}/")
+        found = store.folders(f"{name}/{stored.FOLDER}/")
         return [(name, uid) for uid in found if uid not in existing]
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        gone = [each for found in pool.map(uids, folders_in(store)[:MOST_FOLDERS]) for each in found]
+        gone = [each for found in pool.map(uids, store.folders()[:MOST_FOLDERS]) for each in found]
         read = pool.map(lambda each: _read(store, *each), gone[:MOST_JOBS])
         found = [job for job in read if job is not None and namespace in ("", job["metadata"]["namespace"])]
     return sorted(found, key=lambda job: str(job["metadata"]["creationTimestamp"]), reverse=True)

@@ -15,7 +15,6 @@ from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import (
     TERMINAL,
     Decision,
-    Impediment,
     Instant,
     JobSpec,
     JobState,
@@ -23,7 +22,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
-from spotladder.core.reasons import FAILED_EXIT_CODES
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.records.model import (
     Beat,
@@ -95,7 +94,7 @@ class Recorder:
     def waits(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Iterator[Waited]:
         """What the job waits for, once for each change of its cause. The backend says what a start waits for."""
         found = explain(Situation(spec, state, seen, now))
-        if state.impeded is None or state.impeded.impediment is Impediment.START:
+        if state.impeded is None or state.impeded.reason is Reason.WAITING_FOR_PODS:
             found = None
         if found is not None and now - found.since < self._shown_after:
             return

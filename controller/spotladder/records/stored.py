@@ -93,7 +93,7 @@ def newest_uid(folder: Store) -> str:
     StoreUnavailable."""
     found: dict[str, float] = {}
     for uid in dict.fromkeys(meta.key.partition("/")[0] for meta in listed(folder_of(folder, FOLDER), "")):
-        opening = next((record for record in _first(of_job(folder, uid)) if isinstance(record, Began)), None)
+        opening = next((record for record in ends(of_job(folder, uid)).records if isinstance(record, Began)), None)
         found[uid] = opening.at if opening else 0.0
     if not found:
         raise EnvironmentFailure(f"{folder.uri}/{FOLDER}: has no records: name the folder of a job")
@@ -107,12 +107,6 @@ def ends(store: Store) -> Recorded:
     chosen = objects[:1] + objects[1:][-ENDS:]
     found = [record for _, lines in _contents(store, chosen) for record in decoded(lines or ()) if record is not None]
     return Recorded(tuple(found))
-
-
-def _first(store: Store) -> tuple[Record, ...]:
-    objects = _objects(store)[:1]
-    lines = next((lines for _, lines in _contents(store, objects)), None)
-    return tuple(record for record in decoded(lines or ()) if record is not None)
 
 
 def _contents(store: Store, objects: Sequence[tuple[int, ObjectMeta]]) -> Iterator[tuple[str, list[bytes] | None]]:

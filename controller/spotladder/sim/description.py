@@ -1,102 +1,103 @@
-"""What a trace contains, in figures: its time, its capacity and prices, and how long its spells last."""
+"""What a trace contains, in figures: its time, its capacity and prices, and how long capacity lasts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Seconds
-from spotladder.sim.readers.any_format import Reading
+from spotladder.display.figures import NONE, percent, span
+from spotladder.sim.readers.any_format import PRICE_HISTORY, Reading
 from spotladder.sim.spells import durations, surviving
-from spotladder.sim.trace import Trace, share_of
+from spotladder.sim.trace import Trace, mean_price, share_of
 
-AGES: tuple[Seconds, ...] = (600, HOUR, 4 * HOUR, 12 * HOUR, 24 * HOUR)
-"""Ages in seconds for which the share of spells that last longer is described."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spells:
-    """The spells of one kind, in seconds. `ended` is the number of them that end within the trace, `mean` their total
-    time divided by that, `median` the age that half of them exceed; both are None where the trace is too short to tell.
-    `survival` is the share that lasts longer than each age of AGES."""
-
-    count: int
-    ended: int
-    mean: Seconds | None
-    median: Seconds | None
-    longest: Seconds
-    survival: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices in USD per node-hour; `mean` is over time."""
-
-    lowest: float
-    mean: float
-    highest: float
+COLUMNS = ("Zone", "Format", "Duration", "Nodes", "Price", "Share", "Lost after", "Back after", ">1 h")
+"""`Lost after` and `Back after` are the times with and without capacity, each divided by the number of their ends;
+`>1 h` is the share of the spells of capacity that last longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The traces of one zone. `gap` is the length of a tick in seconds, None for events, `silence` the longest time
-    between two samples of these. `nodes` are the fewest and the most nodes; None without counts. `share` is the share
-    of the time with capacity for all workers."""
+    """The traces of one zone, which are together `seconds` long. `nodes` are the fewest and the most nodes, None
+    without counts. `usd` are the lowest, the mean and the highest price of a node-hour, None without prices. `share` is
+    the share of the time with capacity for all workers. `lost_after` and `back_after` are the mean lengths of a spell
+    with and without it in seconds, None where the trace is too short to tell, and `over_an_hour` is the share of the
+    spells with it that last longer than an hour."""
 
     zone: str
     formats: tuple[str, ...]
     files: int
-    samples: int
-    duration: Seconds
-    gap: Seconds | None
-    silence: Seconds | None
+    seconds: Seconds
     nodes: tuple[int, int] | None
-    prices: Prices | None
+    usd: tuple[float, float, float] | None
     share: float
-    available: Spells
-    unavailable: Spells
+    lost_after: Seconds | None
+    back_after: Seconds | None
+    over_an_hour: float | None
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The cells of `COLUMNS`."""
+        usd = None if self.usd is None else [f"${price:.4g}" for price in (self.usd[0], self.usd[-1])]
+        return (
+            self.zone,
+            " and ".join(self.formats),
+            span(self.seconds),
+            NONE if self.nodes is None else "–".join(map(str, self.nodes)),
+            NONE if usd is None else "–".join(dict.fromkeys(usd)),
+            percent(self.share, 1),
+            span(self.lost_after),
+            span(self.back_after),
+            percent(self.over_an_hour),
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What the reader of the figures must know, one sentence each."""
+        if PRICE_HISTORY not in self.formats:
+            return []
+        return [f"{self.zone}: a price history has no data about capacity; the zone always has capacity"]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The figures as data for JSON and YAML."""
+        return {
+            "zone": self.zone,
+            "formats": list(self.formats),
+            "files": self.files,
+            "seconds": round(self.seconds, 3),
+            "nodes": self.nodes and {"fewest": self.nodes[0], "most": self.nodes[1]},
+            "priceUsd": self.usd and {"lowest": self.usd[0], "mean": round(self.usd[1], 6), "highest": self.usd[2]},
+            "availableShare": round(self.share, 6),
+            "lostAfterSeconds": self.lost_after,
+            "backAfterSeconds": self.back_after,
+            "overAnHourShare": self.over_an_hour,
+        }
 
 
 def describe(zone: str, readings: Sequence[Reading], workers: int) -> Description:
     """The traces of one zone, for a gang of `workers` workers."""
     traces = [reading.trace for reading in readings]
-    gaps = {trace.gap for trace in traces}
+    held = [spell for trace in traces for spell in durations(trace, workers, available=True)]
     return Description(
         zone=zone,
         formats=tuple(dict.fromkeys(reading.format for reading in readings)),
         files=len(readings),
-        samples=sum(len(trace.times) for trace in traces),
-        duration=sum(trace.end for trace in traces),
-        gap=gaps.pop() if len(gaps) == 1 else None,
-        silence=max((_silence(trace) for trace in traces if trace.gap is None), default=None),
+        seconds=sum(trace.end for trace in traces),
         nodes=_nodes(traces),
-        prices=_prices(traces),
+        usd=_prices([trace for trace in traces if trace.prices is not None]),
         share=share_of(traces, workers),
-        available=_spells(traces, workers, available=True),
-        unavailable=_spells(traces, workers, available=False),
+        lost_after=_mean(held),
+        back_after=_mean([spell for trace in traces for spell in durations(trace, workers, available=False)]),
+        over_an_hour=float(surviving(held, [HOUR])[0]) if held else None,
     )
 
 
-def _spells(traces: Sequence[Trace], workers: int, *, available: bool) -> Spells:
-    found = [spell for trace in traces for spell in durations(trace, workers, available)]
-    lengths, ended = [length for length, _ends in found], sum(ends for _length, ends in found)
-    at = sorted({length for length, ends in found if ends})
-    median = next((age for age, left in zip(at, surviving(found, at).tolist(), strict=True) if left <= 0.5), None)
-    return Spells(
-        count=len(found),
-        ended=ended,
-        mean=sum(lengths) / ended if ended else None,
-        median=median,
-        longest=max(lengths, default=0.0),
-        survival=tuple(surviving(found, AGES).tolist()),
-    )
-
-
-def _silence(trace: Trace) -> Seconds:
-    return float(np.diff(trace.times, append=trace.end).max())
+def _mean(spells: Sequence[tuple[Seconds, bool]]) -> Seconds | None:
+    ended = sum(ends for _length, ends in spells)
+    return sum(length for length, _ends in spells) / ended if ended else None
 
 
 def _nodes(traces: Sequence[Trace]) -> tuple[int, int] | None:
@@ -105,12 +106,6 @@ def _nodes(traces: Sequence[Trace]) -> tuple[int, int] | None:
     return min(int(trace.nodes.min()) for trace in traces), max(int(trace.nodes.max()) for trace in traces)
 
 
-def _prices(traces: Sequence[Trace]) -> Prices | None:
-    lowest, highest, paid, duration = np.inf, 0.0, 0.0, 0.0
-    for trace in traces:
-        if trace.prices is None:
-            continue
-        lengths = np.diff(trace.times, append=trace.end)
-        lowest, highest = min(lowest, float(trace.prices.min())), max(highest, float(trace.prices.max()))
-        paid, duration = paid + float((lengths * trace.prices).sum()), duration + trace.end
-    return Prices(lowest, paid / duration, highest) if duration else None
+def _prices(traces: Sequence[Trace]) -> tuple[float, float, float] | None:
+    mean, prices = mean_price(traces), [price for trace in traces if trace.prices is not None for price in trace.prices]
+    return None if mean is None else (float(min(prices)), mean, float(max(prices)))

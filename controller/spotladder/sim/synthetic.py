@@ -13,8 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from spotladder.core.model import Seconds
-from spotladder.errors import InvalidSpec
+from spotladder.core.ages import TICK
 from spotladder.sim.trace import Floats, Trace, of_ticks
 
 AGES = (1, 2, 4, 8, 16, 36)
@@ -27,29 +26,15 @@ LONGEST = 4000
 @dataclass(frozen=True, slots=True)
 class SyntheticMarket:
     """`lost` and `back`: for each range of ages, the probability in a tick that a spell with capacity, or without it,
-    ends; the values are those of public spot traces. `correlation` is from 0 to 1. Raises InvalidSpec for invalid
-    values."""
+    ends; the values are those of public spot traces. `correlation` is from 0 to 1."""
 
     lost: tuple[float, ...] = (0.33, 0.22, 0.16, 0.10, 0.07, 0.04, 0.02)
     back: tuple[float, ...] = (0.25, 0.16, 0.12, 0.08, 0.05, 0.03, 0.02)
-    gap: Seconds = 600.0
     correlation: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("lost", "back"):
-            values = getattr(self, name)
-            if len(values) != len(AGES) + 1 or not all(0 <= value <= 1 for value in values):
-                raise InvalidSpec(f"expected {len(AGES) + 1} probabilities, got {values}", path=name)
-        if not 0 <= self.correlation <= 1:
-            raise InvalidSpec(f"expected 0 to 1, got {self.correlation:g}", path="correlation")
-        if not self.gap > 0:
-            raise InvalidSpec(f"expected more than 0 s, got {self.gap:g}", path="gap")
 
 
 def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: int | Sequence[int]) -> list[Trace]:
     """One trace of `ticks` ticks for each zone. The same seed gives the same traces."""
-    if ticks < 1:
-        raise InvalidSpec(f"expected 1 or more, got {ticks}", path="ticks")
     dice = np.random.default_rng(seed)
     shared, own = dice.standard_normal(ticks), dice.standard_normal((ticks, len(zones)))
     begun = dice.random(len(zones))
@@ -58,7 +43,7 @@ def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: in
         luck = np.sqrt(market.correlation) * shared + np.sqrt(1.0 - market.correlation) * own[:, index]
         available = bool(begun[index] < _long_run_share(market))
         flags = np.array(_zone(market, luck.tolist(), available), dtype=np.bool_)
-        traces.append(of_ticks(zone, flags, market.gap, "synthetic"))
+        traces.append(of_ticks(zone, flags, TICK, "synthetic"))
     return traces
 
 

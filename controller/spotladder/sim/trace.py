@@ -39,7 +39,6 @@ class Trace:
     times: Floats
     nodes: Counts
     end: Seconds
-    gap: Seconds | None = None
     prices: Floats | None = None
     origin: Instant | None = None
     source: str = ""
@@ -58,20 +57,6 @@ class Trace:
         found: Counts = self.nodes[np.searchsorted(self.times, moments, side="right") - 1]
         return found
 
-    def ticks(self, gap: Seconds, workers: int = 1) -> Flags:
-        """Shape (ticks,): whether `workers` nodes are available at the start of each tick of `gap` seconds."""
-        moments = np.arange(0.0, self.end, gap)
-        flags: Flags = self.at(moments) >= workers
-        return flags
-
-    def price_ticks(self, gap: Seconds) -> Floats | None:
-        """Shape (ticks,): the price at the start of each tick of `gap` seconds; None for a trace without prices."""
-        if self.prices is None:
-            return None
-        moments = np.arange(0.0, self.end, gap)
-        found: Floats = self.prices[np.searchsorted(self.times, moments, side="right") - 1]
-        return found
-
     @property
     def counted(self) -> bool:
         """Whether the trace has numbers of nodes, and not only whether there is capacity."""
@@ -83,8 +68,19 @@ def share_of(traces: Sequence[Trace], workers: int = 1) -> float:
     return sum(trace.share(workers) * trace.end for trace in traces) / sum(trace.end for trace in traces)
 
 
+def mean_price(traces: Sequence[Trace]) -> float | None:
+    """The mean price over time in these traces, in USD per node-hour; None if one of them has no prices."""
+    paid = duration = 0.0
+    for trace in traces:
+        if trace.prices is None:
+            return None
+        paid += float(np.diff(trace.times, append=trace.end) @ trace.prices)
+        duration += trace.end
+    return paid / duration if duration else None
+
+
 def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Trace:
     """A trace of equal ticks: True if capacity was available. `available` has shape (ticks,)."""
     nodes = np.where(available, UNLIMITED, 0).astype(np.int64)
     times = np.arange(len(nodes), dtype=np.float64) * gap
-    return Trace(zone, times, nodes, len(nodes) * gap, gap, source=source)
+    return Trace(zone, times, nodes, len(nodes) * gap, source=source)

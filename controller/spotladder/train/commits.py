@@ -323,7 +323,7 @@ class Commits:
                     retry=self._retry,
                     without=self._shared.others(owners),
                 )
-            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
+            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._waiting is not None}, decide)
             if outcome["committed"]:
                 self._retry.answered()
                 return str(outcome["committed"])
@@ -356,11 +356,6 @@ class Commits:
                 _log.warning("%s: rank 0 commits step %d alone", lost, checkpoint.step)
             self._lost = lost
             return decide([mine])
-
-    @property
-    def _newer(self) -> bool:
-        """Whether a newer checkpoint is pending."""
-        return self._waiting is not None
 
     def _pause(self, interval: float) -> None:
         """Wait before the next attempt; only briefly while the attempt is being drained."""

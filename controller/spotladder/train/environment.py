@@ -104,11 +104,6 @@ class Environment:
         return [path for path in (self.notice_file, self._path(Variable.NODE_NOTICE)) if path is not None]
 
     @property
-    def notice_url(self) -> str:
-        """A URL that returns the same JSON as the notice file; "" for none."""
-        return self._get(Variable.NOTICE_URL)
-
-    @property
     def standby(self) -> bool:
         """Whether the attempt was launched as a standby attempt."""
         return self._get(Variable.STANDBY) == "true"

@@ -64,9 +64,6 @@ class Address:
     port: int
     token: str
 
-    def to_json(self) -> dict[str, Any]:
-        return {"hosts": list(self.hosts), "port": self.port, "token": self.token}
-
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Address:
         return cls(tuple(raw["hosts"]), int(raw["port"]), str(raw["token"]))

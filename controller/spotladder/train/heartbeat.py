@@ -11,6 +11,7 @@ from pathlib import Path
 
 from spotladder.atomic import write_text
 from spotladder.checkpoints.entries import metrics_of
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.output.outage import Outage
 from spotladder.train.stored_heartbeat import HeartbeatWriter
 
@@ -61,8 +62,7 @@ class Heartbeat:
     def report_hang(self, hang: str) -> None:
         """Report in every later heartbeat that the program hangs, or ("") that it makes steps again."""
         self._hang = hang
-        if self.stored is not None:
-            self.stored.report_hang(hang)
+        self._store()
         self._write()
 
     def enter(self, phase: str) -> None:
@@ -72,12 +72,9 @@ class Heartbeat:
 
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
         """Record that the program is at `step` of `total` (0 if unknown)."""
-        if self.stored is not None:
-            self.stored.beat(self.start, step, total)
-        if self.path is None:
-            return
         self._at = (step, total)
         self._phase = ""
+        self._store()
         now = self.clock()
         if now < self._next and not at_once:
             return
@@ -88,6 +85,11 @@ class Heartbeat:
         """Write nothing more to the store."""
         if self.stored is not None:
             self.stored.close()
+
+    def _store(self) -> None:
+        if self.stored is not None and self._at is not None:
+            step, total = self._at
+            self.stored.put(StoredHeartbeat(self.start, step, total, self._hang))
 
     def _write(self) -> None:
         if self.path is None:

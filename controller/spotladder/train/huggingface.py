@@ -17,7 +17,6 @@ With Ray's `RayTrainReportCallback` this callback is not needed.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import loading, randomness
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
 from spotladder.train.frameworks import require
+from spotladder.train.putback import link_or_copy
 from spotladder.train.shared_files import rank_in
 
 
@@ -142,7 +142,4 @@ def _link(saved: Path, folder: Path, rank: int) -> None:
         if (rank_in(name) or 0) == rank:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(file, target)
-            except OSError:  # `output_dir` is on another disk.
-                shutil.copy2(file, target)
+            link_or_copy(file, target)

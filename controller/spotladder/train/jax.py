@@ -22,6 +22,7 @@ In a commit `save` copies the arrays to the host's memory, and they are written 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,7 +64,7 @@ def save(folder: Path, tree: Any) -> None:
         writing.write(folder, lambda: shards.write(folder, f"rank-{rank}", own))
     if blocks:
         writing.write(folder, lambda: shards.write(folder, f"shards-{rank}", blocks))
-    randomness.save(folder / f"rank-{rank}.random.json")
+    randomness.save(folder, rank)
 
 
 def restore(found: Found | Path, like: Tree) -> Tree:
@@ -80,8 +81,7 @@ def restore(found: Found | Path, like: Tree) -> Tree:
     saved = _read(folder / _SHARED, jax.tree_util.tree_map(lambda leaf: _local(_raw(leaf)), like))
     values = _named(saved) | shards.read(folder, f"rank-{rank}") | shards.read(folder, "shards-*")
     placed = [_placed(name, values[name], leaf) for name, leaf in _named(like).items()]
-    mine = folder / f"rank-{rank}.random.json"
-    randomness.restore(mine if mine.exists() else folder / "rank-0.random.json")
+    randomness.restore(folder, rank)
     restored: Tree = jax.tree_util.tree_structure(like).unflatten(placed)
     return restored
 
@@ -100,9 +100,18 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
         return JaxTrainer(loop, **arguments)
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    from spotladder.train.rayjax import CPUConfig
+    from spotladder.train.rayconnect import Connected
 
-    return DataParallelTrainer(loop, backend_config=CPUConfig(), **arguments)
+    return DataParallelTrainer(loop, backend_config=Connected(_join), **arguments)
+
+
+def _join(addresses: list[str], rank: int) -> None:
+    """Join the `jax.distributed` job of the workers on CPUs, whose coordinator is rank 0."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(addresses[0], len(addresses), rank)
 
 
 def _raw(leaf: Any) -> Any:

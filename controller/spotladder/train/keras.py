@@ -20,9 +20,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import randomness
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
 from spotladder.train.frameworks import require
-from spotladder.train.keras_state import restore_random, restore_variables, save_random, save_variables, seed_generators
-
-_DATA, _RANDOM = "data", "random"
+from spotladder.train.keras_state import restore_variables, save_variables, seed_generators
 
 
 def callback() -> Any:
@@ -107,27 +105,26 @@ class _Hooks:
     def _to_position(self, folder: Path) -> None:
         """The first step after the commit: continue in the data and with the random state of the commit."""
         self._continue = None
-        mine = f"rank-{self._loop.job.rank}"
-        mine = mine if (folder / f"{mine}.{_RANDOM}.json").exists() else "rank-0"
+        rank = self._loop.job.rank
         if _has_iterators():
             import tensorflow as tf
 
-            tf.train.Checkpoint(data=self._data).read(str(folder / f"{mine}.{_DATA}")).assert_consumed()
+            saved = f"rank-{randomness.rank_in(folder, rank)}.data"
+            tf.train.Checkpoint(data=self._data).read(str(folder / saved)).assert_consumed()
             if self._start % self._steps == 0:  # The saved iterator is at the end of its epoch.
                 self._replacement = iter(self._data._dataset)  # noqa: SLF001 – Keras does not pass it on
-            randomness.restore(folder / f"{mine}.{_RANDOM}.json")
-        elif self._start % self._steps:
-            restore_random(folder, f"{mine}.{_RANDOM}")
+        if _has_iterators() or self._start % self._steps:
+            randomness.restore(folder, rank)
 
     def _save(self, folder: Path) -> None:
-        mine = f"rank-{self._loop.job.rank}"
-        if self._loop.job.rank == 0:
+        rank = self._loop.job.rank
+        if rank == 0:
             save_variables(self.model, folder, self._seed)  # With JAX, `model` brings the variables up to date.
-        save_random(folder, f"{mine}.{_RANDOM}")
+        randomness.save(folder, rank)
         if _has_iterators():
             import tensorflow as tf
 
-            tf.train.Checkpoint(data=self._data).write(str(folder / f"{mine}.{_DATA}"))
+            tf.train.Checkpoint(data=self._data).write(str(folder / f"rank-{rank}.data"))
 
 
 def _has_iterators() -> bool:

@@ -1,4 +1,4 @@
-"""The state of a Keras model with any backend: its variables, and the random generators of its data."""
+"""The state of a Keras model with any backend: its variables, and the seed of the generators of its data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import CheckpointCorrupt
-from spotladder.train import randomness
 
 FILE = "variables.npz"
 
@@ -52,19 +51,3 @@ def seed_generators(seed: int) -> None:
     np.random.seed(seed % 2**32)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(seed)
-
-
-def save_random(folder: Path, name: str) -> None:
-    """Write the random state of Python and NumPy, and of PyTorch if the program has loaded it."""
-    randomness.save(folder / f"{name}.json")
-    if torch := sys.modules.get("torch"):
-        torch.save(torch.get_rng_state(), folder / f"{name}.pt")
-
-
-def restore_random(folder: Path, name: str) -> None:
-    """Restore what `save_random` wrote. Raises CheckpointCorrupt."""
-    randomness.restore(folder / f"{name}.json")
-    if (folder / f"{name}.pt").exists():
-        import torch
-
-        torch.set_rng_state(torch.load(folder / f"{name}.pt", weights_only=True))

@@ -164,8 +164,7 @@ class _Hooks:
         read = progress.current.ready
         if read and _is_last(trainer):
             loop.reset_restart_stage()  # The next epoch begins, with its hooks.
-            if progress.current.completed == read:  # Else the commit is of an older version, made within the last step.
-                loop.epoch_loop.restarting = False
+            loop.epoch_loop.restarting = False
             read = 0
         self._within_epoch = read > 0
         if all(map(_continues, loaders)):

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from spotladder.checkpoints.log import CommitLog
@@ -107,12 +107,10 @@ def join(
     *,
     leave: Callable[[int], None] | None = None,
     node: str = "",
-    holds_later: bool = False,
 ) -> Member:
     """Open the commit log (rank 0) and connect to the other ranks. Waits while the store is unavailable.
 
-    Rank 0 of a standby attempt waits here until the attempt takes over. With `holds_later` it joins without a writer
-    instead, and waits in `Member.begin`.
+    Rank 0 of a standby attempt joins without a writer, and waits in `Member.begin` until the attempt takes over.
 
     Raises Fenced, StoreRefused (StoreUnsafe: the store cannot fence this attempt), LogCorrupt, RankLost. `leave` ends
     the process at once when it is fenced later. With None, only the next call raises the error; a program inside
@@ -129,16 +127,18 @@ def join(
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     heartbeat.workers = workers = world.size if environment.sizes else 0
-    start = partial(_started, environment, log, retry, hands_over=bool(node), workers=workers)
-    later = False
-    if world.rank == 0 and must_wait(environment, log, retry):
-        start = partial(
-            _started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node), workers=workers
-        )
-        later = holds_later
-    start = partial(_checked, log, retry, start)
+    waits = world.rank == 0 and must_wait(environment, log, retry)
+
+    def start() -> Writer:
+        # Before anything is written that an older attempt could overwrite.
+        retry.until_answered(partial(check_today, log.store), starting=True)
+        if waits:
+            wait_for_turn(environment, log, retry, heartbeat)
+        append = partial(log.start, environment.attempt, environment.tier, hands_over=bool(node), stands_by=True)
+        return retry.until_answered(partial(append, workers=workers, tried=set()), starting=True)
+
     writer, channel, started = _meet(
-        environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
+        environment, world, log, agreement, warned.append, retry=retry, start=None if waits else start
     )
     heartbeat.start = started
     heartbeat.enter("joined")
@@ -149,7 +149,7 @@ def join(
             leave(ExitCode.FENCED)
 
     least = environment.sizes[0] if environment.sizes else 0
-    listener = listen(environment.notice_files, environment.notice_url, least if node else 0)
+    listener = listen(environment.notice_files, least if node else 0)
     commits = Commits(
         log,
         writer,
@@ -180,7 +180,7 @@ def join(
         warned,
         started,
         node,
-        start if later else None,
+        start if waits else None,
         world.rank > 0 and world.launcher == "ray" and started < 0,
     )
 
@@ -215,88 +215,39 @@ def _meet(
     heard: Callable[[dict[str, object]], None],
     *,
     retry: StoreRetry,
-    start: Callable[[], Writer],
-    later: bool,
+    start: Callable[[], Writer] | None,
 ) -> tuple[Writer | None, Channel, int]:
-    """`later`: join without a writer, which `start` will return when the attempt takes over."""
-    if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(world, agreement, heard, start=start, later=later)
+    """Start to write on rank 0, and connect the ranks. Returns the log entry of the start, too, as far as this rank
+    knows it. `start` is None in a standby attempt, whose rank 0 starts to write later."""
+    by_ray = world.launcher == "ray" and world.size > 1
+    if world.rank > 0 and by_ray:
+        joined = rendezvous.broadcast_by_ray(None)
+        if "error" in joined:
+            raise raised(joined["error"])
+        return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     if world.rank > 0:
         seek = partial(rendezvous.seek, log.store, environment.attempt, world, agreement, retry=retry)
         return None, seek(timeout=math.inf) if environment.standby else seek(), -1
-    writer = None if later else start()
-    started = -1 if writer is None else writer.start.seq
-    if world.size == 1:
-        return writer, Alone(agreement), started
-    number = started if writer is not None else retry.until_answered(log.read, starting=True).seq + 1
-    hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
-    retry.until_answered(lambda: rendezvous.publish(log.store, environment.attempt, number, hub.address), starting=True)
+    try:
+        writer = start() if start else None
+        started = writer.start.seq if writer else -1
+        if world.size == 1:
+            return writer, Alone(agreement), started
+        hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
+    except Exception as error:
+        if by_ray:
+            rendezvous.broadcast_by_ray({"error": described(error)})
+        raise
+    if by_ray:
+        rendezvous.broadcast_by_ray({"address": asdict(hub.address), "started": started})
+    else:
+        number = started if writer else retry.until_answered(log.read, starting=True).seq + 1
+        publish = partial(rendezvous.publish, log.store, environment.attempt, number, hub.address)
+        retry.until_answered(publish, starting=True)
     hub.complete()
     return writer, hub, started
-
-
-def _checked(log: CommitLog, retry: StoreRetry, start: Callable[[], Writer]) -> Writer:
-    """Check that the store can fence this attempt, before anything is written that an older one could overwrite."""
-    retry.until_answered(partial(check_today, log.store), starting=True)
-    return start()
-
-
-def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool, workers: int) -> Writer:
-    """Start to write as soon as the store answers."""
-    tried: set[str] = set()
-
-    def start() -> Writer:
-        return log.start(
-            environment.attempt,
-            environment.tier,
-            tried=tried,
-            hands_over=hands_over,
-            stands_by=True,
-            workers=workers,
-        )
-
-    return retry.until_answered(start, starting=True)
-
-
-def _started_in_turn(
-    environment: Environment,
-    log: CommitLog,
-    retry: StoreRetry,
-    *,
-    heartbeat: Heartbeat,
-    hands_over: bool,
-    workers: int,
-) -> Writer:
-    """Start to write when the standby attempt takes over."""
-    wait_for_turn(environment, log, retry, heartbeat)
-    return _started(environment, log, retry, hands_over=hands_over, workers=workers)
 
 
 def leaving_of(going: list[str]) -> tuple[str, ...]:
     """The nodes without which the program continues. None when one of the notices ends it ("")."""
     return tuple(sorted(set(going))) if all(going) else ()
-
-
-def _meet_by_ray(
-    world: ProcessRank,
-    agreement: Agreement,
-    heard: Callable[[dict[str, object]], None],
-    *,
-    start: Callable[[], Writer],
-    later: bool,
-) -> tuple[Writer | None, Channel, int]:
-    if world.rank > 0:
-        joined = rendezvous.broadcast_by_ray(None)
-        if "error" in joined:
-            raise raised(joined["error"])
-        return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
-    try:
-        writer = None if later else start()
-        hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
-    except Exception as error:
-        rendezvous.broadcast_by_ray({"error": described(error)})
-        raise
-    started = -1 if writer is None else writer.start.seq
-    rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": started})
-    hub.complete()
-    return writer, hub, started

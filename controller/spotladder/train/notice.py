@@ -1,8 +1,8 @@
 """The sources of eviction notices, and the listener that polls them.
 
 The sources are a file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`; an empty file is
-no notice), in local runs also a file of the node (`SPOTLADDER_NODE_NOTICE`), a URL with the same content, SIGTERM, and
-Ray's own preemption information. The first notice counts and cannot be withdrawn; only a handover is replaced by a
+no notice), in local runs also a file of the node (`SPOTLADDER_NODE_NOTICE`), SIGTERM, and Ray's own preemption
+information. The first notice counts and cannot be withdrawn; only a handover is replaced by a
 later notice that ends the program. A request to commit and to continue is kept beside it, the newest one. The signal
 handler is installed only while a listener exists; it passes a second SIGTERM to the previous handler.
 """
@@ -26,16 +26,8 @@ _log = logging.getLogger("spotladder.train")
 FILE_POLL_INTERVAL = 0.1
 """Seconds between two checks of the notice file. A check is one `stat` of a local file; steps may be shorter."""
 
-URL_POLL_INTERVAL = 2.0
-"""Seconds between two requests to the notice URL, which a thread sends."""
-
-URL_TIMEOUT = 1.0
-
 CONTROLLER_GRACE_PERIOD = 3.0
 """Seconds for which Ray's preemption information waits for the controller's notice."""
-
-URL_LIMIT = 64 * 1024
-"""Maximum number of bytes that are read of a response."""
 
 
 class NoticeSource(Protocol):
@@ -43,13 +35,11 @@ class NoticeSource(Protocol):
 
     def poll(self) -> Notice | None: ...
 
-    def close(self) -> None: ...
-
 
 class Listener:
     """All sources as one: keeps the first notice of any of them, and a handover until there is another notice."""
 
-    def __init__(self, sources: list[NoticeSource], wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, sources: Sequence[NoticeSource], wall: Callable[[], float] = time.time) -> None:
         self._sources = sources
         self._since = wall()
         self._heard: Notice | None = None
@@ -89,8 +79,10 @@ class Listener:
         self._heard = self._heard or notice
 
     def close(self) -> None:
+        """Remove the handler of SIGTERM."""
         for source in self._sources:
-            source.close()
+            if isinstance(source, Terminate):
+                source.close()
 
 
 class NoticeFile:
@@ -117,38 +109,6 @@ class NoticeFile:
             return None  # The file does not exist yet or is being replaced: the next poll reads it.
         self._seen = version
         return read_notice(text, str(self._path))
-
-    def close(self) -> None:
-        """Do nothing: a file needs no release."""
-
-
-class NoticeURL:
-    """A notice URL that a thread polls, so that a slow response never delays a step."""
-
-    def __init__(self, url: str, spacing: float = URL_POLL_INTERVAL) -> None:
-        self._url = url
-        self._spacing = spacing
-        self._heard: Notice | None = None
-        self._over = threading.Event()
-        threading.Thread(target=self._ask, name="spotladder-notice", daemon=True).start()
-
-    def poll(self) -> Notice | None:
-        return self._heard
-
-    def close(self) -> None:
-        self._over.set()
-
-    def _ask(self) -> None:
-        from urllib.request import urlopen
-
-        while not self._over.is_set() and (self._heard is None or self._heard.kind == NoticeKind.COMMIT):
-            try:
-                with urlopen(self._url, timeout=URL_TIMEOUT) as answer:  # noqa: S310 – the controller's or user's own URL
-                    answered = read_notice(answer.read(URL_LIMIT).decode("utf-8", "replace"), self._url)
-                    self._heard = answered or self._heard
-            except (OSError, ValueError):
-                pass  # A metadata server answers 404 until there is a notice, and may be unavailable for a while.
-            self._over.wait(self._spacing)
 
 
 class Terminate:
@@ -214,9 +174,6 @@ class RayPreemption:
             return Notice(deadline=deadline)
         return Notice(NoticeKind.HANDOVER, deadline=deadline) if context.get_world_rank() in going else None
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
 
 def read_notice(text: str, where: str) -> Notice | None:
     """Parse the content of a notice; None if it is empty, or if it only lets a standby attempt take over.
@@ -234,10 +191,7 @@ def read_notice(text: str, where: str) -> Notice | None:
     return None if notice.kind == NoticeKind.TAKE_OVER else notice
 
 
-def listen(paths: Sequence[Path], url: str, least: int = 0) -> Listener:
+def listen(paths: Sequence[Path], least: int = 0) -> Listener:
     """All notice sources of this process. `least` is the smallest number of ranks of an elastic job."""
-    sources: list[NoticeSource] = [Terminate(), *(NoticeFile(path) for path in paths)]
-    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if paths or url else 0.0, least=least))
-    if url:
-        sources.append(NoticeURL(url))
-    return Listener(sources)
+    patience = CONTROLLER_GRACE_PERIOD if paths else 0.0
+    return Listener([Terminate(), *(NoticeFile(path) for path in paths), RayPreemption(patience, least=least)])

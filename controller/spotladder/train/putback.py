@@ -6,9 +6,6 @@ import logging
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +16,6 @@ from spotladder.train.membership import Member
 from spotladder.train.saved import OWN_FOLDER, Saved, file_at, number_of, saved_in
 
 _log = logging.getLogger("spotladder.train")
-
-PROGRESS_INTERVAL = 10.0
-"""Seconds between two lines about a long download."""
-
-_GIB = 1 << 30
 
 
 class Changed(Exception):
@@ -42,7 +34,8 @@ def copied(folder: Path, saved: Saved) -> Path:
         for file in saved.files:
             numbered = number_of(file.name if file.name in saved.roots else saved.roots[0]) is not None
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
-            _copy(folder / file.name, target / file.name, links=numbered)
+            place = link_or_copy if numbered else shutil.copy2
+            place(folder / file.name, target / file.name)
         unchanged = all(file_at(folder, file.name) == file for file in saved.files)
     except FileNotFoundError:
         pass
@@ -61,16 +54,14 @@ def own_folder(folder: Path) -> Path:
     return own
 
 
-def _copy(source: Path, target: Path, *, links: bool) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
+    """Link the file, or copy it to another file system or one without links. Raises OSError."""
     try:
-        if links:
-            os.link(source.resolve(strict=True), target)
-            return
+        os.link(source.resolve(strict=True), target)
     except FileNotFoundError:
         raise
     except OSError:
-        pass  # Another file system, or one without links.
-    shutil.copy2(source, target)
+        shutil.copy2(source, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +97,7 @@ def put_back(member: Member, folder: Path) -> PutBack:
             shutil.rmtree(stale, ignore_errors=True)
     incoming = Path(tempfile.mkdtemp(prefix="resume-", dir=own))
     try:
-        with _progress(incoming):
-            found = find(member.log, member.channel, member.world, incoming, 1, member.retry)
+        found = find(member.log, member.channel, member.world, incoming, 1, member.retry)
         if member.world.rank > 0:
             member.channel.exchange("put back", None, lambda _: None)
         done = _arrange(member, folder, found)
@@ -173,23 +163,3 @@ def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
                 place.rename(replaced)  # A folder cannot replace another one that has files.
             (source / root).replace(place)
             shutil.rmtree(replaced, ignore_errors=True)
-
-
-@contextmanager
-def _progress(incoming: Path) -> Iterator[None]:
-    """Log from time to time how much of the newest commit is here."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(PROGRESS_INTERVAL):
-            with suppress(OSError):
-                sizes = [path.stat().st_size for path in incoming.rglob("*") if path.is_file()]
-                _log.warning("putting the newest checkpoint back: %.2f GiB so far", sum(sizes) / _GIB)
-
-    thread = threading.Thread(target=watch, name="spotladder-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

@@ -22,7 +22,6 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 from ray.train.v2.api import data_parallel_trainer
 
 __all__ = [
-    "NODE_LABEL",
     "ControllerCallback",
     "DistributedTrainFnUtils",
     "ElasticScalingPolicy",
@@ -31,17 +30,8 @@ __all__ = [
     "WorkerGroupCallback",
     "WorkerHealthCheckFailedError",
     "WorkerHealthCheckTimeoutError",
-    "clean_nothing",
-    "drain_node",
-    "draining_nodes",
-    "filter_logs",
     "get_train_context",
-    "hanging_ranks",
-    "is_preempted",
-    "resources_per_worker",
-    "set_scaling_policy",
     "set_train_fn_utils",
-    "write_no_snapshots",
 ]
 
 NODE_LABEL = "ray.io/node-id"

@@ -53,7 +53,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._committed = 0
         self._replicated = False
         self._asked = 0
-        self._served: set[_Key] = set()
+        self._served: set[tuple[Any, ...]] = set()
         self.trained_to = 0
         """The step of the program's trainer at its newest save, if the trainer is known; more reliable than a metric,
         which may be of an earlier step."""
@@ -69,8 +69,8 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._asked += 1
         member.listener.poll()
 
-        def decide(answers: list[tuple[str, list[_Key]]]) -> dict[str, Any] | None:
-            fresh = {rank: set(map(_key, keys)) - self._served for rank, (_, keys) in enumerate(answers)}
+        def decide(answers: list[tuple[str, list[_Notice]]]) -> dict[str, Any] | None:
+            fresh = {rank: set(map(tuple, keys)) - self._served for rank, (_, keys) in enumerate(answers)}
             if not any(fresh.values()):
                 return None
             nodes: dict[str, list[int]] = {}
@@ -79,7 +79,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             ends = [at for keys in fresh.values() for kind, at in keys if kind != NoticeKind.COMMIT and at is not None]
             return {"nodes": nodes, "deadline": min(ends, default=None)}
 
-        answer = (member.node, [_key_of(notice) for notice in member.listener.notices])
+        answer = (member.node, [_sent(notice) for notice in member.listener.notices])
         info = member.channel.exchange(f"preemption {self._asked}", answer, decide)
         if info is None:
             return None
@@ -175,10 +175,10 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._reports += 1
         notice = member.listener.poll()
 
-        def decide(answers: list[tuple[bool, list[str], list[_Key]]]) -> dict[str, Any]:
+        def decide(answers: list[tuple[bool, list[str], list[_Notice]]]) -> dict[str, Any]:
             commit = any(has for has, _, _ in answers)
             if commit:
-                self._served |= {_key(key) for _, _, keys in answers for key in keys}
+                self._served.update(tuple(key) for _, _, keys in answers for key in keys)
             self._find()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
@@ -190,7 +190,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             how = {"commit": commit, "replicated": replicated, "stop": stop, "leaving": leaving_of(going)}
             return {**how, "name": name, **counted}
 
-        answer = (mine, member.going(notice), [_key_of(notice) for notice in member.listener.notices])
+        answer = (mine, member.going(notice), [_sent(notice) for notice in member.listener.notices])
         try:
             decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", answer, decide)
         except RankLost:
@@ -232,17 +232,12 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return Checkpoint(f"{storage.experiment_fs_path}/{decision['name']}", filesystem=storage.storage_filesystem)
 
 
-_Key = tuple[str, float | None]
-"""A notice of any rank: its kind and its deadline."""
+_Notice = Sequence[str | float | None]
+"""A notice of any rank, as it is sent: its kind and its deadline."""
 
 
-def _key_of(notice: Notice) -> _Key:
+def _sent(notice: Notice) -> _Notice:
     return (str(notice.kind), notice.deadline)
-
-
-def _key(sent: Sequence[Any]) -> _Key:
-    """A notice that was sent as JSON."""
-    return (sent[0], sent[1])
 
 
 def _count(value: Any) -> int:

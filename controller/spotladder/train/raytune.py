@@ -76,7 +76,8 @@ class StateCommits(Callback):  # type: ignore[misc]
             _commit(_sweep, state, trials)
             _sweep.member.commits.wait()
             raise Interrupted(_sweep.finished)
-        if (asked or (due and now - _sweep.committed_at >= COMMIT_INTERVAL)) and _has_room(_sweep):
+        commits = _sweep.member.commits
+        if (asked or (due and now - _sweep.committed_at >= COMMIT_INTERVAL)) and (not commits.busy or commits.away):
             _sweep.request = _sweep.member.listener.request
             _commit(_sweep, state, trials)
 
@@ -85,11 +86,6 @@ class StateCommits(Callback):  # type: ignore[misc]
             return
         _commit(_sweep, Path(trials[0].storage.experiment_driver_staging_path), trials)
         _sweep.member.commits.wait()
-
-
-def _has_room(sweep: _Sweep) -> bool:
-    """Whether the next state can be committed without waiting."""
-    return not sweep.member.commits.busy or sweep.member.commits.away
 
 
 def _new_state(sweep: _Sweep, trials: list[Any]) -> Path | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import ray
@@ -86,9 +86,6 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
     Ray counts both against `max_failures`, and reads this limit only after the callback has received the errors.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-
     @property
     def max_failures(self) -> int:
         return 0 if _Verdict.final else -1
@@ -97,13 +94,7 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
     def max_failures(self, value: int) -> None:
         """Ignore the base class's assignment: the verdict decides the limit."""
 
-    @property
-    def max_preemption_failures(self) -> int:
-        return 0 if _Verdict.final else -1
-
-    @max_preemption_failures.setter
-    def max_preemption_failures(self, value: int) -> None:
-        """Ignore the base class's assignment: the verdict decides the limit."""
+    max_preemption_failures = max_failures
 
 
 class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
@@ -154,7 +145,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         filter_logs(WORKER_LOG, _no_error)
         try:
             node = ray.get_runtime_context().get_node_id()
-            member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
+            member = join(environment.read(), ranks.discover(), node=node)
             job, routed = session.Job(member), Routed(member, self._below, self._total)
             session.adopt(job)
             _Process.member = member
@@ -196,17 +187,15 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
                 _log.warning("Ray node %s is not drained before its end: %r", node, error)
         self._drained |= nodes
 
-    def _lost_a_node(
-        self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> bool:
-        end = clock() + NODE_LOSS_WINDOW
+    def _lost_a_node(self) -> bool:
+        end = time.monotonic() + NODE_LOSS_WINDOW
         while True:
             alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
             if not alive.issuperset(self._nodes) or (self._elastic and self._silent(self._nodes)):
                 return True
-            if clock() >= end:
+            if time.monotonic() >= end:
                 return False
-            sleep(0.2)
+            time.sleep(0.2)
 
     @staticmethod
     def _silent(names: Collection[str]) -> set[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from spotladder.checkpoints.store import ObjectMissing, Store
@@ -36,7 +36,7 @@ RETRY_INTERVAL = 0.5
 
 def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
     """On rank 0: publish the address, under the next free number if another start has published under this one."""
-    data = json.dumps(address.to_json()).encode()
+    data = json.dumps(asdict(address)).encode()
     while not store.put_if_absent(key := f"{_folder(attempt)}{seq:08d}.json", data) and store.get(key) != data:
         seq += 1
 
@@ -47,18 +47,15 @@ def seek(
     world: ProcessRank,
     agreement: Agreement,
     *,
-    retry: StoreRetry | None = None,
+    retry: StoreRetry,
     timeout: float = RENDEZVOUS_TIMEOUT,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Spoke:
     """On any other rank: its end of the channel, after rank 0 has accepted it.
 
     Time in which the store is unavailable does not count. Raises RankLost if rank 0 is not found in time,
     StoreRefused.
     """
-    retry = retry or StoreRetry(store)
-    give_up = clock() + timeout
+    give_up = time.monotonic() + timeout
     failure: SpotladderError = RankLost(f"rank 0 of attempt {attempt} has not started")
     while True:
         try:
@@ -69,15 +66,15 @@ def seek(
         except StoreUnavailable as error:
             if not retry.waits_for(error, starting=True):
                 raise
-            sleep(retry.failed(str(error), "the program waits for it"))
-            give_up = clock() + timeout
+            time.sleep(retry.failed(str(error), "the program waits for it"))
+            give_up = time.monotonic() + timeout
             continue
         except (ObjectMissing, RankLost) as error:
             failure = error
         retry.answered()
-        if clock() >= give_up:
+        if time.monotonic() >= give_up:
             raise RankLost(f"rank {world.rank} found no rank 0 within {timeout:.0f} s: {failure}")
-        sleep(RETRY_INTERVAL)
+        time.sleep(RETRY_INTERVAL)
 
 
 def broadcast_by_ray(value: dict[str, Any] | None) -> dict[str, Any]:

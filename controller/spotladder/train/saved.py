@@ -112,7 +112,7 @@ def _below(folder: Path, at: str) -> Iterator[Saved]:
                 groups[_step(folder, file)].append(file)
     for step, files in groups.items():
         files.sort(key=lambda file: (file.changed_at, file.name))
-        proven = [_whole(folder, file) for file in files]
+        proven = [_is_whole(folder, file) for file in files]
         complete = all(each is not False for each in proven)
         names = tuple(file.name for file in files)
         yield Saved(names[-1], names, tuple(files), step, 0, complete, all(proven))
@@ -129,10 +129,10 @@ def _folder(folder: Path, at: str) -> Saved | None:
     files, left_out = _files(folder, at)
     if trainer is not None and "trainer_state.json" in inside:
         state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
-        progress = state and _trainer_state(str(folder / state.name), state.size, state.changed_at)
+        progress = state and _trainer_state(folder, state)
         complete = progress is not None
         step, total = progress or (step, 0)
-    torn = any(_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
+    torn = any(_is_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
     complete = complete and not torn
     return Saved(at, (at,), tuple(files), step, total, complete, complete, tuple(left_out))
 
@@ -178,45 +178,39 @@ def file_at(folder: Path, name: str) -> SavedFile | None:
 
 def _step(folder: Path, file: SavedFile) -> int | None:
     """The step of a checkpoint in a single file. Lightning writes it into the file, whatever its name is."""
-    inside = None
-    if file.name.endswith(".ckpt"):
-        inside = _lightning_step(str(folder / file.name), file.size, file.changed_at)
+    inside = _lightning_step(folder, file) if file.name.endswith(".ckpt") else None
     return number_of(file.name) if inside is None else inside
 
 
 @lru_cache(maxsize=4096)
-def _trainer_state(path: str, size: int, changed_at: int) -> tuple[int, int] | None:  # noqa: ARG001 – of this version
+def _trainer_state(folder: Path, file: SavedFile) -> tuple[int, int] | None:
     """`global_step` and `max_steps` of a `trainer_state.json`; None if it is not complete."""
     try:
-        if size > LARGEST_STATE:
+        if file.size > LARGEST_STATE:
             return None
-        state = json.loads(Path(path).read_text(encoding="utf-8"))
+        state = json.loads((folder / file.name).read_text(encoding="utf-8"))
         return int(state["global_step"]), max(0, int(state.get("max_steps") or 0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _whole(folder: Path, file: SavedFile) -> bool | None:
-    return _is_whole(str(folder / file.name), file.size, file.changed_at)
-
-
 @lru_cache(maxsize=4096)
-def _is_whole(path: str, size: int, changed_at: int) -> bool | None:  # noqa: ARG001 – of this version
+def _is_whole(folder: Path, file: SavedFile) -> bool | None:
     """Whether a zip file has its end; None for another format, which has no such mark."""
     try:
-        with Path(path).open("rb") as file:
-            if file.read(2) == b"PK":
-                return zipfile.is_zipfile(path)
-            return None if size else False
+        with (folder / file.name).open("rb") as opened:
+            if opened.read(2) == b"PK":
+                return zipfile.is_zipfile(folder / file.name)
+            return None if file.size else False
     except OSError:
         return False
 
 
 @lru_cache(maxsize=4096)
-def _lightning_step(path: str, size: int, changed_at: int) -> int | None:  # noqa: ARG001 – of this version
+def _lightning_step(folder: Path, file: SavedFile) -> int | None:
     """`global_step` in the pickle of a file of torch.save, which is read as data and not loaded."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(folder / file.name) as archive:
             pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(pickled) as data:
                 named = False

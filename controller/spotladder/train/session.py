@@ -358,7 +358,7 @@ def current() -> Job:
                     where="spec.elastic",
                 )
             leave = None if world.launcher == "ray" else leave_at_once
-            _current = Job(join(env, world, leave=leave, holds_later=True))
+            _current = Job(join(env, world, leave=leave))
             _at_exit(_end)
         return _current
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.standby import report_held
@@ -34,19 +33,13 @@ def must_wait(environment: Environment, log: CommitLog, retry: StoreRetry) -> bo
     return retry.until_answered(log.read, starting=True).attempt < environment.attempt
 
 
-def wait_for_turn(
-    environment: Environment,
-    log: CommitLog,
-    retry: StoreRetry,
-    heartbeat: Heartbeat,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def wait_for_turn(environment: Environment, log: CommitLog, retry: StoreRetry, heartbeat: Heartbeat) -> None:
     """Report that the program is ready, and return when the attempt may take over."""
     retry.until_answered(lambda: report_held(log.store, environment.attempt), starting=True)
     heartbeat.enter("standby")
     _log.info("attempt %d is ready and stands by for the attempt before it", environment.attempt)
     while not _has_notice(environment):
-        sleep(POLL_INTERVAL)
+        time.sleep(POLL_INTERVAL)
     _log.info("attempt %d takes over", environment.attempt)
 
 

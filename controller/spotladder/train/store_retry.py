@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from spotladder.backoff import delay
-from spotladder.checkpoints.store import RightsRefused, Store, StoreRefused, renew
+from spotladder.checkpoints.store import RightsRefused, Store, StoreRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.output.outage import Outage, away_line, back_line
 
@@ -118,6 +118,6 @@ class StoreRetry:
 
 def _renewed(store: Store) -> bool:
     try:
-        return renew(store)
+        return store.renew()
     except StoreUnavailable:
         return True  # The file or the login is being replaced at this moment.

@@ -21,6 +21,8 @@ not a distributed dataset: TensorFlow cannot save the position of the latter.
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -72,8 +74,8 @@ class State:
         if self._rank > 0 and writing.is_replicated(folder):
             return
         if self._own is not None:
-            self._own.write(str(folder / self._mine))
-        randomness.save(folder / f"{self._mine}.random.json")
+            self._own.write(str(folder / f"rank-{self._rank}"))
+        randomness.save(folder, self._rank)
 
     def restore(self, found: Found | Path) -> None:
         """Restore all parts from a commit, or from a folder with the files of all ranks.
@@ -82,15 +84,11 @@ class State:
         the parts or their shapes differ from the saved ones.
         """
         folder = found.to_read() if isinstance(found, Found) else found
-        mine = self._mine if (folder / f"{self._mine}.random.json").exists() else "rank-0"
+        mine = f"rank-{randomness.rank_in(folder, self._rank)}"
         for checkpoint, name in ((self._shared, _SHARED), (self._own, mine)):
             if checkpoint is not None:
                 _read(checkpoint, folder / name)
-        randomness.restore(folder / f"{mine}.random.json")
-
-    @property
-    def _mine(self) -> str:
-        return f"rank-{self._rank}"
+        randomness.restore(folder, self._rank)
 
 
 def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
@@ -102,9 +100,13 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
     require("tensorflow", "tensorflow")
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    from spotladder.train.raytensorflow import ClusterConfig
+    from spotladder.train.rayconnect import Connected
 
-    return DataParallelTrainer(loop, backend_config=ClusterConfig(), **arguments)
+    return DataParallelTrainer(loop, backend_config=Connected(_announce), **arguments)
+
+
+def _announce(workers: list[str], rank: int) -> None:
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
 
 
 def _untracked(part: Any) -> list[Any]:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import patch
 
 from spotladder.core.contract import ExitCode, Notice, Variable
 from spotladder.train import environment, session
@@ -110,21 +111,9 @@ def _attempt(number: int, interval: str, folder: Path) -> Iterator[Member]:
         Variable.ATTEMPT: str(number),
         Variable.INTERVAL: interval,
     }
-    before = dict(os.environ)
-    os.environ.update(settings)
-    member = join(environment.read(), ProcessRank())
-    try:
-        try:
-            yield member
-        finally:
-            member.commits.wait()  # also after an error: the folder may be removed next
-    finally:
-        member.close()
-        session.forget()
-        _restore(before)
-
-
-def _restore(variables: Mapping[str, str]) -> None:
-    for name in os.environ.keys() - variables.keys():
-        del os.environ[name]
-    os.environ.update(variables)
+    with patch.dict(os.environ, settings), ExitStack() as after:
+        member = join(environment.read(), ProcessRank())
+        after.callback(session.forget)
+        after.callback(member.close)
+        after.callback(member.commits.wait)  # also after an error: the folder may be removed next
+        yield member

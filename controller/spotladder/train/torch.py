@@ -10,9 +10,9 @@
                 state.save(folder)
 
 Rank 0 writes the state that data-parallel training keeps equal on all ranks (modules, optimizers, schedulers, gradient
-scalers) into `state.pt`. Each rank writes every other part that has a `state_dict` (samplers, stateful data loaders),
-and the random state of PyTorch, Python and NumPy, into `rank-N.pt`. Both are read with `weights_only=True`, so that a
-checkpoint can never run code.
+scalers) into `state.pt`. Each rank writes every other part that has a `state_dict` (samplers, stateful data loaders)
+into `rank-N.pt`, and the random state of PyTorch, Python and NumPy. Both files are read with `weights_only=True`, so
+that a checkpoint can never run code.
 
 In a commit, `save` copies the tensors to the host's memory, and the files are written while the training goes on.
 Without enough free memory for a copy it writes them itself. In a commit with `replicated=True` only rank 0 writes.
@@ -68,18 +68,12 @@ class State:
 
     def save(self, folder: Path) -> None:
         """Write this rank's part of a commit. Every rank must call it. Raises InvalidSpec for sharded state."""
-        import torch
-
         if self._rank > 0 and writing.is_replicated(folder):
             return
         if self._rank == 0:
             self._write(folder / _SHARED, {name: part.state_dict() for name, part in self._shared.items()})
-        random = {"torch": torch.get_rng_state()}
-        if torch.cuda.is_initialized():
-            random["cuda"] = torch.cuda.get_rng_state()
-        own = {name: part.state_dict() for name, part in self._own.items()}
-        self._write(folder / f"rank-{self._rank}.pt", {"parts": own, "random": random})
-        randomness.save(folder / f"rank-{self._rank}.random.json")
+        self._write(folder / f"rank-{self._rank}.pt", {name: part.state_dict() for name, part in self._own.items()})
+        randomness.save(folder, self._rank)
 
     def restore(self, found: Found | Path) -> None:
         """Restore all parts from a commit, or from a folder with the files of all ranks.
@@ -90,19 +84,15 @@ class State:
         import torch
 
         folder = found.to_read() if isinstance(found, Found) else found
-        mine = self._rank if (folder / f"rank-{self._rank}.pt").exists() else 0
         # Modules copy from the pages of the mapped file. Other parts keep the tensors, so these are copied before.
         shared = {
             name: saved if isinstance(self._shared.get(name), torch.nn.Module) else copy.deepcopy(saved)
             for name, saved in _read(folder / _SHARED, mmap=True).items()
         }
         _load(self._shared, shared, _SHARED)
-        own = _read(folder / f"rank-{mine}.pt")
-        _load(self._own, own["parts"], f"rank-{mine}.pt")
-        torch.set_rng_state(own["random"]["torch"])
-        if "cuda" in own["random"] and torch.cuda.is_available():
-            torch.cuda.set_rng_state(own["random"]["cuda"])
-        randomness.restore(folder / f"rank-{mine}.random.json")
+        own = f"rank-{randomness.rank_in(folder, self._rank)}.pt"
+        _load(self._own, _read(folder / own), own)
+        randomness.restore(folder, self._rank)
 
     def _write(self, path: Path, content: dict[str, Any]) -> None:
         """Write a file. In a commit only a copy in the host's memory is made now, if there is memory for it."""

@@ -40,12 +40,11 @@ def tune_restore(
     param_space: dict[str, Any] | None = None,
     tune_config: Any = None,
     run_config: Any = None,
-    resume_errored: bool = True,
 ) -> Any:
     """`Tuner.restore` if an earlier attempt has committed a sweep, else a new `Tuner`. Call it in the driver, once.
 
     `run_config` is a `ray.tune.RunConfig` without `name` and `storage_path`, which the attempt sets. As in Ray itself,
-    a restored sweep keeps its original `run_config` and `tune_config`. With `resume_errored`, failed trials run again.
+    a restored sweep keeps its original `run_config` and `tune_config`. Trials that failed run again.
     """
     from ray import tune
 
@@ -54,6 +53,7 @@ def tune_restore(
     env = environment.read()
     exit_with_what_happened()
     member = join(env, ProcessRank(), leave=leave_at_once)
+    member.begin()
     name = f"tune-{secrets.token_hex(4)}"
     below = f"attempts/{env.attempt:04d}"
     path, filesystem = storage_of(env, below)
@@ -67,7 +67,7 @@ def tune_restore(
             return tune.Tuner.restore(
                 f"{path}/{name}",
                 trainable,
-                resume_errored=resume_errored,
+                resume_errored=True,
                 param_space=param_space,
                 storage_filesystem=filesystem,
             )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from spotladder.core.model import Instant, Seconds
+from spotladder.core.model import Instant, Seconds, Spell
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import percent, span
 from spotladder.display.report.markup import Markup, element
@@ -24,17 +23,9 @@ CELL, GAP, LEFT, TOP = 13, 2, 46, 16
 """The size of a cell, the space between cells, and the margins for the labels, in pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spell:
-    """A time in which a job held nodes of a tier (`available`), or waited for them until it gave up or now."""
-
-    begin: Instant
-    end: Instant
-    available: bool
-
-
 def spells_by_tier(jobs: Iterable[Object], now: Instant) -> dict[str, list[Spell]]:
-    """The spells of each CapacityTier within the days of the map, by its name."""
+    """The spells of each CapacityTier within the days of the map, by its name: a job held nodes of it (`available`), or
+    waited for them until it gave up or now."""
     found: dict[str, list[Spell]] = defaultdict(list)
     oldest = utc_timestamp(_first_day(now))
     for job in jobs:
@@ -52,9 +43,9 @@ def spells_by_tier(jobs: Iterable[Object], now: Instant) -> dict[str, list[Spell
 def _spells(attempt: Mapping[str, Any]) -> Iterator[Spell]:
     ended = seconds_of(attempt["endedAt"])
     if attempt.get("runningAt"):
-        yield Spell(seconds_of(attempt["runningAt"]), ended, available=True)
+        yield Spell(True, seconds_of(attempt["runningAt"]), ended)
     elif attempt.get("startedAt") and attempt.get("reason") == Reason.INSUFFICIENT_CAPACITY:
-        yield Spell(seconds_of(attempt["startedAt"]), ended, available=False)
+        yield Spell(False, seconds_of(attempt["startedAt"]), ended)
 
 
 def _current(job: Mapping[str, Any], now: Instant) -> Spell | None:
@@ -62,10 +53,10 @@ def _current(job: Mapping[str, Any], now: Instant) -> Spell | None:
     status = job.get("status") or {}
     waiting = status.get("waiting") or {}
     if waiting.get("reason") == Reason.WAITING_FOR_CAPACITY:
-        return Spell(seconds_of(waiting["since"]), now, available=False)
+        return Spell(False, seconds_of(waiting["since"]), now)
     for condition in status.get("conditions") or ():
         if (condition.get("type"), condition.get("status")) == ("Running", "True"):
-            return Spell(seconds_of(condition["lastTransitionTime"]), now, available=True)
+            return Spell(True, seconds_of(condition["lastTransitionTime"]), now)
     return None
 
 
@@ -74,10 +65,10 @@ def by_hour(spells: Iterable[Spell], now: Instant) -> dict[tuple[int, int], tupl
     each hour of it."""
     first, found = _first_day(now), defaultdict[tuple[int, int], list[Seconds]](lambda: [0.0, 0.0])
     for spell in spells:
-        at = max(spell.begin, first)
-        while at < min(spell.end, now):
+        at = max(spell.since, first)
+        while at < min(spell.until, now):
             day, hour = divmod(int((at - first) // HOUR), 24)
-            until = min(first + day * DAY + (hour + 1) * HOUR, spell.end, now)
+            until = min(first + day * DAY + (hour + 1) * HOUR, spell.until, now)
             found[day, hour][0 if spell.available else 1] += until - at
             at = until
     return {cell: (up, down) for cell, (up, down) in found.items()}

@@ -7,24 +7,15 @@ from collections.abc import Sequence
 from spotladder.display.report.markup import Markup, element
 from spotladder.places.fleet import ClusterSeen
 from spotladder.places.place import Place
-from spotladder.web.frame import framed, live, problems
+from spotladder.web.frame import framed, live, problems, table
 
 HEADINGS = ("Cluster", "State", "Kubernetes", "KubeRay", "Karpenter", "Controller", "Kinds")
 
 
 def fleet_page(places: Sequence[Place], clusters: Sequence[ClusterSeen]) -> str:
     """These clusters, which are those of the places."""
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", text, scope="col") for text in HEADINGS))),
-        element("tbody", *(_row(each) for each in clusters)),
-        class_="jobs",
-    )
     note = "As far as your kubeconfig may read it; a dash: not found, or not yours to read."
-    shown = [
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Clusters"),
-        element("p", note, class_="note"),
-    ]
+    shown = [table("Clusters", HEADINGS, map(_row, clusters)), element("p", note, class_="note")]
     none = [element("p", "No cluster is configured: --kubeconfig or KUBECONFIG selects one.", class_="soft")]
     body = live(problems(places), *(shown if clusters else none))
     title = element("header", element("h1", "Fleet"))

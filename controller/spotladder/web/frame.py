@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from spotladder.display.report.markup import Markup, element, join
@@ -38,6 +38,14 @@ def problems(places: Sequence[Place]) -> Markup | None:
     """Why jobs of these places may be old or missing."""
     found = [f"{place.title}: {place.problem}" for place in places if place.problem]
     return element("ul", *(element("li", text) for text in found), class_="problems", role="alert") if found else None
+
+
+def table(label: str, headings: Iterable[Markup | str], rows: Iterable[Markup]) -> Markup:
+    """A table that scrolls beside its page. `headings` are cells, or their texts."""
+    head = (text if isinstance(text, Markup) else element("th", text, scope="col") for text in headings)
+    parts = element("thead", element("tr", *head)), element("tbody", *rows)
+    shown = element("table", *parts, class_="jobs")
+    return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def job_address(place: str, namespace: str, name: str) -> str:

@@ -10,7 +10,7 @@ from spotladder.display.figures import money, numbered
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import sections
 from spotladder.places.place import Place
-from spotladder.web.frame import framed, job_address, live, problems
+from spotladder.web.frame import framed, job_address, live, problems, table
 from spotladder.web.rows import JobRow, Selection
 
 if TYPE_CHECKING:
@@ -95,15 +95,9 @@ def _table(rows: Sequence[JobRow], chosen: Selection) -> Markup:
         hint = "spotladder run and spotladder submit start one."
         return element("p", message, hint, class_="soft")
     head = [_heading(column, text, chosen) for column, text in HEADINGS.items()]
-    table = element(
-        "table",
-        element("thead", element("tr", *head)),
-        element("tbody", *(_row(row) for row in rows[:SHOWN])),
-        class_="jobs",
-    )
     left = len(rows) - SHOWN
     more = element("p", f"{numbered(left, 'more job')}: use the filter.", class_="soft") if left > 0 else None
-    return join(element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Jobs"), more)
+    return join(table("Jobs", head, map(_row, rows[:SHOWN])), more)
 
 
 def _heading(column: str, text: str, chosen: Selection) -> Markup:

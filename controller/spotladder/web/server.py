@@ -118,7 +118,7 @@ class Pages:
         place, job = self._found(**request.match_info)
         if place is None or job is None:
             return _missing(request)
-        facts, gap = await _read("records", asyncio.to_thread(place.facts, *_name(job)))
+        facts, gap = await _read("records", place.facts(*_name(job)))
         return _html(job_page(place, job, facts, time.time(), gap))
 
     async def _output(self, request: web.Request) -> web.StreamResponse:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from pydantic_core import to_json
 
+from spotladder.api.status import CapacityTierStatus
 from spotladder.api.tier_history import prices_of, read_status, waits_of
-from spotladder.core.model import PricePoint, Seconds
+from spotladder.core.model import PricePoint
 from spotladder.core.waits import usual_wait
 from spotladder.display.figures import money, numbered, percent, span
 from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element
 from spotladder.places.place import Object, Place
 from spotladder.web.availability import DAYS, heat_map, spells_by_tier
-from spotladder.web.frame import framed, job_address, live, problems
+from spotladder.web.frame import framed, job_address, live, problems, table
 
 WIDTH, HEIGHT = 120, 24
 """The size of a price history in pixels."""
@@ -31,66 +31,12 @@ SHOWN_HOLDERS = 8
 HEADINGS = ("Tier", "Capacity", "Jobs", "Price per node-hour", "Requests met", "Usual wait", "Evictions per node-hour")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierRow:
-    """A CapacityTier as the list shows it; None or "" where something is unknown.
-
-    `wait` is in seconds, prices are in USD per node and hour, `evictions` counts those of one node in one hour.
-    `holders` are the places, namespaces and names of the jobs that hold or wait for nodes of the tier.
-    """
-
-    where: str
-    name: str
-    available: str
-    since: float | None
-    message: str
-    nodes: int
-    price: str
-    on_demand: str
-    prices: tuple[PricePoint, ...]
-    met: float | None
-    requests: int
-    wait: Seconds
-    evictions: str
-    holders: tuple[tuple[str, str, str], ...]
-
-    @classmethod
-    def of(cls, place: Place, tier: Mapping[str, Any], holders: Iterable[Object]) -> Self:
-        """The row of a CapacityTier object of this place, which these jobs hold."""
-        status = read_status(to_json(tier.get("status") or {}))
-        available = next((each for each in status.conditions if each.type == "Available"), None)
-        name = tier["metadata"]["name"]
-        return cls(
-            where=place.title,
-            name=name,
-            available="" if available is None else available.status,
-            since=None if available is None else available.last_transition_time.timestamp(),
-            message="" if available is None else available.message,
-            nodes=status.nodes_in_use,
-            price=status.price,
-            on_demand=status.on_demand_price,
-            prices=prices_of(status),
-            met=float(status.availability) if status.availability else None,
-            requests=status.attempts,
-            wait=usual_wait(waits_of(status)),
-            evictions=status.evictions_per_node_hour,
-            holders=tuple((place.name, job["metadata"]["namespace"], job["metadata"]["name"]) for job in holders),
-        )
-
-
 def tiers_page(places: Sequence[Place], now: float) -> str:
     """All tiers of these places."""
-    rows = [row for place in places for row in _rows(place)]
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", text, scope="col") for text in HEADINGS))),
-        element("tbody", *(_row(row, now) for row in rows)),
-        class_="jobs",
-    )
+    rows = [row for place in places for row in _rows(place, now)]
     none = "Clusters have tiers. A run on this machine shows its tiers on its own page."
-    shown = element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Tiers")
     title = element("header", element("h1", "Tiers"))
-    body = shown if rows else element("p", none, class_="soft")
+    body = table("Tiers", HEADINGS, rows) if rows else element("p", none, class_="soft")
     maps = _maps(places, now)
     return framed("Tiers – spotladder", element("main", title, live(problems(places), body, maps)), here="/tiers")
 
@@ -117,9 +63,9 @@ def _maps(places: Sequence[Place], now: float) -> Markup | None:
     )
 
 
-def _rows(place: Place) -> list[TierRow]:
+def _rows(place: Place, now: float) -> list[Markup]:
     held = jobs_by_tier(place.jobs())
-    return [TierRow.of(place, tier, held.get(tier["metadata"]["name"], ())) for tier in place.tiers()]
+    return [tier_row(place, tier, held.get(tier["metadata"]["name"], ()), now) for tier in place.tiers()]
 
 
 def jobs_by_tier(jobs: Iterable[Object]) -> dict[str, list[Object]]:
@@ -130,40 +76,49 @@ def jobs_by_tier(jobs: Iterable[Object]) -> dict[str, list[Object]]:
     return held
 
 
-def _row(row: TierRow, now: float) -> Markup:
+def tier_row(place: Place, tier: Object, holders: Sequence[Object], now: float) -> Markup:
+    """The row of a CapacityTier of this place, which these jobs hold or wait for."""
+    status = read_status(to_json(tier.get("status") or {}))
+    met, wait = float(status.availability) if status.availability else None, usual_wait(waits_of(status))
+    requests = element("small", f"of {status.attempts}") if status.attempts else None
     return element(
         "tr",
-        element("th", row.name, element("small", row.where), scope="row"),
-        element("td", *_capacity(row, now), class_="text"),
-        element("td", *_holders(row), class_="text"),
-        element("td", *_price(row)),
-        element("td", percent(row.met), element("small", f"of {row.requests}") if row.requests else None),
-        element("td", f"≤ {span(row.wait)}" if row.wait else "–"),
-        element("td", row.evictions or "–"),
+        element("th", tier["metadata"]["name"], element("small", place.title), scope="row"),
+        element("td", *_capacity(status, now), class_="text"),
+        element("td", *_holders(place, holders, status.nodes_in_use), class_="text"),
+        element("td", *_price(status)),
+        element("td", percent(met), requests),
+        element("td", f"≤ {span(wait)}" if wait else "–"),
+        element("td", status.evictions_per_node_hour or "–"),
     )
 
 
-def _capacity(row: TierRow, now: float) -> tuple[Markup | None, ...]:
+def _capacity(status: CapacityTierStatus, now: float) -> tuple[Markup | None, ...]:
+    found = next((each for each in status.conditions if each.type == "Available"), None)
     words = {"True": ("available", "good"), "False": ("none", "bad")}
-    word, tone = words.get(row.available, ("not known", "caution"))
-    since = f"for {span(now - row.since)}" if row.since is not None and row.available in words else ""
-    text = ": ".join(filter(None, (since, row.message)))
+    word, tone = words.get("" if found is None else found.status, ("not known", "caution"))
+    text = ""
+    if found is not None:
+        since = f"for {span(now - found.last_transition_time.timestamp())}" if found.status in words else ""
+        text = ": ".join(filter(None, (since, found.message)))
     return element("span", word, class_=f"badge {tone}"), element("small", text) if text else None
 
 
-def _holders(row: TierRow) -> tuple[Markup | None, ...]:
-    links = [element("li", element("a", job[-1], href=job_address(*job))) for job in row.holders[:SHOWN_HOLDERS]]
-    left = len(row.holders) - len(links)
+def _holders(place: Place, jobs: Sequence[Object], held: int) -> tuple[Markup | None, ...]:
+    named = [(job["metadata"]["namespace"], job["metadata"]["name"]) for job in jobs[:SHOWN_HOLDERS]]
+    links = [element("li", element("a", name, href=job_address(place.name, space, name))) for space, name in named]
+    left = len(jobs) - len(links)
     links += [element("li", f"{left} more")] if left > 0 else []
-    nodes = element("small", numbered(row.nodes, "node")) if row.nodes else None
+    nodes = element("small", numbered(held, "node")) if held else None
     return element("ul", *links, class_="holders") if links else element("span", "–"), nodes
 
 
-def _price(row: TierRow) -> tuple[Markup | str | None, ...]:
-    if not row.price:
+def _price(status: CapacityTierStatus) -> tuple[Markup | str | None, ...]:
+    if not status.price:
         return ("not known", None)
-    beside = element("small", f"on demand {money(float(row.on_demand))}") if row.on_demand else None
-    return money(float(row.price)), beside, _history(row.prices)
+    usd = status.on_demand_price
+    beside = element("small", f"on demand {money(float(usd))}") if usd else None
+    return money(float(status.price)), beside, _history(prices_of(status))
 
 
 def _history(prices: Sequence[PricePoint]) -> Markup | None:

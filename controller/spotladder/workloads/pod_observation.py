@@ -70,7 +70,6 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         name=pod.name,
         scheduled=bool(pod.node),
         image_pulled=_image_pulled(pod),
-        waiting_reason=waiting.waiting if waiting else "Unschedulable" if pod.unschedulable else "",
         waiting_message=(waiting.waiting_message if waiting else "") or words(pod, events),
         suspect=phase is PodPhase.RUNNING and node is not None and node.suspect,
         silent=phase is PodPhase.LOST and cause is Cause.NODE_LOST and not pod.deleting and not_heard_of(node),

@@ -37,7 +37,7 @@ class Sight:
         self.fleet = fleet
         self.cluster = cluster
         self.resources: Mapping[str, Mapping[str, Any]] = stack["resource"]
-        self._values = {step.component.name: step.values for step in plan(fleet, cluster).steps}
+        self._values = {step.name: step.values for step in plan(fleet, cluster).releases}
 
     @property
     def existing_network(self) -> list[str]:

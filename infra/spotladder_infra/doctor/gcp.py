@@ -113,7 +113,8 @@ def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckRes
 
 
 def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    labels = connect().cluster_labels(cluster.project or "", cluster.region or "", cluster.name)
+    found = connect().cluster(cluster.project or "", cluster.region or "", cluster.name)
+    labels = None if found is None else found.get("resourceLabels", {})
     return owners.names(fleet, cluster, labels, lambda name, _: connect().bucket_labels(name))
 
 

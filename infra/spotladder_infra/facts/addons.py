@@ -64,8 +64,3 @@ PINNED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Versions by Kubernetes minor version and add-on."""
-
-
-def pinned(addon: str, kubernetes: str) -> str | None:
-    """The recorded version of an add-on for a Kubernetes minor version; None without a record."""
-    return PINNED.get(kubernetes, {}).get(addon)

@@ -31,9 +31,6 @@ ON_DEMAND_QUOTA = {
 }
 """Code and name of the quota of EC2 for a class of instance families."""
 
-VPCS, ADDRESSES = ("vpc", "L-F678F1CE"), ("ec2", "L-0263D0A3")
-"""Service and code of the quotas of AWS for VPCs and Elastic IPs."""
-
 GPU_METRIC = {
     "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
     "nvidia-tesla-t4": "NVIDIA_T4_GPUS",

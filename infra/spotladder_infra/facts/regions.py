@@ -1,4 +1,4 @@
-"""Regions with their zones, and where accelerators are offered.
+"""Regions with their zones, and the accelerators of instance families.
 
 The tables hold the regions in which training usually runs. A region that is missing here is not an error.
 """
@@ -104,37 +104,6 @@ ACCELERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """The accelerator of each accelerated instance family. On Google Cloud it is the name that ComputeClasses, node
 auto-provisioning and Compute Engine use (cloud.google.com/compute/docs/gpus); AWS has no such names."""
-
-OFFERED: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        "aws": MappingProxyType(
-            {
-                "p4de": frozenset({"us-east-1", "us-west-2"}),
-                "p4d": frozenset(
-                    {"us-east-1", "us-east-2", "us-west-2", "eu-west-1", "ap-northeast-1", "ap-northeast-2"}
-                ),
-                "p5": frozenset(
-                    {
-                        "us-east-1", "us-east-2", "us-west-2", "eu-west-2", "eu-north-1", "ap-northeast-1",
-                        "ap-south-1", "ap-southeast-2", "sa-east-1",
-                    }
-                ),
-            }
-        ),
-        "gcp": MappingProxyType(
-            {
-                "a2-ultragpu": frozenset({"us-central1", "us-east4", "us-east5", "europe-west4", "asia-southeast1"}),
-                "a3-highgpu": frozenset(
-                    {
-                        "us-central1", "us-east4", "us-east5", "us-west1", "us-west4", "europe-west1", "europe-west4",
-                        "asia-northeast1", "asia-southeast1",
-                    }
-                ),
-            }
-        ),
-    }
-)  # fmt: skip
-"""The regions of scarce families. Clouds add regions often, so a region that is missing here is only a warning."""
 
 
 def family_of(cloud: str, instance_type: str) -> str:

@@ -15,12 +15,7 @@ from spotladder_infra.topology.fleet import Fleet
 NODEPOOL = "karpenter.sh/nodepool"
 NODECLAIM = "karpenter.sh/nodeclaim"
 
-_GONE = {
-    "instance": ("terminated", "shutting-down"),
-    "NAT gateway": ("deleted", "deleting"),
-    "VPC endpoint": ("deleted", "deleting"),
-    "volume": ("deleted", "deleting"),
-}
+_GONE = ("terminated", "shutting-down", "deleted", "deleting")
 """States of resources that AWS still describes and no longer bills."""
 
 
@@ -76,72 +71,59 @@ def _regions(fleet: Fleet, cluster: Cluster) -> list[str]:
 
 def _ec2(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     client = session.client("ec2")
-    for kind, operation, result, key, state in _DESCRIBED:
-        for tag, value in tags_of(cluster):
-            pages = client.get_paginator(operation).paginate(Filters=[{"Name": f"tag:{tag}", "Values": [value]}])
-            for page in pages:
+    for tag, value in tags_of(cluster):
+        filters = [{"Name": f"tag:{tag}", "Values": [value]}]
+        for kind, operation, result, key in _DESCRIBED:
+            for page in client.get_paginator(operation).paginate(Filters=filters):
                 holders = page[result]
                 entries = [one for holder in holders for one in holder["Instances"]] if kind == "instance" else holders
                 for entry in entries:
-                    if _state(entry, state) in _GONE.get(kind, ()):
+                    state = entry.get("State") or ""
+                    if (state["Name"] if isinstance(state, dict) else state) in _GONE:
                         continue
                     tags = pairs(entry.get("Tags", entry.get("TagSet")))
                     claimed = kind == "instance" and (NODEPOOL in tags or NODECLAIM in tags)
                     detail = tags.get(NODECLAIM) or tags.get("Name") or entry.get("Description") or ""
                     yield Leftover("node" if claimed else kind, entry[key], detail)
-    for tag, value in tags_of(cluster):
-        for entry in client.describe_addresses(Filters=[{"Name": f"tag:{tag}", "Values": [value]}])["Addresses"]:
+        for entry in client.describe_addresses(Filters=filters)["Addresses"]:
             yield Leftover("address", entry["AllocationId"], entry.get("PublicIp", ""))
 
 
 _DESCRIBED = (
-    ("instance", "describe_instances", "Reservations", "InstanceId", "State.Name"),
-    ("volume", "describe_volumes", "Volumes", "VolumeId", "State"),
-    ("network interface", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId", ""),
-    ("NAT gateway", "describe_nat_gateways", "NatGateways", "NatGatewayId", "State"),
-    ("VPC endpoint", "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId", "State"),
-    ("launch template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId", ""),
-    ("security group", "describe_security_groups", "SecurityGroups", "GroupId", ""),
-    ("subnet", "describe_subnets", "Subnets", "SubnetId", ""),
-    ("route table", "describe_route_tables", "RouteTables", "RouteTableId", ""),
-    ("internet gateway", "describe_internet_gateways", "InternetGateways", "InternetGatewayId", ""),
-    ("VPC", "describe_vpcs", "Vpcs", "VpcId", ""),
+    ("instance", "describe_instances", "Reservations", "InstanceId"),
+    ("volume", "describe_volumes", "Volumes", "VolumeId"),
+    ("network interface", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId"),
+    ("NAT gateway", "describe_nat_gateways", "NatGateways", "NatGatewayId"),
+    ("VPC endpoint", "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId"),
+    ("launch template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId"),
+    ("security group", "describe_security_groups", "SecurityGroups", "GroupId"),
+    ("subnet", "describe_subnets", "Subnets", "SubnetId"),
+    ("route table", "describe_route_tables", "RouteTables", "RouteTableId"),
+    ("internet gateway", "describe_internet_gateways", "InternetGateways", "InternetGatewayId"),
+    ("VPC", "describe_vpcs", "Vpcs", "VpcId"),
 )
-"""Operations of EC2 that filter by tags: kind, operation, list, id, and where the state is."""
-
-
-def _state(entry: dict[str, Any], path: str) -> str:
-    found: Any = entry
-    for part in path.split(".") if path else ():
-        found = (found or {}).get(part)
-    return str(found or "") if path else ""
+"""Operations of EC2 that filter by tags: kind, operation, list and id."""
 
 
 def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     """Load balancers of all kinds; their APIs have no filter for tags."""
     wanted = set(tags_of(cluster))
-    modern = session.client("elbv2")
-    pages = modern.get_paginator("describe_load_balancers").paginate()
-    names = {entry["LoadBalancerArn"]: entry["LoadBalancerName"] for page in pages for entry in page["LoadBalancers"]}
-    for some in _batches(list(names)):
-        for entry in modern.describe_tags(ResourceArns=some)["TagDescriptions"]:
-            if wanted & pairs(entry["Tags"]).items():
-                yield Leftover("load balancer", entry["ResourceArn"], names[entry["ResourceArn"]])
-    classic = session.client("elb")
-    listed = classic.get_paginator("describe_load_balancers").paginate()
-    for some in _batches(
-        [entry["LoadBalancerName"] for page in listed for entry in page.get("LoadBalancerDescriptions", ())]
-    ):
-        for entry in classic.describe_tags(LoadBalancerNames=some)["TagDescriptions"]:
-            if wanted & pairs(entry["Tags"]).items():
-                yield Leftover("load balancer", entry["LoadBalancerName"])
+    for service, result, key, argument, tagged in _BALANCERS:
+        client = session.client(service)
+        pages = client.get_paginator("describe_load_balancers").paginate()
+        names = {entry[key]: entry["LoadBalancerName"] for page in pages for entry in page.get(result, ())}
+        for start in range(0, len(names), _TAGS_PER_CALL):
+            some = list(names)[start : start + _TAGS_PER_CALL]
+            for entry in client.describe_tags(**{argument: some})["TagDescriptions"]:
+                if wanted & pairs(entry["Tags"]).items():
+                    yield Leftover("load balancer", entry[tagged], names[entry[tagged]])
 
 
-def _batches(names: list[str]) -> Iterator[list[str]]:
-    """The names in groups for one call each."""
-    for start in range(0, len(names), _TAGS_PER_CALL):
-        yield names[start : start + _TAGS_PER_CALL]
-
+_BALANCERS = (
+    ("elbv2", "LoadBalancers", "LoadBalancerArn", "ResourceArns", "ResourceArn"),
+    ("elb", "LoadBalancerDescriptions", "LoadBalancerName", "LoadBalancerNames", "LoadBalancerName"),
+)
+"""Services with load balancers: the list and the id in it, then the argument for tags and the id in their list."""
 
 _TAGS_PER_CALL = 20
 """Largest number of resources in one call for tags."""
@@ -191,25 +173,24 @@ def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:
 def _keys(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
     """KMS keys that are not about to be deleted."""
     client = session.client("kms", region_name=region)
-    tagging = session.client("resourcegroupstaggingapi", region_name=region)
-    filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
-    pages = tagging.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=["kms"])
-    for page in pages:
-        for entry in page["ResourceTagMappingList"]:
-            key = client.describe_key(KeyId=entry["ResourceARN"])["KeyMetadata"]
-            if key["KeyState"] not in ("PendingDeletion", "PendingReplicaDeletion"):
-                yield Leftover("KMS key", key["KeyId"], key.get("Description", ""))
+    for arn in _tagged(session, region, cluster, "kms"):
+        key = client.describe_key(KeyId=arn)["KeyMetadata"]
+        if key["KeyState"] not in ("PendingDeletion", "PendingReplicaDeletion"):
+            yield Leftover("KMS key", key["KeyId"], key.get("Description", ""))
 
 
 def _buckets(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
-    tagging = session.client("resourcegroupstaggingapi", region_name=region)
-    filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
     existing = {entry["Name"] for entry in session.client("s3").list_buckets()["Buckets"]}
-    for page in tagging.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=["s3"]):
-        for entry in page["ResourceTagMappingList"]:
-            name = entry["ResourceARN"].rpartition(":")[2]
-            if name in existing:
-                yield Leftover("bucket", name)
+    names = {arn.rpartition(":")[2] for arn in _tagged(session, region, cluster, "s3")}
+    yield from (Leftover("bucket", name) for name in names & existing)
+
+
+def _tagged(session: Any, region: str, cluster: Cluster, kind: str) -> Iterator[str]:
+    """The ARNs of the resources of this kind that spotladder has tagged. The API also lists some that are deleted."""
+    client = session.client("resourcegroupstaggingapi", region_name=region)
+    filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
+    for page in client.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=[kind]):
+        yield from (entry["ResourceARN"] for entry in page["ResourceTagMappingList"])
 
 
 def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]:

@@ -110,7 +110,7 @@ def _leftover(kind: str, place: str, entry: dict[str, Any]) -> Leftover:
 def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
     """Resources that are named after the cluster."""
     project, region = cluster.project or "", cluster.region or ""
-    if cloud.cluster_labels(project, region, cluster.name) is not None:
+    if cloud.cluster(project, region, cluster.name) is not None:
         yield Leftover("GKE cluster", cluster.name, region)
     accounts = [node_role(cluster)]
     if cluster.provisioner is Autoscaler.KARPENTER:

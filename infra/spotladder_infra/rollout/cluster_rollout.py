@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -93,16 +92,16 @@ class ClusterPlatform:
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
         listed = tuple(
             InstalledRelease(
-                step.component.name,
-                step.component.release,
-                step.component.namespace,
-                step.component.chart.name,
-                found[step.component.chart.name].version,
-                found[step.component.chart.name].digest,
+                step.name,
+                step.release,
+                step.namespace,
+                step.chart.name,
+                found[step.chart.name].version,
+                found[step.chart.name].digest,
                 json.dumps(step.values, sort_keys=True),
                 0,
             )
-            for step in asked.steps
+            for step in asked.releases
         )
         self._unchanged(asked.charts, found)
         return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
@@ -143,7 +142,7 @@ class ClusterPlatform:
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)
-        stack.preview(program(desired), Watcher(lambda _: None, made.append, _failed(report)))
+        stack.run(program(desired), Watcher(lambda _: None, made.append, _failed(report)), preview=True)
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
@@ -172,8 +171,7 @@ class ClusterPlatform:
         known = {name: revision for name, revision in good.revisions.items() if name in live}
         paths = self.desired()[1] if len(known) < len(good.revisions) else {}
         made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report).good
-        for step in plan(self.place.fleet, self.cluster).steps:
-            component = step.component
+        for component in plan(self.place.fleet, self.cluster).releases:
             if component.release in live and component.release not in good.revisions:
                 report(component.name, "removing", "")
                 Release(self.tools, component.release, component.namespace).remove()
@@ -205,14 +203,7 @@ class ClusterPlatform:
             if change.operation in (*_DOING, "same"):
                 report(change.resource, "ready", versions[change.resource])
 
-        try:
-            stack.up(program(desired), Watcher(begins, done, _failed(report)))
-        except EnvironmentFailure:
-            applied = {chart: crds[chart][1] for chart in crds if f"{CRDS}{chart}" in changed}
-            if applied:
-                with suppress(EnvironmentFailure):  # the cluster may not answer, or have no namespace for the record
-                    good_rollouts.add_crds(self.tools, applied)
-            raise
+        stack.run(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))

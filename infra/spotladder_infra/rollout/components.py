@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -40,7 +40,8 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A Helm release. `image` is the repository of its image, and `image_value` the value of the chart that has it."""
+    """A Helm release. `image` is the repository of its image, and `image_value` the value of the chart that has it.
+    `values` are those of a cluster."""
 
     name: str
     release: str
@@ -48,6 +49,7 @@ class Component:
     namespace: str
     image: str = ""
     image_value: str = "image.repository"
+    values: dict[str, Any] = field(default_factory=dict)
 
     def of_mirror(self, mirror: str | None) -> Component:
         """The release with its chart from a mirror."""

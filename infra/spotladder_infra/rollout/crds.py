@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from spotladder_infra.rollout import charts, manifest, ready
@@ -24,14 +23,6 @@ ESTABLISHED_TIMEOUT = 60.0
 """Seconds for the API server to serve new CRDs."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedCrds:
-    """The names of applied CRDs, and their fingerprint at that moment."""
-
-    names: list[str]
-    fingerprint: str
-
-
 def of_chart(tools: Tools, chart: str) -> list[str]:
     """The CRDs in a chart's `crds/` and in its templates, as YAML."""
     plain = charts.plain_crds(Path(chart))
@@ -39,8 +30,8 @@ def of_chart(tools: Tools, chart: str) -> list[str]:
     return manifest.of_kinds(rendered, [KIND])
 
 
-def apply(tools: Tools, crds: Sequence[str]) -> AppliedCrds:
-    """Creates or changes them and waits until they are served. Raises EnvironmentFailure."""
+def apply(tools: Tools, crds: Sequence[str]) -> str:
+    """Creates or changes them and waits until they are served. Returns `fingerprint`. Raises EnvironmentFailure."""
 
     def one(text: str) -> Object:
         made = tools.kubectl(
@@ -51,9 +42,8 @@ def apply(tools: Tools, crds: Sequence[str]) -> AppliedCrds:
         return metadata
 
     live = _of_each(crds, one)
-    names = sorted(manifest.crd_name(text) for text in crds)
-    ready.established(tools, names, ESTABLISHED_TIMEOUT)
-    return AppliedCrds(names, _fingerprint(crds, live))
+    ready.established(tools, map(manifest.crd_name, crds), ESTABLISHED_TIMEOUT)
+    return _fingerprint(crds, live)
 
 
 def fingerprint(tools: Tools, crds: Sequence[str]) -> str:

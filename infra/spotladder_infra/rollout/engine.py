@@ -79,14 +79,6 @@ class PulumiStack:
         with watched_until_finished() as run:
             self._select(lambda: None, run)
 
-    def up(self, program: Program, watcher: Watcher) -> None:
-        """Brings the cluster to the program's releases, drift included. Raises EnvironmentFailure."""
-        self._run("up", program, watcher)
-
-    def preview(self, program: Program, watcher: Watcher) -> None:
-        """The same, without changes to the cluster."""
-        self._run("preview", program, watcher)
-
     def remove(self) -> None:
         """Deletes the stack and its history. Its releases stay installed."""
         from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
@@ -100,7 +92,9 @@ class PulumiStack:
                     f"cluster {self._cluster}: its state is not removed: {_reason(str(error))}"
                 ) from None
 
-    def _run(self, operation: str, program: Program, watcher: Watcher) -> None:
+    def run(self, program: Program, watcher: Watcher, *, preview: bool = False) -> None:
+        """Brings the cluster to the program's releases, drift included; a preview changes nothing there. Raises
+        EnvironmentFailure."""
         from pulumi.automation.errors import CommandError, ConcurrentUpdateError  # noqa: PLC0415 – slow to import
 
         failures: list[str] = []
@@ -113,10 +107,7 @@ class PulumiStack:
             deadline = time.monotonic() + ENGINE_TIMEOUT
             while True:
                 try:
-                    if operation == "up":
-                        stack.up(on_event=watch, refresh=True, color="never")
-                    else:
-                        stack.preview(on_event=watch, refresh=True, color="never")
+                    (stack.preview if preview else stack.up)(on_event=watch, refresh=True, color="never")
                 except ConcurrentUpdateError as error:
                     self.release_lock(stack, str(error), deadline)
                 except CommandError as error:
@@ -161,13 +152,6 @@ class PulumiStack:
             )
         else:
             time.sleep(POLL_INTERVAL)
-
-
-def require_engine() -> None:
-    """Reads the version of `pulumi` once, for all stacks. Raises EnvironmentFailure."""
-    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
-
-    automation.command()
 
 
 def backend(fleet: Fleet, folder: Path) -> str:

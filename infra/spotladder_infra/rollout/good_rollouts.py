@@ -1,7 +1,4 @@
-"""The last good rollouts of a cluster, in a ConfigMap of that cluster: every machine reads the same record.
-
-It also has the CRDs that a failed rollout has applied, until the next good rollout.
-"""
+"""The last good rollouts of a cluster, in a ConfigMap of that cluster: every machine reads the same record."""
 
 from __future__ import annotations
 
@@ -49,16 +46,9 @@ class Good:
 
 def read(tools: Tools) -> list[Good]:
     """The good rollouts of a cluster, oldest first."""
-    return read_with_crds(tools)[0]
-
-
-def read_with_crds(tools: Tools) -> tuple[list[Good], dict[str, str]]:
-    """The good rollouts of a cluster, oldest first, and the version of each chart's CRDs that was applied last."""
     found = tools.get("configmap", NAME, "--namespace", SYSTEM)
     data: dict[str, str] = (found or {}).get("data", {})
-    goods = [_good(entry) for entry in json.loads(data.get("good", "[]"))]
-    newest = {chart: version for chart, version, _ in goods[-1].crds} if goods else {}
-    return goods, newest | json.loads(data.get("crds", "{}"))
+    return [_good(entry) for entry in json.loads(data.get("good", "[]"))]
 
 
 def _good(entry: dict[str, Any]) -> Good:
@@ -68,22 +58,11 @@ def _good(entry: dict[str, Any]) -> Good:
 
 def write(tools: Tools, goods: list[Good]) -> None:
     """Write the newest good rollouts to the ConfigMap."""
-    _write(tools, {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)})
-
-
-def add_crds(tools: Tools, crds: dict[str, str]) -> None:
-    """Records the versions of the CRDs of these charts, which a failed rollout has applied."""
-    goods, known = read_with_crds(tools)
-    good = json.dumps([asdict(entry) for entry in goods], indent=1)
-    _write(tools, {"good": good, "crds": json.dumps(known | crds, sort_keys=True)})
-
-
-def _write(tools: Tools, data: dict[str, str]) -> None:
     document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": SYSTEM, "labels": {"app.kubernetes.io/part-of": "spotladder"}},
-        "data": data,
+        "data": {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)},
     }
     tools.kubectl(
         "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",

@@ -71,8 +71,9 @@ def inspect(platform: ClusterPlatform, *, compare: bool) -> list[ComponentRow]:
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
     rows = []
-    goods, applied = good_rollouts.read_with_crds(tools)
+    goods = good_rollouts.read(tools)
     if compare:
+        applied = {chart: version for chart, version, _ in goods[-1].crds} if goods else {}
         for chart, version, _ in desired.crds:
             found = tuple(crds.drift(tools, crds.of_chart(tools, paths[chart])))
             installed = applied.get(chart, ABSENT) if found else version

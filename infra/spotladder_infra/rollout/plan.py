@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spotladder_infra import names
@@ -26,19 +26,11 @@ Values = dict[str, Any]
 KARPENTER_REPLICAS = 2
 """Replicas of Karpenter in a cluster with enough system nodes."""
 
-_DEVICE_PLUGINS = {
-    pinned.GPU_DEVICE_PLUGIN: device_plugins.gpu,
-    pinned.EFA_DEVICE_PLUGIN: device_plugins.efa,
-    pinned.NEURON_DEVICE_PLUGIN: device_plugins.neuron,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseStep:
-    """A release of the plan."""
-
-    component: Component
-    values: Values = field(default_factory=dict)
+_DEVICE_PLUGINS = (
+    (pinned.GPU_DEVICE_PLUGIN, device_plugins.gpu),
+    (pinned.EFA_DEVICE_PLUGIN, device_plugins.efa),
+    (pinned.NEURON_DEVICE_PLUGIN, device_plugins.neuron),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +38,12 @@ class Plan:
     """The desired state of one cluster: first the CRDs of these charts, then the releases in this order."""
 
     crds: tuple[Chart, ...]
-    steps: tuple[ReleaseStep, ...]
+    releases: tuple[Component, ...]
 
     @property
     def charts(self) -> tuple[Chart, ...]:
         """All charts that it needs."""
-        return tuple(dict.fromkeys([*self.crds, *(step.component.chart for step in self.steps)]))
+        return tuple(dict.fromkeys([*self.crds, *(entry.chart for entry in self.releases)]))
 
 
 def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -> Plan:
@@ -65,38 +57,30 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     platform = fleet.spec.platform
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
-    steps: list[ReleaseStep] = []
+    releases: list[Component] = []
     if cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
-        karpenter = (
-            ReleaseStep(pinned.KARPENTER_AWS, _karpenter_aws(cluster, stack)) if aws else _karpenter_gcp(cluster, stack)
-        )
-        steps.append(karpenter)
+        releases.append(_karpenter_aws(cluster, stack) if aws else _karpenter_gcp(cluster, stack))
     own_kuberay = Provided.KUBERAY not in cluster.provides
     if own_kuberay:
         crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
-        steps.append(ReleaseStep(pinned.JOBSET, {"controller": _placement(cluster)}))
-    for component, plugin in _DEVICE_PLUGINS.items():
+        releases.append(replace(pinned.JOBSET, values={"controller": _placement(cluster)}))
+    for component, plugin in _DEVICE_PLUGINS:
         if (needed := plugin(fleet, cluster)) is not None:
-            steps.append(ReleaseStep(component, needed))
-    steps.append(ReleaseStep(pinned.POOLS, pool_values(fleet, cluster, stack)))
+            releases.append(replace(component, values=needed))
+    releases.append(replace(pinned.POOLS, values=pool_values(fleet, cluster, stack)))
     if own_kuberay:
-        steps.append(ReleaseStep(pinned.KUBERAY, _placement(cluster)))
-    steps.append(ReleaseStep(pinned.CONTROLLER, controller_values(fleet, cluster)))
+        releases.append(replace(pinned.KUBERAY, values=_placement(cluster)))
+    releases.append(replace(pinned.CONTROLLER, values=controller_values(fleet, cluster)))
     mirror = platform.mirror
-    merged = tuple(
-        ReleaseStep(
-            step.component.of_mirror(mirror),
-            merge(
-                merge(step.values, step.component.image_values(mirror)), platform.values.get(step.component.name, {})
-            ),
-        )
-        for step in steps
+    merged = (
+        replace(entry.of_mirror(mirror), values=merge(entry.values, entry.image_values(mirror))) for entry in releases
     )
-    return Plan(tuple(chart.of_mirror(mirror) for chart in crds), merged)
+    final = (replace(entry, values=merge(entry.values, platform.values.get(entry.name, {}))) for entry in merged)
+    return Plan(tuple(chart.of_mirror(mirror) for chart in crds), tuple(final))
 
 
 def waves(fleet: Fleet, targets: Sequence[str] = ()) -> list[list[str]]:
@@ -138,11 +122,11 @@ def _karpenter_replicas(cluster: Cluster) -> int:
     return min(KARPENTER_REPLICAS, cluster.system.count * zones)
 
 
-def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Values:
+def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Component:
     settings: Values = {"clusterName": cluster.name, "interruptionQueue": stack.interruption_queue}
     if cluster.network.nat is Nat.NONE:
         settings["isolatedVPC"] = True  # the price list has no endpoint in the VPC
-    return {
+    values: Values = {
         "replicas": _karpenter_replicas(cluster),
         "serviceAccount": {"name": names.KARPENTER_ACCOUNT},
         "settings": settings,
@@ -150,9 +134,10 @@ def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Values:
         "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
         **_placement(cluster),
     }
+    return replace(pinned.KARPENTER_AWS, values=values)
 
 
-def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> ReleaseStep:
+def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Component:
     values: Values = {
         "serviceAccount": {
             "name": names.KARPENTER_ACCOUNT,
@@ -170,4 +155,4 @@ def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> ReleaseStep:
             },
         },
     }
-    return ReleaseStep(pinned.KARPENTER_GCP, values)
+    return replace(pinned.KARPENTER_GCP, values=values)

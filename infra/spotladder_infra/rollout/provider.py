@@ -118,10 +118,10 @@ class CrdsProvider(ResourceProvider):
     def _changed(self, props: Properties) -> Properties:
         context = _context()
         if context.restore is not None:
-            return {"names": "[]", "drift": "[]"}
+            return {"drift": "[]"}
         with _one_line():
             made = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
-        return {"names": json.dumps(made.names), "drift": "[]", "equal": made.fingerprint}
+        return {"drift": "[]", "equal": made}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
         """The live CRDs. They are compared with the chart unless nothing has changed since they were equal to it."""
@@ -182,5 +182,5 @@ class Crds(Resource):
     """The CRDs of a chart in a stack. `equal` is the fingerprint with which they were last found equal to the chart."""
 
     def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
-        properties = {"chart": chart, "version": version, "digest": digest, "names": None, "drift": None, "equal": None}
+        properties = {"chart": chart, "version": version, "digest": digest, "drift": None, "equal": None}
         super().__init__(CrdsProvider(), name, properties, opts)

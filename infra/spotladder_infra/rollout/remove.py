@@ -59,15 +59,14 @@ def remove(
     Raises:
         EnvironmentFailure: Jobs or nodes still exist after their time limit; the message names them.
     """
-    report = _changes(report)
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
     _stop_jobs(home, fleet, cluster, jobs_timeout, report)
     release_nodes(platform.tools, cluster, nodes_timeout, report)
     installed = releases(platform.tools)
-    for step in reversed(plan(fleet, cluster).steps):  # the controller first, Karpenter last
-        if step.component.release in installed:
-            uninstall(platform.tools, cluster, step.component, report)
+    for component in reversed(plan(fleet, cluster).releases):  # the controller first, Karpenter last
+        if component.release in installed:
+            uninstall(platform.tools, cluster, component, report)
     members = [entry.name for entry in fleet.spec.clusters if entry.name != fleet.spec.home]
     unlink(home, members if cluster.name == fleet.spec.home else [cluster.name])
     platform.tools.kubectl("delete", "configmap", NAME, "--namespace", SYSTEM, "--ignore-not-found")
@@ -75,18 +74,6 @@ def remove(
         platform.forget()
     else:
         report("state", "kept", "pulumi is not on the PATH")
-
-
-def _changes(report: Report) -> Report:
-    """Reports a component only if its state differs from the last report."""
-    last: dict[str, tuple[str, str]] = {}
-
-    def changed(what: str, state: str, details: str) -> None:
-        if last.get(what) != (state, details):
-            last[what] = (state, details)
-            report(what, state, details)
-
-    return changed
 
 
 def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Report) -> None:

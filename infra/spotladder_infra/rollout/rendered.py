@@ -15,8 +15,8 @@ from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.names import SYSTEM_NAMESPACE
 from spotladder_infra.rollout import crds
 from spotladder_infra.rollout.charts import LocalChart
-from spotladder_infra.rollout.components import OWN, Chart
-from spotladder_infra.rollout.plan import ReleaseStep, plan
+from spotladder_infra.rollout.components import OWN, Chart, Component
+from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -28,12 +28,11 @@ _OFFLINE = Tools(KubeContext("", ""))
 FLUX_TIMEOUT = "10m"
 
 
-def objects(step: ReleaseStep, chart: str, kubernetes: str) -> str:
+def objects(component: Component, chart: str, kubernetes: str) -> str:
     """The manifest of a release, as Helm installs it in a cluster with this version of Kubernetes."""
-    component = step.component
     return _OFFLINE.helm(
         "template", component.release, chart, "--namespace", component.namespace, "--values", "-",
-        "--kube-version", f"{kubernetes}.0", "--skip-crds", "--no-hooks", given=json.dumps(step.values),
+        "--kube-version", f"{kubernetes}.0", "--skip-crds", "--no-hooks", given=json.dumps(component.values),
     )  # fmt: skip
 
 
@@ -44,16 +43,16 @@ def write(fleet: Fleet, cluster: Cluster, find: Callable[[Chart], LocalChart], f
         EnvironmentFailure: A chart cannot be found, or Helm rejects its values.
     """
     asked = plan(fleet, cluster)
-    namespaces = sorted({step.component.namespace for step in asked.steps} - {SYSTEM_NAMESPACE})
+    namespaces = sorted({step.namespace for step in asked.releases} - {SYSTEM_NAMESPACE})
     first = {"namespaces.yaml": _documents(_namespace(name) for name in namespaces)}
     for chart in asked.crds:
         first[f"{chart.name}.yaml"] = "\n---\n".join(crds.of_chart(_OFFLINE, find(chart).path)) + "\n"
     waves: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [("00-crds", first, [])]
-    for step in asked.steps:
-        number = COMPONENTS.index(step.component.name) + 1  # so that a folder keeps its name
-        manifest = objects(step, find(step.component.chart).path, cluster.kubernetes)
+    for step in asked.releases:
+        number = COMPONENTS.index(step.name) + 1  # so that a folder keeps its name
+        manifest = objects(step, find(step.chart).path, cluster.kubernetes)
         files = {"objects.yaml": manifest, "values.json": json.dumps(step.values, indent=2, sort_keys=True) + "\n"}
-        waves.append((f"{number:02}-{step.component.name}", files, _transformers(step, number)))
+        waves.append((f"{number:02}-{step.name}", files, _transformers(step, number)))
     for name, files, transformers in waves:
         target = folder / cluster.name / name
         target.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def _kustomization(resources: list[str], transformers: list[dict[str, Any]]) -> 
     return {**found, "transformers": [json.dumps(entry) for entry in transformers]} if transformers else found
 
 
-def _transformers(step: ReleaseStep, wave: int) -> list[dict[str, Any]]:
+def _transformers(step: Component, wave: int) -> list[dict[str, Any]]:
     """Kustomize takes custom resources for namespaced ones; our own charts have them, and name every namespace."""
     annotations = {
         "apiVersion": "builtin",
@@ -96,12 +95,12 @@ def _transformers(step: ReleaseStep, wave: int) -> list[dict[str, Any]]:
     namespace = {
         "apiVersion": "builtin",
         "kind": "NamespaceTransformer",
-        "metadata": {"name": "namespace", "namespace": step.component.namespace},
+        "metadata": {"name": "namespace", "namespace": step.namespace},
         "unsetOnly": True,
         "setRoleBindingSubjects": "none",
         "fieldSpecs": [{"path": "metadata/namespace", "create": True}],
     }
-    return [annotations] if step.component.chart.source == OWN else [annotations, namespace]
+    return [annotations] if step.chart.source == OWN else [annotations, namespace]
 
 
 def _flux(path: str, waves: list[str]) -> Iterable[dict[str, Any]]:

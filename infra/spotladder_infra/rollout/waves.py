@@ -16,8 +16,7 @@ from enum import StrEnum
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import good_rollouts, link, smoke
 from spotladder_infra.rollout import upgrade as held
-from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
-from spotladder_infra.rollout.engine import require_engine
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Installed, Report, RolloutSite
 from spotladder_infra.rollout.inspection import inspect_all
 from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
@@ -28,9 +27,6 @@ LINK = "link"
 
 OPEN_CONCURRENCY = 4
 """Maximum number of states that are opened at the same time: `pulumi` is a process of this machine."""
-
-RECORD_TIMEOUT = 10.0
-"""Timeout in seconds of a request for the recorded rollouts of a cluster that has failed."""
 
 
 class ClusterOutcome(StrEnum):
@@ -46,15 +42,13 @@ class ClusterOutcome(StrEnum):
 class ClusterResult:
     """The outcome of one cluster; `message` says why it failed, or which rollout was restored.
 
-    A failure is `final` when the same command would fail again; its message then has another remedy. After a failure
-    with `can_go_back`, a rollback has an earlier good rollout to restore.
+    A failure is `final` when the same command would fail again; its message then has another remedy.
     """
 
     cluster: str
     outcome: ClusterOutcome
     message: str = ""
     final: bool = False
-    can_go_back: bool = False
 
 
 class NoEarlierRollout(EnvironmentFailure):
@@ -98,36 +92,39 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     _home_first(place, ordered, home)
     _check(platforms, options.concurrency)
-    lock = threading.Lock()
 
-    def serialized(cluster: str, component: str, state: str, details: str) -> None:
-        with lock:
-            progress(cluster, component, state, details)
+    def install(platform: ClusterPlatform, report: Report) -> Installed:
+        installed = platform.apply(options.timeout, report)
+        if platform.cluster.name != place.fleet.spec.home:
+            report(LINK, "installing", "")
+            link.link(home, platform.tools, platform.cluster.name)
+            report(LINK, "ready", "")
+        return installed
 
-    def one(name: str) -> ClusterResult:
-        platform = platforms[name]
-
-        def report(component: str, state: str, details: str) -> None:
-            serialized(name, component, state, details)
-
-        try:
-            installed = platform.apply(options.timeout, report)
-            if name != place.fleet.spec.home:
-                report(LINK, "installing", "")
-                link.link(home, platform.tools, name)
-                report(LINK, "ready", "")
-            proved = _smoke(platform, home, options, report)
-            new = good_rollouts.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
-        except SpotladderError as error:
-            return _failed(name, error)
-        return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
-
-    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
+    return _in_waves(place, options, progress, platforms.__getitem__, install)
 
 
 def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
     """Upgrades the clusters in waves, while their nodes are held. Raises as `rollout` does."""
-    ordered = waves(place.fleet, options.targets)
+    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
+
+    def install(platform: ClusterPlatform, report: Report) -> Installed:
+        return Installed(held.upgrade(platform, home, options.timeout, report), changed=True)
+
+    def platform_of(name: str) -> ClusterPlatform:
+        return ClusterPlatform(place, place.fleet.cluster(name))
+
+    return _in_waves(place, options, progress, platform_of, install)
+
+
+def _in_waves(
+    place: RolloutSite,
+    options: RolloutOptions,
+    progress: Progress,
+    platform_of: Callable[[str], ClusterPlatform],
+    install: Callable[[ClusterPlatform, Report], Installed],
+) -> list[ClusterResult]:
+    """Calls `install` for each cluster, runs its smoke job and records it as good."""
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     lock = threading.Lock()
 
@@ -137,15 +134,15 @@ def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
                 progress(name, component, state, details)
 
         try:
-            platform = ClusterPlatform(place, place.fleet.cluster(name))
-            good = held.upgrade(platform, home, options.timeout, report)
+            platform = platform_of(name)
+            installed = install(platform, report)
             proved = _smoke(platform, home, options, report)
-            good_rollouts.add(platform.tools, replace(good, at=_now(), smoke=proved))
+            new = good_rollouts.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
         except SpotladderError as error:
             return _failed(name, error)
-        return ClusterResult(name, ClusterOutcome.GOOD)
+        return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
 
-    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
+    return run_waves(waves(place.fleet, options.targets), options.concurrency, one)
 
 
 def run_waves(
@@ -197,35 +194,12 @@ def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
     return ClusterResult(cluster, ClusterOutcome.FAILED, str(error), final)
 
 
-def _with_rollbacks(place: RolloutSite, results: Sequence[ClusterResult]) -> list[ClusterResult]:
-    """The results, and for each cluster that failed, whether a rollback has a rollout to restore."""
-
-    def can_go_back(name: str) -> bool:
-        try:
-            platform = ClusterPlatform(place, place.fleet.cluster(name))
-            return _target(platform, Tools(platform.target, RECORD_TIMEOUT))[1] is not None
-        except SpotladderError:
-            return False
-
-    return [
-        replace(found, can_go_back=can_go_back(found.cluster))
-        if found.outcome is ClusterOutcome.FAILED and not found.final
-        else found
-        for found in results
-    ]
-
-
-def _target(platform: ClusterPlatform, tools: Tools) -> tuple[list[good_rollouts.Good], good_rollouts.Good | None]:
-    """The recorded rollouts of a cluster, and the one that a rollback restores."""
-    goods = good_rollouts.read(tools)
-    ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
+def _back(platform: ClusterPlatform, timeout: float, report: Report) -> str:
+    goods = good_rollouts.read(platform.tools)
+    ours = {step.release for step in plan(platform.place.fleet, platform.cluster).releases}
     ours |= {name for good in goods for name in good.revisions}
-    live = {name: int(entry["revision"]) for name, entry in releases(tools).items() if name in ours}
-    return goods, good_rollouts.target(goods, live)
-
-
-def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
-    goods, wanted = _target(platform, platform.tools)
+    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
+    wanted = good_rollouts.target(goods, live)
     if wanted is None:
         raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
     made = platform.restore(wanted, timeout, report)
@@ -234,9 +208,7 @@ def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str,
     return f"as of {wanted.at}"
 
 
-def _smoke(
-    platform: ClusterPlatform, home: Tools, options: RolloutOptions, report: Callable[[str, str, str], None]
-) -> bool:
+def _smoke(platform: ClusterPlatform, home: Tools, options: RolloutOptions, report: Report) -> bool:
     if options.smoke is None:
         return False
     document = smoke.job(options.smoke, platform.cluster)
@@ -276,7 +248,9 @@ def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
 
 def _open(platforms: Sequence[ClusterPlatform]) -> None:
     """Opens the states of these clusters. Raises EnvironmentFailure."""
-    require_engine()
+    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
+
+    automation.command()  # once, before the threads
     with ThreadPoolExecutor(max_workers=OPEN_CONCURRENCY, thread_name_prefix="state") as pool:
         list(pool.map(ClusterPlatform.open, platforms))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from spotladder_infra.terraform.events import Action, Planned
 
@@ -41,15 +40,13 @@ _CONCERNS: tuple[tuple[str, str], ...] = (
 ORDER = tuple(dict.fromkeys(concern for _, concern in _CONCERNS))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One concern of a plan; counts of resources."""
-
-    concern: str
-    created: int
-    changed: int
-    replaced: int
-    deleted: int
+WORDS = {
+    Action.CREATE: "create",
+    Action.UPDATE: "change",
+    Action.REPLACE: "replace",
+    Action.DELETE: "delete",
+    Action.FORGET: "forget",
+}
 
 
 def concern_of(address: str) -> str:
@@ -58,30 +55,18 @@ def concern_of(address: str) -> str:
     return next((concern for prefix, concern in _CONCERNS if kind.startswith(prefix)), OTHER)
 
 
-def by_concern(planned: Iterable[Planned]) -> list[Line]:
-    """The plan's lines in a fixed order, without unchanged concerns."""
+def by_concern(planned: Iterable[Planned]) -> list[tuple[str, ...]]:
+    """The plan's rows in a fixed order, without unchanged concerns: the concern and the number of each of WORDS."""
     counts = Counter((concern_of(entry.address), entry.action) for entry in planned)
-    lines = [
-        Line(
-            concern,
-            counts[concern, Action.CREATE],
-            counts[concern, Action.UPDATE],
-            counts[concern, Action.REPLACE],
-            counts[concern, Action.DELETE],
-        )
+    concerns = {concern for concern, _ in counts}
+    return [
+        (concern, *(str(counts[concern, action]) for action in WORDS))
         for concern in (*ORDER, OTHER)
+        if concern in concerns
     ]
-    return [line for line in lines if line.created or line.changed or line.replaced or line.deleted]
 
 
 def counted(planned: Iterable[Planned]) -> str:
     """The plan as text: "94 to create, 1 to change"; "no change" for an empty one."""
     counts = Counter(entry.action for entry in planned)
-    words = {
-        Action.CREATE: "create",
-        Action.UPDATE: "change",
-        Action.REPLACE: "replace",
-        Action.DELETE: "delete",
-        Action.FORGET: "forget",
-    }
-    return ", ".join(f"{counts[action]} to {word}" for action, word in words.items() if counts[action]) or "no change"
+    return ", ".join(f"{counts[action]} to {word}" for action, word in WORDS.items() if counts[action]) or "no change"

@@ -11,7 +11,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.outputs import NAME
 from spotladder_infra.terraform import process
 from spotladder_infra.terraform.events import Diagnostic, Event, Planned, parse, parse_text
-from spotladder_infra.terraform.failures import Remedies, explain
+from spotladder_infra.terraform.failures import explain
 from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.terraform.tool import Tool
 
@@ -27,10 +27,6 @@ OnLine = Callable[[str], None]
 
 class TerraformFailed(EnvironmentFailure):
     """A command failed. The message has one line for each error."""
-
-    def __init__(self, message: str, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__(message)
-        self.diagnostics = tuple(diagnostics)
 
 
 class TerraformInterrupted(EnvironmentFailure):
@@ -66,10 +62,10 @@ class TerraformStack:
             self.lock_file.parent.mkdir(parents=True, exist_ok=True)
             self.lock_file.write_bytes(own.read_bytes())
 
-    def plan(self, *, destroy: bool = False, targets: Sequence[str] = ()) -> list[Planned]:
+    def plan(self, *, destroy: bool = False) -> list[Planned]:
         """Compares the stack with the cloud, and stores the plan for `apply`. Returns the planned changes."""
         arguments = [f"-out={PLAN}", f"-lock-timeout={LOCK_TIMEOUT}", *(["-destroy"] if destroy else [])]
-        events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
+        events = self._streamed("plan", *arguments)
         return [event for event in events if isinstance(event, Planned)]
 
     def apply(self, on_line: OnLine | None = None) -> None:
@@ -147,13 +143,14 @@ class TerraformStack:
             raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
-        remedies = Remedies(
+        lines = explain(
+            self.cluster,
+            diagnostics,
             unlock=self.command("force-unlock"),
             lock_file=str(self.lock_file or self.folder / LOCK_FILE),
             import_command=self.import_command,
         )
-        lines = explain(self.cluster, diagnostics, remedies)
         if not lines:
             last = (ended.errors or ended.output).strip().splitlines()[-1:] or [f"exit code {ended.code}"]
             lines = [f"cluster {self.cluster}: {self.tool.product} {command} failed: {last[0]}"]
-        raise TerraformFailed("\n".join(lines), diagnostics)
+        raise TerraformFailed("\n".join(lines))

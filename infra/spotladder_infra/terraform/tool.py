@@ -70,10 +70,10 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
 def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of every run: no prompts, no update checks, and one cache of providers for all stacks.
 
-    A cache that the user has chosen is kept.
+    A cache that the user names in $TF_PLUGIN_CACHE_DIR is kept.
     """
     found = {**environment, "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1"}
-    if "TF_PLUGIN_CACHE_DIR" not in found and not _configures_cache(environment):
+    if "TF_PLUGIN_CACHE_DIR" not in found:
         base = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         cache = base / "spotladder" / "terraform-plugins"
         try:
@@ -82,14 +82,3 @@ def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str
             return found  # without the cache the command is only slower
         found["TF_PLUGIN_CACHE_DIR"] = str(cache)
     return found
-
-
-def _configures_cache(environment: Mapping[str, str]) -> bool:
-    named = environment.get("TF_CLI_CONFIG_FILE")
-    for path in [Path(named)] if named else [Path.home() / ".terraformrc", Path.home() / ".tofurc"]:
-        try:
-            if "plugin_cache_dir" in path.read_text(encoding="utf-8"):
-                return True
-        except (OSError, UnicodeDecodeError):
-            continue
-    return False

@@ -15,7 +15,7 @@ from spotladder_infra.topology.fleet import Fleet
 
 def version_of(cluster: Cluster, addon: str) -> str | None:
     """The version of the fleet file, or the recorded one; None where EKS chooses."""
-    return cluster.addons.get(addon) or addons.pinned(addon, cluster.kubernetes)
+    return cluster.addons.get(addon) or addons.PINNED.get(cluster.kubernetes, {}).get(addon)
 
 
 def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:

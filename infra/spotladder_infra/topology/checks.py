@@ -83,14 +83,6 @@ def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(("spec", "teams", index, "name"), message)
 
 
-def accounts(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that an AWS account id has 12 digits."""
-    for index, cluster in enumerate(fleet.spec.clusters):
-        if cluster.account is not None and not re.fullmatch("[0-9]{12}", cluster.account):
-            message = f"{quoted(cluster.account)} is not an account id of AWS (expected 12 digits): correct it"
-            yield FleetFinding(("spec", "clusters", index, "account"), message)
-
-
 def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that names derived from a cluster's name stay within the cloud's limits."""
     for index, cluster in created(fleet):
@@ -261,7 +253,6 @@ CHECKS: tuple[Check, ...] = (
     unique_names,
     known_names,
     team_names,
-    accounts,
     name_lengths,
     tags,
     *NETWORK_CHECKS,

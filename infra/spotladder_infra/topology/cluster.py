@@ -16,6 +16,7 @@ from spotladder.versions import KUBERNETES
 from spotladder_infra.topology.network import ExistingNetwork, Network
 from spotladder_infra.topology.pool import Pool
 from spotladder_infra.topology.value_types import (
+    AccountId,
     BucketName,
     Cidr,
     Email,
@@ -101,7 +102,7 @@ class Cluster(Record):
     )
     zones: list[FilledText] = Field(default_factory=list, description="Zones. Default: the first three.")
     project: FilledText | None = Field(default=None, description="The Google Cloud project (gcp).")
-    account: FilledText | None = Field(
+    account: AccountId | None = Field(
         default=None, description="The AWS account id; any other account is refused (aws)."
     )
     context: FilledText | None = Field(default=None, description="The kubeconfig context (existing).")

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from spotladder.api.problems import Path, quoted
-from spotladder.errors import EnvironmentFailure
 from spotladder.versions import parse
 from spotladder_infra.amazon import CREDENTIALS, Connect, answering, connect
-from spotladder_infra.google import COMPUTE, TIMEOUT, Google
+from spotladder_infra.google import COMPUTE, CONTAINER, Google
 from spotladder_infra.topology.addon_checks import addon_findings
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
@@ -140,17 +139,8 @@ def _has_family(cloud: Google, cluster: Cluster, zone: str, family: str) -> bool
 
 def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
     """The minor versions that GKE's Regular channel offers in the region, newest first. Raises EnvironmentFailure."""
-    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 – with the container API
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-
-    try:
-        name = f"projects/{cluster.project}/locations/{cluster.region}"
-        config = cloud.clusters().get_server_config(name=name, timeout=TIMEOUT)
-    except (GoogleAPIError, GoogleAuthError) as error:
-        reason = " ".join(str(error).split())
-        raise EnvironmentFailure(f"cluster {cluster.name}: GKE does not print its versions: {reason}") from None
-    regular = [entry for entry in config.channels if entry.channel.name == "REGULAR"]
-    versions = regular[0].valid_versions if regular else config.valid_master_versions
+    found = cloud.call(CONTAINER, "GET", f"projects/{cluster.project}/locations/{cluster.region}/serverConfig")
+    versions = next(entry["validVersions"] for entry in found["channels"] if entry["channel"] == "REGULAR")
     minors = {".".join(version.split(".")[:2]) for version in versions}
     return sorted(minors, key=parse, reverse=True)
 

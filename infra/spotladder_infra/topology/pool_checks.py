@@ -65,7 +65,7 @@ def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that the instances have the accelerators that the pool names, and that the region offers them."""
+    """Check that the instances have the accelerators that the pool names."""
     for c, p, cluster, pool in pools(fleet):
         if cluster.cloud not in CREATED:
             continue
@@ -81,10 +81,6 @@ def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
                 if pool.accelerator is not None and count is not None and pool.accelerator.count not in (None, count):
                     message = f"{name} has {count} accelerators, not {pool.accelerator.count}"
                     yield FleetFinding(path, f"{message}: correct one of them, or leave out count")
-                offered = regions.OFFERED[cluster.cloud].get(family)
-                if offered is not None and cluster.region not in offered:
-                    message = f"{family} is not known to be offered in {cluster.region} (table of {regions.AS_OF})"
-                    yield FleetFinding(path, f"{message}: check the region, or choose another family", warning=True)
 
 
 def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
@@ -164,7 +160,9 @@ def _image(alias: str, today: date, path: Path) -> Iterator[FleetFinding]:
         yield FleetFinding(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
     elif old := _old_image(alias, today):
         yield FleetFinding(
-            path, f"is {old}: choose a newer one (spotladder infra doctor prints the newest)", warning=True
+            path,
+            f"is {old}: choose a newer one (spotladder infra upgrade --images --online prints the newest)",
+            warning=True,
         )
 
 

@@ -116,6 +116,7 @@ BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET)]
 Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY)]
 Email = Annotated[str, _Matches(_EMAIL, "is not an e-mail address")]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI + "/?")]
+AccountId = Annotated[str, _Matches("[0-9]{12}", "is not an account id of AWS (expected 12 digits): correct it")]
 IamPrincipal = Annotated[
     str, _Matches(_IAM_PRINCIPAL, "is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)")
 ]

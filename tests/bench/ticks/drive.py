@@ -15,7 +15,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.sim.world.run import PolicyOscillates
 from tests.bench.ticks.job import START, TickJob, TickResult, cost_of
 from tests.bench.ticks.world import TickWorld
 

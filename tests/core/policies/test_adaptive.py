@@ -1,13 +1,14 @@
-"""The adaptive policy: its model, its choices, and when it does not trust the model."""
+"""The adaptive policy: its model and its choices."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from spotladder.core.ages import AGES, TICK, ticks_of
+from spotladder.core.ages import TICK, ticks_of
 from spotladder.core.model import (
     NO_OUTCOMES,
     AgeCounts,
@@ -24,9 +25,6 @@ from spotladder.core.model import (
 from spotladder.core.policies import adaptive_zones
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import (
-    OVERHEADS,
-    RATIOS,
-    WORK,
     Model,
     columns,
     endings,
@@ -58,10 +56,6 @@ def weights(model: Model, *seen: Spell) -> tuple[float, ...]:
     return adaptive_zones.weights(model, seen, newest(seen))
 
 
-def trusted(model: Model, *seen: Spell) -> bool:
-    return adaptive_zones.trusted(model, seen, newest(seen))
-
-
 def newest(seen: tuple[Spell, ...]) -> int:
     return ticks_of(seen[-1]) if seen else 0
 
@@ -78,14 +72,6 @@ def zone(name: str, price: float) -> Tier:
 
 
 BACKUP = Tier(ON_DEMAND, -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0))
-
-
-def test_the_shipped_model_is_complete() -> None:
-    model = shipped()
-    zones = len(model.shares)
-    assert len(model.hazards) == zones == 8
-    assert len(model.slack) == len(OVERHEADS) * len(RATIOS) * zones * 2 * len(AGES) * len(WORK)
-    assert all(0.0 < hazard < 1.0 for zone in model.hazards for state in zone for hazard in state)
 
 
 @pytest.mark.parametrize("available", [True, False])
@@ -122,17 +108,6 @@ def test_zones_are_weighted_by_the_spells_that_the_job_observed() -> None:
         assert low < model.shares[found.index(max(found))] < high
 
 
-def misfit() -> Model:
-    """A model of zones where spells last for days."""
-    return replace(shipped(), hazards=(((0.001,) * len(AGES),) * 2,) * len(shipped().shares))
-
-
-def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() -> None:
-    often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
-    assert trusted(shipped(), *often)
-    assert not trusted(misfit(), *often)
-
-
 def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
     """It is the sum of the probabilities to survive each further tick."""
     model = shipped()
@@ -158,6 +133,37 @@ def test_the_job_moves_to_a_cheaper_spot_tier_if_that_pays(dear: float, work: in
     assert (found.met, found.attempts, found.evictions) == (True, attempts, 0)
 
 
+WORK_LEFT = 20 * HOUR
+
+
+def view_of_job(
+    *outlooks: TierOutlook,
+    tiers: tuple[Tier, ...],
+    now: float,
+    slack: float,
+    spells: Mapping[str, tuple[Spell, ...]] | None = None,
+    current: str = "",
+    available: frozenset[str] | None = None,
+) -> TierView:
+    """A job with 20 hours of work left, and this much slack besides."""
+    names = frozenset(tier.name for tier in tiers)
+    return TierView(
+        now=now,
+        current=current,
+        tiers=tiers,
+        records=tuple(TierRecord(one.name, spells=(spells or {}).get(one.name, ()), fleet=one.fleet) for one in tiers),
+        open=names,
+        available=names if available is None else available,
+        live=bool(current),
+        progress=Progress(),
+        deadline=now + WORK_LEFT + slack,
+        spent_usd=0.0,
+        outlooks=outlooks,
+        work=WORK_LEFT,
+        remaining=WORK_LEFT,
+    )
+
+
 @pytest.mark.parametrize(
     ("ago", "slack", "price", "chosen"),
     [
@@ -170,23 +176,11 @@ def test_the_job_moves_to_a_cheaper_spot_tier_if_that_pays(dear: float, work: in
 )
 def test_a_try_to_return_to_capacity_that_is_not_known(ago: float, slack: float, price: float, chosen: str) -> None:
     """Spot has had no capacity for an hour when it was last asked, and nothing is known since."""
-    now, work = HOUR + ago, 20 * HOUR
+    now = HOUR + ago
     spot = replace(zone("spot", price), provision_timeout=600.0)
-    view = TierView(
-        now=now,
-        current=ON_DEMAND,
-        tiers=(spot, BACKUP),
-        records=(TierRecord("spot", spells=(Spell(False, 0.0, HOUR),)), TierRecord(ON_DEMAND)),
-        open=frozenset({"spot", ON_DEMAND}),
-        available=frozenset({"spot", ON_DEMAND}),
-        live=True,
-        progress=Progress(),
-        deadline=now + work + slack,
-        spent_usd=0.0,
-        outlooks=(TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 180.0)),
-        work=work,
-        remaining=work,
-    )
+    outlooks = TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 180.0)
+    seen = {"spot": (Spell(False, 0.0, HOUR),)}
+    view = view_of_job(*outlooks, tiers=(spot, BACKUP), now=now, slack=slack, spells=seen, current=ON_DEMAND)
     choice = Adaptive(shipped()).choose(view)
     assert choice.tier == chosen
     if chosen == ON_DEMAND:
@@ -200,24 +194,13 @@ def test_a_try_to_return_to_capacity_that_is_not_known(ago: float, slack: float,
 def test_a_try_to_return_needs_slack_for_its_failure(spare: float, chosen: str) -> None:
     """A failed try takes two starts and the provisionTimeout; after it the slack must still be enough to leave
     on-demand."""
-    now, work, failed = 13 * HOUR, 20 * HOUR, 180.0 + 240.0 + 600.0
+    now, failed = 13 * HOUR, 180.0 + 240.0 + 600.0
     seen = (Spell(False, 0.0, HOUR),)
-    leave = least_slack(LEAVE, weights(shipped(), *seen), (240.0, 3.0), 0.0, work)
-    view = TierView(
-        now=now,
-        current=ON_DEMAND,
-        tiers=(replace(zone("spot", 1.0), provision_timeout=600.0), BACKUP),
-        records=(TierRecord("spot", spells=seen), TierRecord(ON_DEMAND)),
-        open=frozenset({"spot", ON_DEMAND}),
-        available=frozenset({"spot", ON_DEMAND}),
-        live=True,
-        progress=Progress(),
-        deadline=now + work + failed + leave + spare,
-        spent_usd=0.0,
-        outlooks=(TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 240.0)),
-        work=work,
-        remaining=work,
-    )
+    leave = least_slack(LEAVE, weights(shipped(), *seen), (240.0, 3.0), 0.0, WORK_LEFT)
+    tiers = replace(zone("spot", 1.0), provision_timeout=600.0), BACKUP
+    outlooks = TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 240.0)
+    slack = failed + leave + spare
+    view = view_of_job(*outlooks, tiers=tiers, now=now, slack=slack, spells={"spot": seen}, current=ON_DEMAND)
     assert Adaptive(shipped()).choose(view).tier == chosen
 
 
@@ -226,21 +209,8 @@ def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, c
     """One zone is cheaper and has just got capacity, the other has had it for long."""
     tiers = (zone("young", 1.0), zone("old", 1.05), BACKUP)
     seen = {"young": spells(40, 1, available=False), "old": spells(1, 40, available=False), ON_DEMAND: ()}
-    view = TierView(
-        now=40 * TICK,
-        current="",
-        tiers=tiers,
-        records=tuple(TierRecord(name, spells=found) for name, found in seen.items()),
-        open=frozenset(seen),
-        available=frozenset(seen),
-        live=False,
-        progress=Progress(),
-        deadline=200 * HOUR,
-        spent_usd=0.0,
-        outlooks=tuple(TierOutlook(name, True, overhead) for name in seen),
-        work=20 * HOUR,
-        remaining=20 * HOUR,
-    )
+    outlooks = [TierOutlook(name, True, overhead) for name in seen]
+    view = view_of_job(*outlooks, tiers=tiers, now=40 * TICK, slack=170 * HOUR, spells=seen)
     assert Adaptive(shipped()).choose(view).tier == chosen
 
 
@@ -264,27 +234,6 @@ def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
 ) -> None:
     """Spot has no capacity, and the job has seen nothing else of it."""
     tiers = (replace(zone("spot", 1.0), fleet=fleet), BACKUP)
-    view = TierView(
-        now=0.0,
-        current="",
-        tiers=tiers,
-        records=(TierRecord("spot", fleet=fleet), TierRecord(ON_DEMAND)),
-        open=frozenset({"spot", ON_DEMAND}),
-        available=frozenset({ON_DEMAND}),
-        live=False,
-        progress=Progress(),
-        deadline=20 * HOUR + slack,
-        spent_usd=0.0,
-        outlooks=(TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)),
-        work=20 * HOUR,
-        remaining=20 * HOUR,
-    )
+    outlooks = TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)
+    view = view_of_job(*outlooks, tiers=tiers, now=0.0, slack=slack, available=frozenset({ON_DEMAND}))
     assert Adaptive(shipped()).choose(view).tier == chosen
-
-
-@pytest.mark.parametrize("available", [True, False])
-def test_constant_hazard_rates_explain_spells_by_their_number_and_length(available: bool) -> None:
-    """Spells of 3 and 5 ticks like the newest one have ended, and between them others of 2 ticks and of 1."""
-    same, other = (2 + 0.5) / (8 + 4 + 1.0), (2 + 0.5) / (3 + 1.0)
-    expected = 2 * math.log(same) + 10 * math.log(1 - same) + 2 * math.log(other) + math.log(1 - other)
-    assert adaptive_zones._memoryless(spells(4, 3, 6, 2, 5, available=available), 4) == pytest.approx(expected)

@@ -14,7 +14,6 @@ from spotladder.core.model import (
     Delete,
     Handover,
     Impeded,
-    Impediment,
     JobSpec,
     JobState,
     Tier,
@@ -114,7 +113,7 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
     loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
     loaded.spec = JobSpec((Tier("spot-a"),))
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
-    lost = Impeded(Impediment.CONTACT, Reason.CONTACT_LOST, 0.0)
+    lost = Impeded(Reason.CONTACT_LOST, 0.0)
     live = JobState(attempt=Attempt(1, "spot-a", 0.0), impeded=lost)
     await AttemptRemover(clusters).remove_silent_pods(loaded, live)
     assert client.removed == []

@@ -37,26 +37,6 @@ def updates(
 
 
 @pytest.mark.parametrize(
-    ("stage", "provisioned"),
-    [
-        (Stage.STARTING, "False"),
-        (Stage.RUNNING, "True"),
-        (Stage.REPLACING, "True"),
-        (Stage.RECOVERING, "True"),
-        (Stage.DRAINING, "False"),
-        (Stage.ENDING, "False"),
-    ],
-)
-def test_a_job_is_provisioned_and_runs_from_its_first_full_gang_until_it_is_drained(
-    stage: Stage, provisioned: str
-) -> None:
-    state = JobState(stage=stage, attempt=LIVE, tier="spot-a", clock=START, reason=Reason.ALL_READY, message="why")
-    found = updates(state, Observation(1, (all_ready(1),)))
-    assert (found[ConditionType.PROVISIONED].status, found[ConditionType.RUNNING].status) == (provisioned, provisioned)
-    assert found[ConditionType.RUNNING] == ConditionUpdate(found[ConditionType.RUNNING].status, "Whole", "why")
-
-
-@pytest.mark.parametrize(
     ("state", "expected"),
     [
         pytest.param(
@@ -253,21 +233,31 @@ def test_a_deadline_is_at_risk_until_the_job_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "ready", "stalled"),
+    ("stage", "ready", "stalled", "runs"),
     [
-        (Stage.IDLE, "False", "False"),
-        (Stage.STARTING, "False", "False"),
-        (Stage.RUNNING, "True", "False"),
-        (Stage.RECOVERING, "True", "False"),
-        (Stage.SUSPENDED, "False", "False"),
-        (Stage.SUCCEEDED, "True", "False"),
-        (Stage.FAILED, "False", "True"),
+        (Stage.IDLE, "False", "False", "False"),
+        (Stage.STARTING, "False", "False", "False"),
+        (Stage.RUNNING, "True", "False", "True"),
+        (Stage.REPLACING, "True", "False", "True"),
+        (Stage.RECOVERING, "True", "False", "True"),
+        (Stage.DRAINING, "False", "False", "False"),
+        (Stage.ENDING, "False", "False", "False"),
+        (Stage.SUSPENDED, "False", "False", "False"),
+        (Stage.SUCCEEDED, "True", "False", "False"),
+        (Stage.FAILED, "False", "True", "False"),
     ],
 )
-def test_tools_that_know_kstatus_see_what_a_job_does(stage: Stage, ready: str, stalled: str) -> None:
-    state = JobState(stage=stage, attempt=LIVE, tier="spot-a", reason=Reason.TIERS_EXHAUSTED, message="why")
-    found = updates(state)
-    assert (found[ConditionType.READY].status, found[ConditionType.STALLED].status) == (ready, stalled)
-    assert found[ConditionType.READY].reason == state.phase
+def test_tools_that_know_kstatus_and_users_see_what_a_job_does(
+    stage: Stage, ready: str, stalled: str, runs: str
+) -> None:
+    state = JobState(stage=stage, attempt=LIVE, tier="spot-a", clock=START, reason=Reason.ALL_READY, message="why")
+    found = updates(state, Observation(1, (all_ready(1),)))
+    assert (found[ConditionType.READY].status, found[ConditionType.READY].reason) == (ready, state.phase)
+    assert found[ConditionType.STALLED].status == stalled
+    assert found[ConditionType.PROVISIONED].status == runs
+    assert found[ConditionType.RUNNING] == ConditionUpdate(runs, "Whole", "why")
+
+
+def test_a_job_with_an_invalid_spec_is_stalled() -> None:
     invalid = conditions.of_validity(Diagnosis(ConditionReason.INVALID_SPEC, "spec.tiers: is empty"))
     assert invalid[ConditionType.STALLED] == ConditionUpdate("True", "InvalidSpec", "spec.tiers: is empty")

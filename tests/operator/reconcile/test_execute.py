@@ -50,8 +50,10 @@ class RefusingApplier:
 async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, RefusingApplier]:
     world = cast("Any", RefusingApplier(refused))
     state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
-    loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
-    executor = Executor(world, world, world, jobs=world, logs=world, outputs=world)
+    loaded = cast(
+        "Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u", "deleting": True})})
+    )
+    executor = Executor(world, world, preflight=world, jobs=world, logs=world, outputs=world)
     found = await executor.execute(loaded, Decision(state, actions=actions), address=cast("Any", lambda: None))
     return found, world
 
@@ -73,7 +75,7 @@ async def test_a_failed_cleanup_does_not_fail_the_reconcile(refused: str, action
 
 @pytest.mark.parametrize(
     ("refused", "action"),
-    [("drain", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
+    [("change", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)), ("delete", Delete(LIVE, Reason.MAX_FAILURES_EXCEEDED))],
 )
 async def test_a_failed_action_of_the_live_attempt_fails_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
@@ -125,8 +127,7 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
         state=JobState(stage=Stage.SUCCEEDED, last_number=3, progress=Progress(30, 40)),
         job=SimpleNamespace(spec=spec),
     )
-    keeper: Any = RefusingApplier()
-    executor = Executor(world, world, keeper, jobs=world, logs=world, outputs=world)
+    executor = Executor(world, world, preflight=world, jobs=world, logs=world, outputs=world)
     found = await executor.execute(
         loaded,
         Decision(loaded.state, actions=(Finish(True, Reason.COMPLETED),)),

@@ -72,8 +72,10 @@ def problems(
     ("reading", "found"),
     [
         (READ, []),
-        (Reading(True, foreign="another job"), [(ConditionReason.CHECKPOINTS_IN_USE, "another job")]),
-        (Reading(True, corrupt="entry 3"), [(ConditionReason.CHECKPOINTS_CORRUPT, "entry 3")]),
+        (
+            Reading(True, refused=Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, "entry 3")),
+            [(ConditionReason.CHECKPOINTS_CORRUPT, "entry 3")],
+        ),
         (Reading(True, gone="step 40"), [(ConditionReason.CHECKPOINTS_GONE, "step 40")]),
         (Reading(True, unreadable=NO_ROUTE), [(ConditionReason.CHECKPOINTS_UNREADABLE, NO_ROUTE)]),
         (

@@ -46,8 +46,9 @@ def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Di
 
 
 def test_no_attempt_is_started_with_a_store_that_cannot_fence_it() -> None:
-    problem = to_begin(NEW, Reading(True, unsafe="s3://bucket/x: the store is not safe for checkpoints"))
-    assert problem == Diagnosis(Reason.STORE_UNSAFE, "s3://bucket/x: the store is not safe for checkpoints")
+    unsafe = Diagnosis(Reason.STORE_UNSAFE, "s3://bucket/x: the store is not safe for checkpoints")
+    problem = to_begin(NEW, Reading(True, refused=unsafe))
+    assert problem == unsafe
     assert problem.reason not in UNBLAMED, "the spec must name another store"
     assert to_begin(NEW, EMPTY) is None
 

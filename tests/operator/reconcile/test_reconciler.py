@@ -53,7 +53,7 @@ async def test_a_write_with_a_stale_resource_version_conflicts_and_the_job_is_re
         assert old is not None
         await kube.client.merge(TIEREDJOBS, "digits", NAMESPACE, body={"metadata": {"annotations": {"by": "a user"}}})
         with pytest.raises(Conflict):
-            await kube.runtime.reconcile._persistence.finalize(old)
+            await kube.runtime.reconcile.persistence.finalize(old)
         await kube.kill_worker(1)
         await eventually(lambda: failures_are(kube, 1))
         job = await kube.job()

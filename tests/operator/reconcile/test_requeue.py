@@ -55,7 +55,7 @@ async def test_a_job_is_reconciled_again_at_the_earliest_of_its_times(
     async with memory() as kube:
         assert kube.runtime
         reconciler = kube.runtime.reconcile
-        reconciler._clock = cast("Any", SimpleNamespace(now=lambda: NOW))
+        reconciler.clock = cast("Any", SimpleNamespace(now=lambda: NOW))
         persisted = given.get("persisted", IDLE)
         found = reconciler._wake(
             Decision(replace(persisted, clock=NOW), wake_at=given.get("wake_at")),
@@ -120,7 +120,7 @@ async def test_a_held_job_is_reconciled_again_if_its_spec_is_not_the_cause(
     async def record_held(*given: Any, valid: bool) -> None:
         held.append((*given, valid))
 
-    reconciler: Any = SimpleNamespace(_persistence=SimpleNamespace(held=record_held))
+    reconciler: Any = SimpleNamespace(persistence=SimpleNamespace(held=record_held))
     record: Any = SimpleNamespace(deleting=False, forced=False)
     status: Any = object()
     problem = Diagnosis(reason, "why")
@@ -143,7 +143,7 @@ async def test_a_deleted_job_that_is_held_is_dismantled_unless_its_program_can_s
         calls.append("dismantled")
         return 2.0
 
-    reconciler: Any = SimpleNamespace(_persistence=SimpleNamespace(held=record_held), _dismantle=dismantle)
+    reconciler: Any = SimpleNamespace(persistence=SimpleNamespace(held=record_held), _dismantle=dismantle)
     record: Any = SimpleNamespace(deleting=True, forced=forced)
     problem = Diagnosis(ConditionReason.INVALID_SPEC, "why")
     found = await Reconciler._hold(reconciler, record, cast("Any", None), problem, valid=valid)

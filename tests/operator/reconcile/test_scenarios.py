@@ -47,7 +47,6 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_faults.test_a_job_continues_after_a_restore_of_etcd,
     test_faults.test_status_writes_survive_conflicts_with_another_writer,
     test_guards.test_deleted_guards_of_a_running_attempt_are_created_again,
-    test_guards.test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_writes,
     test_guards.test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again,
     test_hangs.test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_gets_the_count,
     test_leaving_behind.test_the_next_rayjob_exists_while_a_finalizer_keeps_the_ended_one,

@@ -39,8 +39,6 @@ LATER = JobState(
             failures=2,
             attempts=1,
             node_seconds=7200.04,
-            surge_seconds=12.36,
-            surge_cost=0.00212,
             cost=1.23456,
             on_demand_cost=8.0,
             last_reason=Reason.MAX_FAILURES_EXCEEDED,
@@ -53,6 +51,7 @@ LATER = JobState(
     standby=Attempt(3, "spot-b", START + 3800.2),
     standby_reason=Reason.POLICY,
     overlap_usd=0.128,
+    surge_usd=0.00212,
     left=(LeftAttempt(1, "spot-a", START + 3600.4, 3),),
     clock=START + 4000,
 )
@@ -89,11 +88,11 @@ def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
     assert (fields["tier"], fields["cluster"], fields["failures"]) == ("on-demand", "home", 2)
     assert fields["tiers"] == [
         {
-            "name": "spot-a", "failures": 2, "attempts": 1, "nodeSeconds": 7200.0, "surgeSeconds": 12.4,
+            "name": "spot-a", "failures": 2, "attempts": 1, "nodeSeconds": 7200.0,
             "cost": "1.2346", "lastReason": "MaxFailuresExceeded", "spent": "MaxFailuresExceeded", "removed": False,
         },
         {
-            "name": "on-demand", "failures": 0, "attempts": 1, "nodeSeconds": 0.0, "surgeSeconds": 0.0,
+            "name": "on-demand", "failures": 0, "attempts": 1, "nodeSeconds": 0.0,
             "cost": "0.5000", "lastReason": "", "spent": "", "removed": False,
         },
     ]  # fmt: skip

@@ -53,7 +53,7 @@ def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
 def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics = Metrics(SteppedClock())
     metrics.leading.set(1)
-    metrics.watch_queue(lambda: 7)
+    metrics.queue_depth.set_function(lambda: 7)
     metrics.tier_available.labels("spot").set(1)
     metrics.observe(("ns", "a"), spec(), JobState())
     metrics.term_over()

@@ -13,7 +13,7 @@ from spotladder.core.codec import load_state
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes, PricePoint
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
-from tests.kube.world import KubeWorld, eventually
+from tests.kube.world import WORKERS, KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE
 from tests.operator.reconcile.test_reconciler import memory
 
@@ -48,6 +48,8 @@ async def use_spot_for_half_an_hour(kube: KubeWorld, name: str) -> None:
     await kube.run(1, name)
     await eventually(lambda: kube.has_phase("Running", name))
     await kube.pass_time(HALF_AN_HOUR)
+    status = (await kube.client.get(CAPACITYTIERS, f"{NAMESPACE}-spot-a"))["status"]
+    assert (status["jobsInUse"], status["nodesInUse"]) == (1, WORKERS)
     await kube.kill_worker(1, name)
     await kube.idle()
     waits = await kube.pod(1, "worker", 9, name=name, run=False)

@@ -16,14 +16,12 @@ from spotladder.api.tier_history import read_status
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.transport import Object
-from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Stage, TierRecord
+from spotladder.core.model import Attempt, Decision, JobState, Move, Price, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.prices import Prices
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL, TierStatusWriter
-from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
-from spotladder.workloads.records import PodRecord
 from tests.clusters.fake import FakeApiServer, FakeClient
 from tests.clusters.stepped_clock import SteppedClock
 from tests.workloads.builders import job
@@ -39,44 +37,19 @@ class TierStatusScene:
         self.clock = SteppedClock(1_800_000_000.7)
         self.client = FakeClient(FakeApiServer(self.clock), self.clock)
         self.capacity = Cache(self.client, CAPACITYTIERS, CapacityRecord.of, clock=self.clock)
-        self.jobs = Scoped([Cache(self.client, TIEREDJOBS, JobRecord.of, clock=self.clock)])
-        self.pods: list[PodRecord] = []
-        self.usage = TierUsage(self.jobs, lambda key: [pod for pod in self.pods if (pod.namespace, pod.job) == key])
         self.writer = TierStatusWriter(
             self.client,
             capacity=self.capacity,
-            usage=self.usage,
+            jobs=Scoped([Cache(self.client, TIEREDJOBS, JobRecord.of, clock=self.clock)]),
+            pods=lambda _job: (),
             prices=Prices({}, clock=self.clock, changed=lambda: None),
             clusters=frozenset({"home"}),
             clock=self.clock,
         )
-        self._version = 0
 
     async def tier(self, name: str = "pool", **spec: Any) -> None:
         body = {"metadata": {"name": name}, "spec": {"capacityType": "spot", "price": PRICE, **spec}}
         self.capacity.put(await self.client.create(CAPACITYTIERS, body))
-
-    def job(self, name: str, *, phase: str = "Running", standby: str = "", tier: str = "spot-a") -> None:
-        """A job on spot-a, whose CapacityTier is pool, with a standby attempt on `standby`."""
-        tiers = [{"name": "spot-a", "capacityTier": "pool"}, {"name": "spot-b", "capacityTier": "other"}]
-        self._version += 1
-        status: Object = {"phase": phase, "tier": tier, **({"standby": {"tier": standby}} if standby else {})}
-        self.jobs.put(
-            {
-                "metadata": {
-                    "name": name, "namespace": "team-a", "uid": name, "resourceVersion": str(self._version),
-                    "creationTimestamp": "2026-11-21T12:00:00Z",
-                },
-                "spec": {"tiers": tiers},
-                "status": status,
-            }
-        )  # fmt: skip
-        self.usage.touch(("team-a", name))
-
-    def pod(self, node: str, *, job: str = "digits", tier: str = "spot-a", **more: Any) -> None:
-        facts = {"phase": "Running", "role": PodRole.WORKER, "namespace": "team-a", **more}
-        self.pods.append(cast("PodRecord", SimpleNamespace(node=node, job=job, tier=tier, **facts)))
-        self.usage.touch(("team-a", job))
 
     def decided(self, *reasons: Reason, before: TierRecord | None = None, after: TierRecord | None = None) -> None:
         """A persisted decision of the job with these moves on spot-a."""
@@ -161,19 +134,6 @@ async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate
     here.decided(after=TierRecord("spot-a", failures=1, node_seconds=2 * HOUR))
     status = await here.status()
     assert (status.evictions, status.observed_hours, status.evictions_per_node_hour) == (4, "6.0000", "0.6667")
-
-
-async def test_nodes_in_use_are_counted_once_and_only_with_pods_that_hold_them() -> None:
-    here = await scene()
-    here.job("digits")
-    here.pod("node-1")
-    here.pod("node-1")
-    here.pod("node-2", phase="Pending")
-    here.pod("node-3", phase="Succeeded")
-    here.pod("node-4", job="unknown")
-    here.pod("node-5", tier="removed")
-    here.pod("")
-    assert (await here.status()).nodes_in_use == 2
 
 
 async def test_a_tier_in_an_unknown_cluster_is_not_available() -> None:

@@ -41,7 +41,7 @@ class ScriptedLog:
     def progress(self) -> Progress:
         self.reads += 1
         if self.gate:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
@@ -55,7 +55,7 @@ class ScriptedLog:
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         self.ends += 1
         if self.gate:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
@@ -137,20 +137,21 @@ async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress(
         logs.follow(key, address("a"), 1)
         await until(lambda: len(woken) == 1)
         errors: list[tuple[BaseException, str, str]] = [
-            (StoreUnavailable("x"), "unreadable", "x"),
-            (LogCorrupt("y"), "corrupt", "y"),
-            (StoreUnsafe("u"), "unsafe", "u"),
-            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "foreign", BELONGS.format("ns/b")),
-            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "foreign", BELONGS.format(ELSEWHERE)),
-            (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),
-            (KeyError("x"), "unreadable", "s3://one/prefix: KeyError: 'x'"),
+            (StoreUnavailable("x"), "", "x"),
+            (LogCorrupt("y"), "CheckpointsCorrupt", "y"),
+            (StoreUnsafe("u"), "StoreUnsafe", "u"),
+            (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "CheckpointsInUse", BELONGS.format("ns/b")),
+            (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "CheckpointsInUse", BELONGS.format(ELSEWHERE)),
+            (Panic("no header"), "", "s3://one/prefix: RuntimeError: Panic: no header"),
+            (KeyError("x"), "", "s3://one/prefix: KeyError: 'x'"),
         ]
-        for number, (error, name, says) in enumerate(errors, 2):
+        for number, (error, reason, says) in enumerate(errors, 2):
             fake.answer = error
             logs.read_now(key)
             await until(lambda number=number: len(woken) == number)
             reading = logs.follow(key, address("a"), 1)
-            assert getattr(reading, name) == says
+            found = (reading.refused.reason, reading.refused.message) if reading.refused else ("", reading.unreadable)
+            assert found == (reason, says)
             assert reading.progress.step == 7
         fake.answer = Progress(step=8)
         logs.read_now(key)
@@ -286,7 +287,6 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         assert fake.gate
         monkeypatch.setattr(operator_logs, "PROMPT", 600.0)
         fake.gate.set()
-        assert await logs.wait_until_read(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
         assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == EndOfLog("kept 3", Progress(7))
         assert fake.ends == 1

@@ -9,18 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.checkpoints.entries import Owner
-from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output, kept, of_job, read
-from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Stage
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.errors import SpotladderError
 from spotladder.operator.storage import outputs as module
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.bucket_log import keep_outputs
 from spotladder.operator.storage.commit_logs import LogAddress
-from spotladder.operator.storage.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
+from spotladder.operator.storage.outputs import READING_AT_THE_END, Outputs
 from spotladder.output.redact import secret_values
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -138,31 +136,6 @@ async def test_nothing_is_stored_without_output_or_when_it_cannot_be_read(case: 
         await outputs.before_delete(world.loaded(forced=case == "forced"), attempt, world.address)
         await run_background_tasks()
     assert (world.writes, world.kept) == (0, {})
-
-
-async def test_storing_the_output_is_retried_during_a_bucket_outage() -> None:
-    world = ClusterWithBucket()
-    world.printed, world.errors = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
-    async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
-        await run_background_tasks()
-        for pause in RETRY_INTERVALS[:2]:
-            assert world.kept == {}
-            await world.clock.advance(pause)
-            await run_background_tasks()
-        assert world.kept == {DRIVER: "x\n"}
-
-
-@pytest.mark.parametrize("error", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))])
-async def test_storing_the_output_is_not_retried_after_a_refusal(error: SpotladderError) -> None:
-    world = ClusterWithBucket()
-    world.printed, world.errors = {DRIVER: "x\n"}, [error]
-    async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
-        await run_background_tasks()
-        await world.clock.advance(1000.0)
-        await run_background_tasks()
-    assert (world.writes, world.kept) == (1, {})
 
 
 async def test_no_output_is_stored_in_the_folder_of_another_job() -> None:

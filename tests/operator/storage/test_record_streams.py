@@ -18,7 +18,8 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage import record_streams as module
 from spotladder.operator.storage.commit_logs import LogAddress
-from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, RETRY_INTERVALS, WRITE_INTERVAL, RecordStreams
+from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, WRITE_INTERVAL, RecordStreams
+from spotladder.operator.storage.retries import RETRY_INTERVALS
 from spotladder.records import stored
 from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, encode
 from tests.checkpoints.memory_store import MemoryStore

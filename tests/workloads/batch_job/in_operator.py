@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -12,12 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from spotladder.api.crds import crds
-from spotladder.api.tenancy import TenantRule
 from spotladder.api.workload import Workload
 from spotladder.clusters.errors import NotFound
-from spotladder.operator.leader import LeaderRuntime
-from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import Settings
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld
@@ -38,14 +33,11 @@ class BatchJobRig:
     """A TieredJob of the third kind, the operator, and an API server in memory."""
 
     kube: KubeWorld
-    runtime: LeaderRuntime
 
     async def reconcile(self) -> dict[str, Any]:
         """Reconcile until nothing is due; the job's status."""
         for _ in range(5):
-            await self.runtime.reconcile_due()
-            for _ in range(50):
-                await asyncio.sleep(0)
+            await self.kube.pass_time(1)
         return await self.kube.status(JOB)
 
     async def jobs(self) -> list[dict[str, Any]]:
@@ -89,19 +81,8 @@ async def rig() -> AsyncIterator[BatchJobRig]:
         for tier in ("spot-a", "spot-b")
     ]
     await kube.submit(JOB, tiers=tiers, workload={"batch": {"template": TEMPLATE}})
-    runtime = LeaderRuntime(
-        client=kube.client,
-        sources={},
-        settings=Settings(
-            namespaces=(NAMESPACE,), tenancy=(TenantRule.model_validate({"namespaces": ["*"], "uris": ["s3://*"]}),)
-        ),
-        metrics=Metrics(kube.clock),
-        clock=kube.clock,
-        identity="operator-under-test",
-        open_log=kube.bucket.open,
-    )
-    async with runtime.ready():
-        yield BatchJobRig(kube, runtime)
+    async with kube.operator():
+        yield BatchJobRig(kube)
 
 
 async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:

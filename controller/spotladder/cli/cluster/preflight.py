@@ -14,9 +14,6 @@ from spotladder.api.review import Review, Reviewed, taken_names
 from spotladder.api.stored import CapacityRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster
-from spotladder.cli.cluster.newest_run import run_there
-from spotladder.cli.local.newest_run import run_here
-from spotladder.cli.notice_warnings import jobs_in, notice_warnings
 from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.errors import EnvironmentFailure
@@ -53,7 +50,7 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
     if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
         raise Refused("\n".join(existing))
     await _rehearse(cluster, files)
-    for warning in (*warnings(files), *await _notices(cluster, files, known or {}, valid)):
+    for warning in warnings(files):
         typer.echo(f"warning: {warning}", err=True)
     for entry, job in jobs:
         for index, tier in enumerate(job.spec.tiers):
@@ -61,22 +58,6 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
                 where = entry.document.where(("spec", "tiers", index, "capacityTier"))
                 missing = f"CapacityTier {tier.capacity_tier} does not exist in this cluster; the job waits for it"
                 typer.echo(f"warning: {where}: {missing}", err=True)
-
-
-async def _notices(
-    cluster: ConnectedCluster, files: Review, known: Mapping[str, CapacityRecord], valid: Mapping[str, CapacityTier]
-) -> list[Problem]:
-    """Warnings for jobs whose commits take longer than the notice of a tier, as their runs on this machine and in the
-    cluster have measured."""
-    from pydantic_core import from_json
-
-    measured = {}
-    for entry, job in jobs_in(files):
-        runs = (run_here(job), await run_there(cluster, job))
-        measured[entry.name] = max((run.commit_seconds for run in runs if run is not None), default=0.0)
-    given = {name: from_json(record.status).get("evictionsPerNodeHour") for name, record in known.items()}
-    rates = {name: float(rate) for name, rate in given.items() if rate}
-    return notice_warnings(files, measured, valid, rates)
 
 
 def exists(name: str, namespace: str) -> str:

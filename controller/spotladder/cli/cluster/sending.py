@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 from dataclasses import dataclass
-from io import StringIO
 
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
 from spotladder.cli.cluster.preflight import exists
+from spotladder.cli.output import as_yaml
 from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
@@ -80,11 +81,6 @@ def _pods(job: Object) -> object:
 
 
 def _lines(thing: Object) -> list[str]:
-    from ruamel.yaml import YAML
-
     metadata = {name: thing["metadata"][name] for name in _COMPARED_METADATA if thing["metadata"].get(name)}
     fields = {**({"metadata": metadata} if metadata else {}), "spec": thing.get("spec")}
-    writer, text = YAML(typ="safe", pure=True), StringIO()
-    writer.default_flow_style = False
-    writer.dump(fields, text)
-    return text.getvalue().splitlines()
+    return as_yaml(json.loads(json.dumps(fields, sort_keys=True))).splitlines()

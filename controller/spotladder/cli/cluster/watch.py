@@ -19,16 +19,15 @@ from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.terminal import console
 from spotladder.clusters.clock import SystemClock
 from spotladder.core.accounting import account
-from spotladder.core.elastic import trains_with
+from spotladder.core.elastic import resized
 from spotladder.core.gang import launched_workers
 from spotladder.core.model import TERMINAL, AttemptSeen, Instant, JobSpec, JobState, Observation, PodPhase, PodSeen
 from spotladder.display import job_text
-from spotladder.display.narrate import plan_of
 from spotladder.display.unattended import AGE, unattended
 from spotladder.display.view import View, view_on
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import InvalidSpec
-from spotladder.records.model import Began, Committed, Noted, Resized
+from spotladder.records.model import Began, Committed, Noted, Resized, Specified
 from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
 from spotladder.workloads.records import EventRecord
 
@@ -96,7 +95,7 @@ class _JobObserver:
         self._capacity: Cache[CapacityRecord] = Cache(client, CAPACITYTIERS, CapacityRecord.of, clock=self._clock)
         self._reported: dict[str, float] = {}
         self._step = 0
-        self._size: Resized | None = None
+        self._state = JobState()
         self._uid = ""
         self._generation = 0
         self._spec: JobSpec | None = None
@@ -130,8 +129,8 @@ class _JobObserver:
             before, self._generation, self._spec = self._spec, job.generation, self._spec_of(job)
             if self._spec is not None and before is None:
                 self._view.add(Began(job.created_at, job.name, job.namespace, self._spec))
-            elif self._spec is not None and before is not None and plan_of(before) != plan_of(self._spec):
-                self._view.add(Noted(now, f"spec changed: {plan_of(self._spec)}"))
+            elif self._spec is not None:
+                self._view.add(Specified(now, job.name, job.namespace, self._spec))
         for event in sorted(self._events.all(), key=lambda found: found.at or 0.0):
             at = event.at or now
             if event.about_uid in ("", job.uid) and self._reported.get(event.uid, 0.0) < at:
@@ -143,9 +142,9 @@ class _JobObserver:
             self._view.add(
                 Committed(progress.committed_at, progress.attempt, state.tier, progress.step, progress.total)
             )
-        if (resized := size_of(state, now, self._size)) is not None:
-            self._size = resized
-            self._view.add(resized)
+        if (size := resized(self._state, state)) is not None:
+            self._view.add(Resized(now, state.number, *size))
+        self._state = state
         silent = self._clock.ticks() - self._jobs.heard_at
         warning_text = (
             f"the cluster does not answer: {self._jobs.problem or 'retrying'}" if silent > SILENCE_TIMEOUT else ""
@@ -173,17 +172,6 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
     """The status for the view. The cost is extrapolated to `now`, because the status is written every five minutes."""
     seen = Observation(state.revision, _attempts(state, spec), state.progress)
     return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)
-
-
-def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | None:
-    """The number of workers of an elastic job as a record of the view; None if it is still that of the last record, or
-    unknown."""
-    size = trains_with(state)
-    if size is None:
-        return None
-    if last is None or last.attempt != state.number:
-        return Resized(now, state.number, *size)
-    return None if (last.workers, last.wanted) == size else Resized(now, state.number, *size, before=last.workers)
 
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:

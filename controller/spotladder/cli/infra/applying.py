@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
-from spotladder_infra.terraform.changes import by_concern, counted
+from spotladder_infra.terraform.changes import WORDS, by_concern, counted
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
@@ -26,12 +26,8 @@ def say_stopping() -> None:
 def show(cluster: str, changes: list[Planned]) -> None:
     """Prints a plan by concern."""
     typer.echo(f"{cluster}: {counted(changes)}")
-    rows = [
-        (line.concern, str(line.created), str(line.changed), str(line.replaced), str(line.deleted))
-        for line in by_concern(changes)
-    ]
-    if rows:
-        print_table((cluster, "Create", "Change", "Replace", "Delete"), rows)
+    if rows := by_concern(changes):
+        print_table((cluster, *(word.capitalize() for word in WORDS.values())), rows)
 
 
 def confirm(question: str, *, yes: bool) -> None:

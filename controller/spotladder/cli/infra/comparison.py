@@ -91,8 +91,7 @@ def drift(
 def _components(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
     from spotladder_infra.rollout.inspection import inspect
 
-    names = [entry.name for entry in place.fleet.spec.clusters if not targets or entry.name in targets]
-    return inspected(place, names, lambda name: inspect(platform_of(place, name), compare=compare))
+    return inspected(place, targets, lambda name: inspect(platform_of(place, name), compare=compare))
 
 
 def _described(change: Change) -> dict[str, str]:

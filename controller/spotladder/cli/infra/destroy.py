@@ -21,6 +21,7 @@ from spotladder.cli.infra.options import (
     chosen,
     read,
 )
+from spotladder.cli.infra.progress import progress_lines
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.checkpoints import identities, owned, resources
@@ -185,11 +186,8 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
 
-    def report(what: str, happens: str, details: str) -> None:
-        typer.echo(f"{cluster.name}: {what}: {happens} {details}".rstrip())
-
     try:
-        remove(fleet, cluster, state, report)
+        remove(fleet, cluster, state, partial(progress_lines(), cluster.name))
     except EnvironmentFailure as error:
         left = (
             "not everything that a rollout installed is removed"

@@ -60,15 +60,6 @@ def chosen(fleet: Fleet, names: Sequence[str] | None, cloud: str | None = None) 
     return _of_cloud([entry for entry in fleet.spec.clusters if not named or entry.name in named], cloud)
 
 
-def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> list[str]:
-    """The names of the clusters of a rollout; empty for all clusters.
-
-    Raises:
-        InvalidSpec: As `chosen`.
-    """
-    return [entry.name for entry in chosen(fleet, names, cloud)] if names or cloud is not None else []
-
-
 def _of_cloud(clusters: Sequence[Cluster], cloud: str | None) -> list[Cluster]:
     if cloud is None:
         return list(clusters)

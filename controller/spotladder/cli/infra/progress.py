@@ -1,17 +1,19 @@
-"""The progress of a rollout: one line for each change."""
+"""The progress of a rollout or a removal: one line for each change."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
-Progress = Callable[[str, str, str, str], None]
-"""Called with a cluster, a component, its state and details."""
+if TYPE_CHECKING:
+    from spotladder_infra.rollout.waves import Progress
 
 
-def lines() -> Progress:
+def progress_lines() -> Progress:
     """The callback that prints progress to stderr, with the seconds since this call."""
     begun = time.monotonic()
     last: dict[tuple[str, str], tuple[str, str]] = {}
@@ -23,3 +25,13 @@ def lines() -> Progress:
         typer.echo(f"{time.monotonic() - begun:6.1f} s  {cluster}  {component}: {state} {details}".rstrip(), err=True)
 
     return show
+
+
+@contextmanager
+def interruptible() -> Iterator[Progress]:
+    """Yields such a callback. After an interrupt, prints how to continue."""
+    try:
+        yield progress_lines()
+    except KeyboardInterrupt:
+        typer.echo("interrupted: run the same command again to continue", err=True)
+        raise

@@ -15,7 +15,8 @@ from spotladder.cli.infra.options import (
     FleetOption,
     StateOption,
 )
-from spotladder.cli.infra.rollout_results import print_results, rollout_progress
+from spotladder.cli.infra.progress import interruptible
+from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.infra.rollout_site import ChartsOption, rollout_options, rollout_site
 from spotladder.cli.output import Format, OutputOption
 
@@ -57,7 +58,7 @@ def rollout(
     from spotladder_infra.rollout import waves
 
     options = rollout_options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
-    with rollout_progress() as progress:
+    with interruptible() as progress:
         results = waves.rollout(place, options, progress)
     print_results(results, output)
 
@@ -84,7 +85,7 @@ def rollback(
     place, targets = rollout_site(fleet, charts, state, cluster, cloud)
     from spotladder_infra.rollout import waves
 
-    with rollout_progress() as progress:
+    with interruptible() as progress:
         results = waves.rollback(
             place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
         )

@@ -1,31 +1,14 @@
-"""The progress of a rollout, and the result of each cluster."""
+"""The result of each cluster of a rollout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
-from spotladder.cli.infra.progress import Progress
 from spotladder.cli.output import Format, print_data, print_table
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.waves import ClusterResult
-
-
-@contextmanager
-def rollout_progress() -> Iterator[Progress]:
-    """Yields the callback that prints progress. After an interrupt, prints how to continue."""
-    from spotladder.cli.infra.progress import lines
-
-    try:
-        yield lines()
-    except KeyboardInterrupt:
-        typer.echo("interrupted: run the same command again to continue", err=True)
-        raise
 
 
 def print_results(results: list[ClusterResult], output: Format) -> None:
@@ -42,21 +25,9 @@ def print_results(results: list[ClusterResult], output: Format) -> None:
         print_data(data, output)
     if failed:
         lines = [failure_of(found.cluster, found.message) for found in failed]
-        raise EnvironmentFailure("\n".join([*lines, *_remedies(failed)]))
-
-
-def _remedies(failed: list[ClusterResult]) -> list[str]:
-    """Remedy of a failure whose message has none."""
-    open_failures = [found for found in failed if not found.final]
-    if not open_failures:
-        return []
-    again = "correct the cause and run the same command again to continue"
-    earlier = [found.cluster for found in open_failures if found.can_go_back]
-    if earlier:
-        return [f"{again}, or restore the last good rollout: spotladder infra rollback{_targets(earlier)}"]
-    shown = _targets([found.cluster for found in open_failures])
-    return [f"{again}; spotladder infra status{shown} shows what is installed"]
-
-
-def _targets(clusters: list[str]) -> str:
-    return "".join(f" --cluster {name}" for name in clusters)
+        if clusters := "".join(f" --cluster {found.cluster}" for found in failed if not found.final):
+            lines.append(
+                "correct the cause and run the same command again to continue, or restore the last good rollout: "
+                f"spotladder infra rollback{clusters}; spotladder infra status{clusters} shows what is installed"
+            )
+        raise EnvironmentFailure("\n".join(lines))

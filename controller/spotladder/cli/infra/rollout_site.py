@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from spotladder.cli.infra.options import read, targets_of
+from spotladder.cli.infra.options import chosen, read
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.fleet import Fleet
@@ -32,7 +32,7 @@ def rollout_site(
     *,
     canary: list[str] | None = None,
 ) -> tuple[RolloutSite, list[str]]:
-    """The working directories of the rollout and the names of the chosen clusters; empty for all clusters.
+    """The working directories of the rollout and the names of the chosen clusters.
 
     Raises:
         InvalidSpec: A cluster or the cloud is unknown.
@@ -41,7 +41,7 @@ def rollout_site(
     from spotladder_infra.rollout.tools import require
 
     fleet = read(path, warn=True).fleet
-    targets = targets_of(fleet, clusters, cloud)
+    targets = [entry.name for entry in chosen(fleet, clusters, cloud)]
     for name in canary or ():
         fleet.cluster(name)
     if canary:

@@ -14,7 +14,8 @@ from spotladder.cli.infra.options import (
     FleetOption,
     StateOption,
 )
-from spotladder.cli.infra.rollout_results import print_results, rollout_progress
+from spotladder.cli.infra.progress import interruptible
+from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.infra.rollout_site import (
     ChartsOption,
     inspected,
@@ -67,7 +68,7 @@ def upgrade(
     from spotladder_infra.rollout.upgrade import stages
 
     if apply:
-        with rollout_progress() as progress:
+        with interruptible() as progress:
             results = waves.upgrade(
                 place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
             )

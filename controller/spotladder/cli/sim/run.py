@@ -12,10 +12,10 @@ from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
+from spotladder.cli.policies import policies
 from spotladder.cli.question import Given, asked, assumed_program
-from spotladder.cli.run_bar import bar
 from spotladder.cli.target import ClusterTarget
-from spotladder.cli.written_files import check_file
+from spotladder.cli.terminal import progress
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def run(
         int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of each policy, each on the capacity of another seed.")
     ] = 1,
     restart: RestartOption = "3m",
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -56,34 +55,27 @@ def run(
     """
     try:
         from spotladder.api.read import errors_located
-        from spotladder.cli.policies import policies as installed_policies
-        from spotladder.planner import comparison, comparison_page
+        from spotladder.planner import comparison
         from spotladder.planner.assumptions import assumed
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise EnvironmentFailure("sim run needs numpy: pip install 'spotladder[sim]'") from None
 
-    check_file("--report", report)
     given = Given(file, hours, world, trace or (), evictions, seconds("--restart", restart))
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     assumptions = assumed_program(question, known, given)
-    policies = installed_policies(policy or [question.policy])
-    with errors_located(file), bar(len(policies) * seeds) as done:
-        found = comparison.compare(question, assumptions, policies, range(seeds), done)
+    names = list(policies(policy or [question.policy]))
+    with errors_located(file), progress(len(names) * seeds) as bar:
+        found = comparison.compare(question, assumptions, names, range(seeds), bar.update)
     sentences = assumed(assumptions, question)
-    title = comparison.title(question, assumptions)
-    if report is not None:
-        comparison_page.write(report, title, found, sentences)
     if output is not Format.TABLE:
         return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)
-    print_table(comparison.COLUMNS, comparison.rows(found), title)
+    print_table(comparison.COLUMNS, comparison.rows(found), comparison.title(question, assumptions))
     for sentence in comparison.failures(found):
         typer.echo(sentence)
     for sentence in sentences:
         typer.echo(f"assumed: {sentence}")
-    if report is not None:
-        typer.echo(f"\nReport: {report}")
     return None
 
 

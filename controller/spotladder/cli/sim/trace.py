@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.cli.written_files import check_file
+from spotladder.display.figures import numbered
 from spotladder.errors import EnvironmentFailure
 
 
@@ -19,9 +18,6 @@ def trace(
         typer.Argument(metavar="[ZONE=]FILE...", help="A zone's trace: a file, or a folder of windows."),
     ],
     workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes that must be available at once.")] = 1,
-    convert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the trace as CSV: time,available or time,nodes.")
-    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Describe traces of spot capacity: format, time, availability, prices, and how long capacity lasts.
@@ -29,31 +25,22 @@ def trace(
     \b
     Examples:
       spotladder sim trace us-west-2b.csv nodes.csv --workers 4
-      spotladder sim trace events.json --convert nodes.csv
+      spotladder sim trace events.json --output json
     """
     try:
         from spotladder.cli.traces import recorded
-        from spotladder.sim import conversion, trace_table
-        from spotladder.sim.description import describe
+        from spotladder.sim.description import COLUMNS, describe
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise EnvironmentFailure("sim trace needs numpy: pip install 'spotladder[sim]'") from None
 
-    check_file("--convert", convert)
     zones = recorded(traces)
-    if convert is not None:
-        conversion.write(convert, zones)
     found = [describe(name, readings, workers) for name, readings in zones.items()]
     if output is not Format.TABLE:
-        print_data({"workers": workers, "zones": [trace_table.plain(one) for one in found]}, output)
+        print_data({"workers": workers, "zones": [one.data for one in found]}, output)
         return
-    print_table(trace_table.COLUMNS, trace_table.rows(found))
-    for available in (True, False):
-        typer.echo()
-        title = trace_table.title(workers, available=available)
-        print_table(trace_table.SPELL_COLUMNS, trace_table.spell_rows(found, available=available), title)
-    for sentence in trace_table.notes(found):
-        typer.echo(f"\nnote: {sentence}")
-    if convert is not None:
-        typer.echo(f"\nConverted trace: {convert}")
+    print_table(COLUMNS, [one.row for one in found], f"Capacity for {numbered(workers, 'node')} at once")
+    for one in found:
+        for sentence in one.notes:
+            typer.echo(f"\nnote: {sentence}")

@@ -1,136 +1,64 @@
 """The records that the decision core works on, all frozen. One module for each concern; import from this package."""
 
-from spotladder.core.model.decision import (
-    NO_MOVE_COSTS,
-    Action,
-    AskToCommit,
-    Decision,
-    Delete,
-    Drain,
-    Finish,
-    Launch,
-    Loss,
-    Move,
-    MoveCosts,
-    Replace,
-    Resize,
-    StandbyChange,
-    TakeOver,
-    TierChoice,
-    TierOutlook,
-    TierView,
-)
-from spotladder.core.model.observation import (
-    AttemptSeen,
-    Blocker,
-    CommitSize,
-    Exit,
-    Observation,
-    PodPhase,
-    PodRole,
-    PodSeen,
-    Progress,
-    QueueEviction,
-    QueueSeen,
-)
-from spotladder.core.model.outcomes import NO_OUTCOMES, AgeCounts, Outcomes
-from spotladder.core.model.spec import (
-    FOR_EVER,
-    BucketPrice,
-    CapacityType,
-    Exhausted,
-    FailureUnit,
-    Handover,
-    JobSpec,
-    OnInsufficientCapacity,
-    Overlap,
-    Price,
-    PricePoint,
-    Tier,
-    UpdateStrategy,
-)
-from spotladder.core.model.stage import PHASE_OF, TERMINAL, Phase, Stage
-from spotladder.core.model.state import (
-    Attempt,
-    AttemptRecord,
-    ExtraCosts,
-    Impeded,
-    Impediment,
-    JobState,
-    LeftAttempt,
-    NodeFailures,
-    Spell,
-    Start,
-    Steps,
-    TierRecord,
-)
-from spotladder.core.model.units import (
-    Instant,
-    Seconds,
-)
-
-__all__ = [
-    "FOR_EVER",
-    "NO_MOVE_COSTS",
-    "NO_OUTCOMES",
-    "PHASE_OF",
-    "TERMINAL",
-    "Action",
-    "AgeCounts",
-    "AskToCommit",
-    "Attempt",
-    "AttemptRecord",
-    "AttemptSeen",
-    "Blocker",
-    "BucketPrice",
-    "CapacityType",
-    "CommitSize",
-    "Decision",
-    "Delete",
-    "Drain",
-    "Exhausted",
-    "Exit",
-    "ExtraCosts",
-    "FailureUnit",
-    "Finish",
-    "Handover",
-    "Impeded",
-    "Impediment",
-    "Instant",
-    "JobSpec",
-    "JobState",
-    "Launch",
-    "LeftAttempt",
-    "Loss",
-    "Move",
-    "MoveCosts",
-    "NodeFailures",
-    "Observation",
-    "OnInsufficientCapacity",
-    "Outcomes",
-    "Overlap",
-    "Phase",
-    "PodPhase",
-    "PodRole",
-    "PodSeen",
-    "Price",
-    "PricePoint",
-    "Progress",
-    "QueueEviction",
-    "QueueSeen",
-    "Replace",
-    "Resize",
-    "Seconds",
-    "Spell",
-    "Stage",
-    "StandbyChange",
-    "Start",
-    "Steps",
-    "TakeOver",
-    "Tier",
-    "TierChoice",
-    "TierOutlook",
-    "TierRecord",
-    "TierView",
-    "UpdateStrategy",
-]
+from spotladder.core.model.decision import NO_MOVE_COSTS as NO_MOVE_COSTS
+from spotladder.core.model.decision import Action as Action
+from spotladder.core.model.decision import AskToCommit as AskToCommit
+from spotladder.core.model.decision import Decision as Decision
+from spotladder.core.model.decision import Delete as Delete
+from spotladder.core.model.decision import Drain as Drain
+from spotladder.core.model.decision import Finish as Finish
+from spotladder.core.model.decision import Launch as Launch
+from spotladder.core.model.decision import Loss as Loss
+from spotladder.core.model.decision import Move as Move
+from spotladder.core.model.decision import MoveCosts as MoveCosts
+from spotladder.core.model.decision import Replace as Replace
+from spotladder.core.model.decision import Resize as Resize
+from spotladder.core.model.decision import StandbyChange as StandbyChange
+from spotladder.core.model.decision import TakeOver as TakeOver
+from spotladder.core.model.decision import TierChoice as TierChoice
+from spotladder.core.model.decision import TierOutlook as TierOutlook
+from spotladder.core.model.decision import TierView as TierView
+from spotladder.core.model.observation import AttemptSeen as AttemptSeen
+from spotladder.core.model.observation import Blocker as Blocker
+from spotladder.core.model.observation import CommitSize as CommitSize
+from spotladder.core.model.observation import Exit as Exit
+from spotladder.core.model.observation import Observation as Observation
+from spotladder.core.model.observation import PodPhase as PodPhase
+from spotladder.core.model.observation import PodRole as PodRole
+from spotladder.core.model.observation import PodSeen as PodSeen
+from spotladder.core.model.observation import Progress as Progress
+from spotladder.core.model.observation import QueueEviction as QueueEviction
+from spotladder.core.model.observation import QueueSeen as QueueSeen
+from spotladder.core.model.outcomes import NO_OUTCOMES as NO_OUTCOMES
+from spotladder.core.model.outcomes import AgeCounts as AgeCounts
+from spotladder.core.model.outcomes import Outcomes as Outcomes
+from spotladder.core.model.spec import FOR_EVER as FOR_EVER
+from spotladder.core.model.spec import BucketPrice as BucketPrice
+from spotladder.core.model.spec import CapacityType as CapacityType
+from spotladder.core.model.spec import Exhausted as Exhausted
+from spotladder.core.model.spec import FailureUnit as FailureUnit
+from spotladder.core.model.spec import Handover as Handover
+from spotladder.core.model.spec import JobSpec as JobSpec
+from spotladder.core.model.spec import OnInsufficientCapacity as OnInsufficientCapacity
+from spotladder.core.model.spec import Overlap as Overlap
+from spotladder.core.model.spec import Price as Price
+from spotladder.core.model.spec import PricePoint as PricePoint
+from spotladder.core.model.spec import Tier as Tier
+from spotladder.core.model.spec import UpdateStrategy as UpdateStrategy
+from spotladder.core.model.stage import PHASE_OF as PHASE_OF
+from spotladder.core.model.stage import TERMINAL as TERMINAL
+from spotladder.core.model.stage import Phase as Phase
+from spotladder.core.model.stage import Stage as Stage
+from spotladder.core.model.state import Attempt as Attempt
+from spotladder.core.model.state import AttemptRecord as AttemptRecord
+from spotladder.core.model.state import ExtraCosts as ExtraCosts
+from spotladder.core.model.state import Impeded as Impeded
+from spotladder.core.model.state import JobState as JobState
+from spotladder.core.model.state import LeftAttempt as LeftAttempt
+from spotladder.core.model.state import NodeFailures as NodeFailures
+from spotladder.core.model.state import Spell as Spell
+from spotladder.core.model.state import Start as Start
+from spotladder.core.model.state import Steps as Steps
+from spotladder.core.model.state import TierRecord as TierRecord
+from spotladder.core.model.units import Instant as Instant
+from spotladder.core.model.units import Seconds as Seconds

@@ -268,13 +268,11 @@ class TierView:
 
 @dataclass(frozen=True, slots=True)
 class TierChoice:
-    """`tier` None: start no attempt; a live one continues. `reason` is the reason of the transition if the choice ends
-    a live attempt. `why` explains the choice to users in one sentence; "" explains nothing. `review_at` is when the
-    choice may change without a new observation; None: never. `keeps_open`: when provisionTimeout expires, the attempt
-    ends but its tier is not exhausted, so the policy may choose it again."""
+    """`tier` None: start no attempt; a live one continues. `why` explains the choice to users in one sentence; ""
+    explains nothing. `review_at` is when the choice may change without a new observation; None: never. `keeps_open`:
+    when provisionTimeout expires, the attempt ends but its tier is not exhausted, so the policy may choose it again."""
 
     tier: str | None
-    reason: Reason = Reason.POLICY
     why: str = ""
     review_at: Instant | None = None
     keeps_open: bool = False

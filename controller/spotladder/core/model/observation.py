@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -78,12 +78,11 @@ class PodSeen:
 
     For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
     node of the tier can ever hold it ("" if one can, or if that is unknown), `misfit_lasts` that the provisioner makes
-    no node that can, so that no wait mends it, `scheduled` means that it has a node,
-    `image_pulled` that the images of its first containers are on that node; `waiting_reason` and `waiting_message` come
-    from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the silence of its node is
-    the only evidence, `exit_code` is that of the container that ended it and `exit_message` the last line of its
-    output, if known. `container` names that container, or the one because of which a pod that runs is not ready; ""
-    where the pod has only one.
+    no node that can, so that no wait mends it, `scheduled` means that it has a node, `image_pulled` that the images of
+    its first containers are on that node; `waiting_message` comes from the kubelet, the scheduler or the autoscaler.
+    For a lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the
+    container that ended it and `exit_message` the last line of its output, if known. `container` names that container,
+    or the one because of which a pod that runs is not ready; "" where the pod has only one.
 
     `unit` names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone.
 
@@ -107,7 +106,6 @@ class PodSeen:
     name: str = ""
     scheduled: bool = False
     image_pulled: bool = False
-    waiting_reason: str = ""
     waiting_message: str = ""
     silent: bool = False
     suspect: bool = False
@@ -303,3 +301,10 @@ class Observation:
             if seen.number == number:
                 return seen
         return None
+
+    def with_pods(self, number: int, change: Callable[[PodSeen], PodSeen]) -> Observation:
+        """The observation with each pod of this attempt changed."""
+        attempts = [
+            replace(one, pods=tuple(map(change, one.pods))) if one.number == number else one for one in self.attempts
+        ]
+        return replace(self, attempts=tuple(attempts))

@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
-
-
-class Impediment(StrEnum):
-    """Why a job is not training. `impediment.IMPEDIMENTS` defines the evidence and the effect of each impediment."""
-
-    CAPACITY = "Capacity"  # pods have no node
-    MISFIT = "Misfit"  # no node of the tier can ever hold a pod
-    QUOTA = "Quota"  # a ResourceQuota or an admission queue
-    CONTACT = "Contact"  # nodes or a cluster do not answer
-    STORE = "Store"  # the checkpoint store does not answer, or is not safe
-    ACCESS_DENIED = "Rights"  # credentials are refused
-    OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
-    VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
-    IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
-    START = "Start"  # every pod has its node and image and is not ready yet
-    PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
-    MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,6 @@ class Attempt:
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `min_workers` is the number of workers with which it can train; None: all of them.
-    `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
@@ -84,7 +65,6 @@ class Attempt:
     leaving: tuple[str, ...] = ()
     replace_by: Instant | None = None
     handing_over_since: Instant | None = None
-    node_seconds_before: float = 0.0
     standby: bool = False
     leave_by: Instant | None = None
     steps: tuple[Steps, ...] = ()
@@ -110,9 +90,9 @@ class LeftAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Impeded:
-    """Why a job is not training, the reason that users see, and since when."""
+    """Why a job is not training, and since when. `impediment.IMPEDIMENTS` has the evidence and the effect of each
+    reason."""
 
-    impediment: Impediment
     reason: Reason
     since: Instant
 
@@ -156,10 +136,9 @@ class TierRecord:
     """The history of one tier.
 
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
-    node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
-    beyond the number of workers of the attempt, paid like the others, and `surge_cost` the part of `cost` for them.
-    `spells` are the newest availability spells, oldest first, `starts` the newest starts of the job's attempts. `fleet`
-    is what all jobs had observed on the tier when the job planned its first attempt.
+    node-seconds without a known price, which `cost` does not include. `spells` are the newest availability spells,
+    oldest first, `starts` the newest starts of the job's attempts. `fleet` is what all jobs had observed on the tier
+    when the job planned its first attempt.
     """
 
     name: str
@@ -172,10 +151,8 @@ class TierRecord:
     exhausted_by: Reason | None = None
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
-    surge_seconds: float = 0.0
     fleet: Outcomes = NO_OUTCOMES
     starts: tuple[Start, ...] = ()
-    surge_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +196,15 @@ class JobState:
     duration with all workers. `total` is the total number of steps that the program reported last; 0: none.
     `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit until the
     commit was observed.
-    `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of node-seconds
-    that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are the nodes on
+    `node_failures` are the nodes on
     which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the number of
     nodes held since then.
 
     `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
-    attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
+    attempts have cost, and `surge_usd` what nodes beyond the workers of an attempt have cost, as parts of the cost of
+    their tiers. `hangs` is the number of attempts that ended because their
     program hung. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `misfit` is why the job left the last of the tiers
@@ -268,13 +245,12 @@ class JobState:
     total: int = 0
     node_failures: tuple[NodeFailures, ...] = ()
     commit_seconds: Seconds = 0.0
-    first_commit_step: int = 0
-    first_commit_node_seconds: float = 0.0
     standby: Attempt | None = None
     standby_reason: Reason = Reason.STEADY
     standby_nodes: int = 0
     standby_after: Instant | None = None
     overlap_usd: float = 0.0
+    surge_usd: float = 0.0
     hangs: int = 0
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
@@ -306,7 +282,7 @@ class JobState:
     def surplus_usd(self) -> float:
         """USD paid for nodes beside those of an attempt's workers: for standby attempts, and for replacements while the
         workers that they replace still have their nodes."""
-        return self.overlap_usd + sum(tier.surge_cost for tier in self.tiers)
+        return self.overlap_usd + self.surge_usd
 
     @property
     def node_seconds(self) -> float:
@@ -331,8 +307,6 @@ class JobState:
                 cost=0.0,
                 on_demand_cost=0.0,
                 unpriced=0.0,
-                surge_seconds=0.0,
-                surge_cost=0.0,
                 spells=tuple(replace(spell, until=0.0) for spell in tier.spells[-1:]),
             )
             for tier in self.tiers
@@ -344,6 +318,7 @@ class JobState:
             nodes=0,
             standby_nodes=0,
             overlap_usd=0.0,
+            surge_usd=0.0,
             extra=ExtraCosts(),
             heads_per_hour=0.0,
             left=tuple(replace(one, nodes=0) for one in self.left),

@@ -27,7 +27,6 @@ import math
 from collections.abc import Sequence
 
 from spotladder.core.model import CapacityType, Instant, Seconds, Tier, TierChoice, TierOutlook, TierView
-from spotladder.core.reasons import Reason
 
 
 class SafetyNet:
@@ -161,7 +160,7 @@ class SafetyNet:
             reviews += [at + JUST_AFTER for at in ends if at is not None and at + JUST_AFTER > self.view.now]
         first = min(reviews)
         review = None if first == math.inf else first
-        return TierChoice(tier, Reason.POLICY, why, review, keeps_open=True)
+        return TierChoice(tier, why, review, keeps_open=True)
 
     @property
     def certain(self) -> bool:

@@ -75,7 +75,7 @@ def _wanted(situation: Situation) -> tuple[Situation, PlannedMove | None]:
     choice = situation.changes.choice
     if choice.tier is None or choice.tier not in situation.open or choice.tier == attempt.tier:
         return situation, None
-    message = f"{choice.tier} is preferred ({choice.why or choice.reason})"
+    message = f"{choice.tier} is preferred ({choice.why or Reason.POLICY})"
     return situation, PlannedMove(choice.tier, Reason.POLICY, message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spotladder.core.changing import counted, exhausted_if_exceeded
 from spotladder.core.leaving_behind import moves_on
 from spotladder.core.losses import noticed_pods
-from spotladder.core.model import Attempt, Exit
+from spotladder.core.model import Exit
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect
 from spotladder.core.rules.program_ends import fenced_job
@@ -49,16 +49,10 @@ def stopped_program(situation: Situation) -> Effect | None:
 def end_of_grace(situation: Situation) -> Effect | None:
     """The program has not stopped within `grace`, or within the rest of the notice: it is killed."""
     attempt = situation.attempt
-    if attempt.drain_by is not None and situation.now < attempt.drain_by:
+    since, by = attempt.drain_since or 0.0, attempt.drain_by or 0.0
+    if situation.now < by:
         return None
-    return Effect(situation, Reason.GRACE_EXCEEDED, _grace_given(attempt))
-
-
-def _grace_given(attempt: Attempt) -> str:
-    """How long the attempt was given: its grace, or what was left of the shortest notice."""
-    if attempt.drain_by is None or attempt.drain_since is None:
-        return "did not stop in time"
-    return f"did not stop within {max(0.0, attempt.drain_by - attempt.drain_since):.3g} s"
+    return Effect(situation, Reason.GRACE_EXCEEDED, f"did not stop within {max(0.0, by - since):.3g} s")
 
 
 def removed_objects(situation: Situation) -> Effect | None:

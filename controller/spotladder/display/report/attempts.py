@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from spotladder.core.model import TERMINAL, CapacityType, JobSpec, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import READY
-from spotladder.display.report.work import Stretch, done_again, lost_work
+from spotladder.display.report.work import Stretch, done_again
 from spotladder.records.model import Billed, Committed, Lost, Moved, Record
 
 BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
@@ -33,8 +33,7 @@ class AttemptFacts:
     done. `new` is the number of seconds in `work` for steps that were done for the first time.
 
     `recomputed` is the number of steps that were done again; None if unknown. `overhead` is the time from the last new
-    step before this attempt to its own first new step: the cost of the restart. `lost_work` is the number of seconds in
-    which later work did steps again that this attempt had done.
+    step before this attempt to its own first new step: the cost of the restart.
     """
 
     number: int
@@ -55,7 +54,6 @@ class AttemptFacts:
     work: tuple[Span, ...] = ()
     cost: float = 0.0
     on_demand_cost: float = 0.0
-    lost_work: Seconds = 0.0
 
 
 def attempts_of(
@@ -71,11 +69,7 @@ def attempts_of(
     ledger = _Ledger(length, spec, start_steps)
     for record in records:
         ledger.enter(record)
-    lost = lost_work(work)
-    return tuple(
-        replace(_with_work(attempt, work, measured=measured), lost_work=lost.get(attempt.number, 0.0))
-        for attempt in ledger.closed()
-    )
+    return tuple(_with_work(attempt, work, measured=measured) for attempt in ledger.closed())
 
 
 class _Ledger:

@@ -12,6 +12,7 @@ from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join, trusted
+from spotladder.display.report.timeline import signs, timeline
 
 WIDE, NARROW = 940, 360
 """Widths of each chart in pixels. The style sheet shows the widest one that fits, so that text keeps its size."""
@@ -130,11 +131,9 @@ def _verdict(facts: Facts) -> tuple[str, str]:
 def _timeline(facts: Facts) -> Markup:
     items = [
         element("li", element("svg", shape, viewBox="0 0 12 12", aria_hidden="true"), text)
-        for shape, text in charts.signs(facts)
+        for shape, text in signs(facts)
     ]
-    return element(
-        "section", element("h2", "Timeline"), _drawn(facts, charts.timeline), element("ul", *items, class_="key")
-    )
+    return element("section", element("h2", "Timeline"), _drawn(facts, timeline), element("ul", *items, class_="key"))
 
 
 def _time(facts: Facts) -> Markup | None:

@@ -77,19 +77,6 @@ def done_again(work: Iterable[Stretch], *, measured: bool) -> int | None:
     return sum(stretch.steps for stretch in work if not stretch.new) if measured else None
 
 
-def lost_work(work: Iterable[Stretch]) -> Mapping[int, Seconds]:
-    """Seconds of recomputed work by the attempt that had done it last, and lost it before it was committed."""
-    lost: dict[int, Seconds] = {}
-    before, loser = None, 0
-    for stretch in work:
-        if before is not None and stretch.first < before.last:
-            loser = before.attempt
-        if not stretch.new:
-            lost[loser] = lost.get(loser, 0.0) + stretch.seconds
-        before = stretch
-    return lost
-
-
 def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Segment]:
     sampled = any(isinstance(record, Beat) for record in records)
     segments: list[_Segment] = []

@@ -43,34 +43,30 @@ class Busy(SpotladderError):
     exit_code = 5
 
 
+@dataclass(slots=True, eq=False)
 class WorkloadCluster:
     """One cluster. `home` is "" for the home cluster itself, and the home cluster's identity for member clusters,
-    which have a monitor. `reference` is the client by which the controller's clock is corrected."""
+    which have a monitor. At most `most` jobs may wait for a member cluster. `reference` is the client by which the
+    controller's clock is corrected."""
 
-    def __init__(
-        self,
-        name: str,
-        client: Client,
-        inventory: Inventory,
-        *,
-        monitor: ClusterMonitor | None = None,
-        home: str = "",
-        most: int,
-        reference: Client | None = None,
-    ) -> None:
-        self.name = name
-        self.client = client
-        self.inventory = inventory
-        self.monitor = monitor
-        self.home = home
-        self._most = most
-        self._reference = reference
-        self._inside = 0
+    name: str
+    client: Client
+    inventory: Inventory
+    most: int
+    monitor: ClusterMonitor | None = None
+    home: str = ""
+    reference: Client | None = None
+    _inside: int = 0
 
     @property
     def problem(self) -> str:
         """Why the cluster cannot be used; "" if it can."""
         return self.monitor.problem if self.monitor else ""
+
+    @property
+    def where(self) -> str:
+        """The place in a message: " in cluster NAME", or "" for the home cluster."""
+        return f" in cluster {self.name}" if self.monitor else ""
 
     @property
     def selector(self) -> str:
@@ -80,7 +76,7 @@ class WorkloadCluster:
     @property
     def ahead(self) -> Seconds:
         """The difference by which the cluster's clock is ahead of the controller's."""
-        return self.client.ahead - (correction(self._reference.ahead) if self._reference else 0.0)
+        return self.client.ahead - (correction(self.reference.ahead) if self.reference else 0.0)
 
     @property
     def skew(self) -> str:
@@ -93,7 +89,7 @@ class WorkloadCluster:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """The context of a call to the cluster. Raises Busy."""
-        if self.monitor and self._inside >= self._most:
+        if self.monitor and self._inside >= self.most:
             raise Busy(f"cluster {self.name}: {self._inside} jobs wait for it")
         self._inside += 1
         try:

@@ -7,7 +7,6 @@ Without this record such a pod would only be missing, and a node that fails ever
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from spotladder.core.model import Seconds
 from spotladder.workloads.records import PodRecord, job_of
@@ -19,17 +18,11 @@ KEPT_PODS = 16
 """Maximum number of deleted pods of a job, the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Deleted:
-    pod: PodRecord
-    at: Seconds
-
-
 class FailedPods:
     """The failed pods of each job that were deleted within RETENTION. Times are in ticks."""
 
     def __init__(self) -> None:
-        self._jobs: dict[tuple[str, str], deque[_Deleted]] = {}
+        self._jobs: dict[tuple[str, str], deque[tuple[Seconds, PodRecord]]] = {}
         """In the order of the newest deleted pod."""
 
     def deleted(self, pod: PodRecord, now: Seconds) -> None:
@@ -39,13 +32,13 @@ class FailedPods:
         self._forget(now)
         job = job_of(pod)
         known = self._jobs.pop(job, None) or deque(maxlen=KEPT_PODS)
-        known.append(_Deleted(pod, now))
+        known.append((now, pod))
         self._jobs[job] = known
 
     def of(self, namespace: str, job: str, now: Seconds) -> list[PodRecord]:
         """The recently deleted pods of the job that had failed."""
-        return [one.pod for one in self._jobs.get((namespace, job), ()) if one.at >= now - RETENTION]
+        return [pod for at, pod in self._jobs.get((namespace, job), ()) if at >= now - RETENTION]
 
     def _forget(self, now: Seconds) -> None:
-        while self._jobs and self._jobs[job := next(iter(self._jobs))][-1].at < now - RETENTION:
+        while self._jobs and self._jobs[job := next(iter(self._jobs))][-1][0] < now - RETENTION:
             del self._jobs[job]

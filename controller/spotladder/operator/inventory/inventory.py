@@ -33,11 +33,9 @@ OURS = f"{MANAGED_BY}={MANAGER}"
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A kind that cannot be read in a namespace ("": in all), and the reason. `absent`: the server does not know the
-    kind."""
+    """A kind that cannot be read, and the reason. `absent`: the server does not know the kind."""
 
     kind: APIResource
-    namespace: str
     why: str
     absent: bool
 
@@ -242,7 +240,7 @@ class Inventory:
         wanted: list[tuple[APIResource, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
         wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
         return [
-            Unreadable(kind, namespace, cache.problem, cache.absent)
+            Unreadable(kind, cache.problem, cache.absent)
             for kind, scoped in wanted
             if (cache := scoped.within(namespace)) is not None and cache.problem
         ]

@@ -69,17 +69,17 @@ class LeaseTable:
 
     def late(self, ticks: Seconds) -> frozenset[str]:
         """The nodes whose Leases are late while another one was renewed recently."""
-        return self._that(_late, ticks)
+        return self._silent(ticks, lambda duration: max(LEAST_LATENESS, LATE_AFTER * duration))
 
     def overdue(self, ticks: Seconds) -> frozenset[str]:
         """The nodes whose Leases miss a renewal while another one was renewed recently."""
-        return self._that(_overdue, ticks)
+        return self._silent(ticks, lambda duration: OVERDUE_AFTER * duration)
 
-    def _that(self, holds: Callable[[_Lease, Seconds], bool], ticks: Seconds) -> frozenset[str]:
+    def _silent(self, ticks: Seconds, limit: Callable[[Seconds], Seconds]) -> frozenset[str]:
         known = [(name, each) for name, each in self._leases.items() if each.seen_renewed]
         if not any(ticks - each.since < RECENT * each.duration for _, each in known):
             return frozenset()
-        return frozenset(name for name, each in known if holds(each, ticks))
+        return frozenset(name for name, each in known if ticks - each.since >= limit(each.duration))
 
     def stopped_with(self, node: str, ticks: Seconds) -> tuple[frozenset[str], int]:
         """The nodes that stopped at the same time as `node`, which is included, and the number of nodes that had not
@@ -107,11 +107,3 @@ class LeaseTable:
             return frozenset()
         middle = (stopped_at + self._at) / 2
         return frozenset(name for name, at in times.items() if at < middle)
-
-
-def _late(lease: _Lease, ticks: Seconds) -> bool:
-    return ticks - lease.since >= max(LEAST_LATENESS, LATE_AFTER * lease.duration)
-
-
-def _overdue(lease: _Lease, ticks: Seconds) -> bool:
-    return ticks - lease.since >= OVERDUE_AFTER * lease.duration

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -78,47 +78,40 @@ class _WatchedCluster:
     due: Seconds = 0.0
 
 
+@dataclass(slots=True)
 class SilenceWatch:
     """`run` sets the suspected nodes of the inventories until it is cancelled. Calls `suspected` with the name of its
     cluster for each."""
 
-    def __init__(
-        self,
-        clusters: Iterable[WorkloadCluster],
-        *,
-        programs: Programs,
-        clock: Clock,
-        suspected: Callable[[str], None] = lambda _cluster: None,
-    ) -> None:
-        self._clusters = clusters
-        self._suspected = suspected
-        self._programs = programs
-        self._clock = clock
-        self._watched: dict[str, _WatchedCluster] = {}
+    clusters: Iterable[WorkloadCluster]
+    programs: Programs
+    clock: Clock
+    suspected: Callable[[str], None]
+    _watched: dict[str, _WatchedCluster] = field(default_factory=dict)
 
     async def run(self) -> None:
         """List the Leases of all clusters in which pods of attempts run, at intervals."""
         while True:
-            await self._clock.sleep(POLL_INTERVAL)
-            await asyncio.gather(*(self._look(cluster) for cluster in self._clusters))
+            await self.clock.sleep(POLL_INTERVAL)
+            await asyncio.gather(*(self._look(cluster) for cluster in self.clusters))
 
     async def _look(self, cluster: WorkloadCluster) -> None:
-        ticks = self._clock.ticks()
+        ticks = self.clock.ticks()
         watched = self._watched.setdefault(cluster.name, _WatchedCluster())
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
             return self._doubt(watched, frozenset())
         watched.due = ticks + POLL_INTERVAL
         if not await self._listed(cluster, watched):
             return self._doubt(watched, frozenset())
-        occupied, overdue = cluster.inventory.occupied, cluster.inventory.leases.overdue(self._clock.ticks())
+        occupied, overdue = cluster.inventory.occupied, cluster.inventory.leases.overdue(self.clock.ticks())
         self._doubt(watched, frozenset(job for name in overdue for job in occupied.get(name, {}).values()))
-        until = self._clock.ticks() + ANSWER_TIMEOUT
+        until = self.clock.ticks() + ANSWER_TIMEOUT
         silent = await self._unanswered(cluster, watched, until)
         if silent:
-            await self._clock.sleep(max(0.0, until - self._clock.ticks()))
+            await self.clock.sleep(max(0.0, until - self.clock.ticks()))
             if not await self._listed(cluster, watched):
                 return None
-        ticks = self._clock.ticks()
+        ticks = self.clock.ticks()
         late, overdue = cluster.inventory.leases.late(ticks), cluster.inventory.leases.overdue(ticks)
         alone = frozenset(self._alone(cluster, silent & late, ticks))
         stopped = frozenset(self._stopped(cluster, watched, silent & overdue, ticks))
@@ -127,7 +120,7 @@ class SilenceWatch:
     def _doubt(self, watched: _WatchedCluster, jobs: frozenset[JobKey]) -> None:
         if watched.doubted != jobs:
             watched.doubted = jobs
-            self._programs.doubt(frozenset().union(*(each.doubted for each in self._watched.values())))
+            self.programs.doubt(frozenset().union(*(each.doubted for each in self._watched.values())))
 
     async def _listed(self, cluster: WorkloadCluster, watched: _WatchedCluster) -> bool:
         """List the cluster's Leases. False if that is not possible now. No node is suspected if they may not be
@@ -140,10 +133,10 @@ class SilenceWatch:
             _log.info("Leases of nodes cannot be listed", cluster=cluster.name, error=str(error))
             found = None
         if found is None:
-            watched.due = self._clock.ticks() + REFUSED_RETRY_INTERVAL
+            watched.due = self.clock.ticks() + REFUSED_RETRY_INTERVAL
             self._suspect(cluster, watched, frozenset())
             return False
-        cluster.inventory.leases.listed(found, self._clock.ticks(), self._clock.now() + cluster.ahead)
+        cluster.inventory.leases.listed(found, self.clock.ticks(), self.clock.now() + cluster.ahead)
         return True
 
     async def _unanswered(self, cluster: WorkloadCluster, watched: _WatchedCluster, until: Seconds) -> frozenset[str]:
@@ -186,7 +179,7 @@ class SilenceWatch:
         occupied, silent = cluster.inventory.occupied, overdue | watched.suspects
         for node in (name for name in overdue if name in occupied):
             jobs = set(occupied[node].values())
-            if not all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
+            if not all(self.programs.has_stopped(job, ahead=ahead) for job in jobs):
                 continue
             together, _ = cluster.inventory.leases.stopped_with(node, ticks)
             of_jobs = {name for name, pods in occupied.items() if not jobs.isdisjoint(pods.values())}
@@ -196,7 +189,7 @@ class SilenceWatch:
     def _suspect(self, cluster: WorkloadCluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
         for name in sorted(nodes - watched.suspects):
             _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
-            self._suspected(cluster.name)
+            self.suspected(cluster.name)
         for name in sorted(watched.suspects - nodes):
             _log.info("the node is no longer suspected", node=name)
         watched.suspects = nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from spotladder.api.record import API_VERSION
@@ -26,32 +27,23 @@ from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.digest import digest
 from spotladder.workloads.kinds import main_kinds
-from spotladder.workloads.rayjob.authentication import uses_token, without_token
+from spotladder.workloads.rayjob.authentication import uses_token
 from spotladder.workloads.records import Made, PodRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tenancy import refusals
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 
+@dataclass(slots=True)
 class Applier:
     """Launches attempts and changes them, each in its cluster."""
 
-    def __init__(
-        self,
-        clusters: Clusters,
-        *,
-        remover: AttemptRemover,
-        preflight: Preflight,
-        environment: Mapping[str, str],
-        rules: Sequence[TenantRule],
-        over_budget: Callable[[str], Diagnosis | None],
-    ) -> None:
-        self._clusters = clusters
-        self._remover = remover
-        self._preflight = preflight
-        self._environment = environment
-        self._rules = rules
-        self._over_budget = over_budget
+    clusters: Clusters
+    remover: AttemptRemover
+    preflight: Preflight
+    environment: Mapping[str, str]
+    rules: Sequence[TenantRule]
+    over_budget: Callable[[str], Diagnosis | None]
 
     async def launch(self, loaded: Loaded, action: Launch) -> Diagnosis | None:
         """Create the attempt. Returns why it cannot be created, if capacity is not the reason.
@@ -59,7 +51,7 @@ class Applier:
         Raises ClusterUnreachable, Throttled, Busy: retry later.
         """
         tier = loaded.tiers.resolved.get(action.tier)
-        cluster = None if tier is None else self._clusters.of(tier.cluster)
+        cluster = None if tier is None else self.clusters.of(tier.cluster)
         if tier is None or cluster is None:
             return None  # The tier is unavailable, and the core knows it.
         for unreadable in cluster.inventory.unreadable(loaded.workload.records, loaded.record.namespace):
@@ -69,7 +61,7 @@ class Applier:
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
-            variables = {**self._environment, **hang_timeout, **launch_variables(action)}
+            variables = {**self.environment, **hang_timeout, **launch_variables(action)}
             objects = loaded.workload.render(
                 loaded.job, origin, tier.avoiding(action.avoids), action.attempt, variables
             )
@@ -80,26 +72,23 @@ class Applier:
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
-        if problem := self._over_budget(loaded.record.namespace):
+        if problem := self.over_budget(loaded.record.namespace):
             return problem
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
-            level = await self._preflight.level(cluster, loaded.record.namespace)
-            if problem := not_allowed(refusals(self._rules, loaded.job, [tier], objects, level)):
+            level = await self.preflight.level(cluster, loaded.record.namespace)
+            if problem := not_allowed(refusals(self.rules, loaded.job, [tier], objects, level)):
                 return problem
             if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
             if uses_token(objects) and (
-                refusal := await ensure_token(cluster, self._preflight, loaded.record.namespace)
+                problem := await ensure_token(cluster, self.preflight, loaded.record.namespace)
             ):
-                without_token(objects)
-                main["annotations"][names.TOKEN_REFUSED] = refusal
-            if problem := await self._make_all(cluster, loaded, objects, action.attempt):
                 return problem
-        return None
+            return await self._make_all(cluster, loaded, objects, action.attempt)
 
     async def _make_all(
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
@@ -120,7 +109,7 @@ class Applier:
                 for earlier in (
                     made if cluster.monitor else ()
                 ):  # In the home cluster they are deleted with the TieredJob; in a member cluster nothing deletes them.
-                    await self._remover.remove(cluster, *earlier)
+                    await self.remover.remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
         return None
@@ -137,17 +126,17 @@ class Applier:
             return None
         if top.digest != wanted and not top.deleting:
             with found.cluster.turn():
-                await self._remover.remove_attempt(found.cluster, top)
+                await self.remover.remove_attempt(found.cluster, top)
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
     async def _prepare(
         self, cluster: WorkloadCluster, record: JobRecord, named: Sequence[Reference]
     ) -> Diagnosis | None:
         """Ensure that the objects that the pods refer to exist in the cluster."""
-        member, namespace = cluster is not self._clusters.home, Reference(NAMESPACES, record.namespace)
-        if member and await self._preflight.missing(cluster, "", [namespace]):
+        member, namespace = cluster is not self.clusters.home, Reference(NAMESPACES, record.namespace)
+        if member and await self.preflight.missing(cluster, "", [namespace]):
             return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
-        missing = await self._preflight.missing(cluster, record.namespace, named)
+        missing = await self.preflight.missing(cluster, record.namespace, named)
         if missing:
             return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
@@ -155,10 +144,10 @@ class Applier:
     def _occupied(self, cluster: WorkloadCluster, record: JobRecord, attempt: int) -> Diagnosis | None:
         """In a member cluster, objects are not deleted with their TieredJob: those of a deleted job may still have the
         attempt's name."""
-        if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
+        if cluster is self.clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
             return None
         name = names.attempt_name(record.name, attempt)
-        message = f"{name} of an earlier TieredJob of this name is being removed{_in(cluster)}"
+        message = f"{name} of an earlier TieredJob of this name is being removed{cluster.where}"
         return Diagnosis(ConditionReason.NAME_TAKEN, message)
 
     async def _make(
@@ -179,14 +168,14 @@ class Applier:
         except Conflict as error:
             if self._is_ours(cluster, kind, record, attempt):
                 return None
-            message = f"{name} exists{_in(cluster)} and is not this job's: remove or rename it ({error.message})"
+            message = f"{name} exists{cluster.where} and is not this job's: remove or rename it ({error.message})"
             return Diagnosis(ConditionReason.NAME_TAKEN, message)
         except (Forbidden, Invalid) as error:
-            return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{_in(cluster)}: {error.message}")
+            return Diagnosis(ConditionReason.LAUNCH_REFUSED, f"{name} is refused{cluster.where}: {error.message}")
         except ClusterUnreachable as error:
             raise ClusterUnreachable(
-                f"{name} cannot be created{_in(cluster)}: {_cause(error)}; check that the API server and its admission "
-                "webhooks answer (JobSet's controller has one)"
+                f"{name} cannot be created{cluster.where}: {_cause(error)}; check that the API server and its "
+                "admission webhooks answer (JobSet's controller has one)"
             ) from None
         cluster.inventory.written(kind, made)
         return None
@@ -197,13 +186,31 @@ class Applier:
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
 
-    async def drain(self, loaded: Loaded, action: Drain) -> None:
-        """Annotate every pod of the attempt with the notice, which the program sees as a file."""
+    async def change(self, loaded: Loaded, action: Drain | TakeOver | AskToCommit | Replace | Resize) -> None:
+        """Change the attempt that exists, unless its cluster does not answer."""
         found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._notify(found, found.objects.pods, Notice.of(action.reason, action.deadline))
+        if found is None or found.cluster.problem:
+            return
+        objects, pods = found.objects, found.objects.pods
+        match action:
+            case Drain():
+                await self._notify(found, pods, Notice.of(action.reason, action.deadline))
+            case TakeOver():  # Its program, which is held, starts.
+                await self._notify(found, pods, Notice.of_takeover())
+            case AskToCommit():  # At once, and to continue.
+                asked = [pod for pod in pods if pod.identity in action.pods]
+                await self._notify(found, asked, Notice.of_commit(action.reason, action.asked_at))
+            case Replace():
+                # For a handover, its pods are removed after `REMOVAL_DELAY`, so that the program can read the notice.
+                if action.hand_over:
+                    going = [pod for pod in pods if pod.uid in action.pods]
+                    await self._notify(found, going, Notice.of_handover(action.deadline))
+                await self._change(found, loaded.workload.replacing(objects, action.pods, remove=action.remove))
+            case Resize():
+                await self._change(found, loaded.workload.resizing(objects, action.workers))
 
     async def _notify(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
+        """Annotate these pods with the notice, which the program sees as a file."""
         text = notice.encode()
         due = [pod for pod in pods if pod.notice != text and pod.phase in ("Pending", "Running")]
         with found.cluster.turn():
@@ -214,36 +221,6 @@ class Applier:
                 except (NotFound, Conflict):
                     continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
                 found.cluster.inventory.written(PODS, updated)
-
-    async def take_over(self, loaded: Loaded, action: TakeOver) -> None:
-        """Annotate every pod of the attempt, so that its program, which is held, starts."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._notify(found, found.objects.pods, Notice.of_takeover())
-
-    async def ask_to_commit(self, loaded: Loaded, action: AskToCommit) -> None:
-        """Annotate these pods with the request to commit at once and to continue."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            asked = [pod for pod in found.objects.pods if pod.identity in action.pods]
-            await self._notify(found, asked, Notice.of_commit(action.reason, action.asked_at))
-
-    async def replace(self, loaded: Loaded, action: Replace) -> None:
-        """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after
-        `REMOVAL_DELAY`, so that the program can read the notice."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is None or found.cluster.problem:
-            return
-        if action.hand_over:
-            going = [pod for pod in found.objects.pods if pod.uid in action.pods]
-            await self._notify(found, going, Notice.of_handover(action.deadline))
-        await self._change(found, loaded.workload.replacing(found.objects, action.pods, remove=action.remove))
-
-    async def resize(self, loaded: Loaded, action: Resize) -> None:
-        """Change the number of workers that are requested for an attempt."""
-        found = loaded.found.attempts.get(action.attempt)
-        if found is not None and not found.cluster.problem:
-            await self._change(found, loaded.workload.resizing(found.objects, action.workers))
 
     async def _change(self, found: Located, change: ObjectPatch | None) -> None:
         if change is None:
@@ -283,10 +260,6 @@ def _cause(error: ClusterUnreachable) -> str:
 
 def _named(cluster: WorkloadCluster) -> str:
     return f"cluster {cluster.name}" if cluster.monitor else "this cluster"
-
-
-def _in(cluster: WorkloadCluster) -> str:
-    return f" in cluster {cluster.name}" if cluster.monitor else ""
 
 
 def owner(loaded: Loaded) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from functools import partial
 
 from spotladder.api.stored import JobRecord
 from spotladder.checkpoints.progress import went_back
@@ -18,17 +18,14 @@ from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
 from spotladder.core.model import (
     Action,
-    AskToCommit,
     Decision,
     Delete,
-    Drain,
     Finish,
     JobState,
     Launch,
     Progress,
     Replace,
     Resize,
-    TakeOver,
 )
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -38,21 +35,12 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.guard_keeper import GuardKeeper
+from spotladder.operator.reconcile.guard_keeper import keep_guards
+from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing
 from spotladder.operator.storage.outputs import Outputs
-
-
-class Cleanup(Enum):
-    """What follows the actions of every decision, in this order."""
-
-    STRAYS = auto()  # objects of attempts in clusters to which they do not belong
-    SILENT_PODS = auto()  # pods on nodes that are silent
-    OUTLIVED_PODS = auto()  # pods that remain after their owner
-    GUARDS = auto()  # guards and tokens that someone has deleted
-    DELETED_JOBS = auto()  # objects of deleted jobs with the same name
 
 
 @dataclass(slots=True)
@@ -61,8 +49,7 @@ class ExecutionResult:
 
     `tried`: a launch was attempted; `blocked` is why the API server refused it, or did not answer. `failed` is the
     first error of an action that the job waits for. `cleanup_error` is the first error of a cleanup, whose retry must
-    not delay the job. `guards` names guards that are deleted more than once. `at_end` is the progress that the log has
-    after the end of the job.
+    not delay the job. `at_end` is the progress that the log has after the end of the job.
     """
 
     updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
@@ -70,29 +57,19 @@ class ExecutionResult:
     blocked: Diagnosis | None = None
     failed: SpotladderError | None = None
     cleanup_error: SpotladderError | None = None
-    guards: Diagnosis | None = None
     at_end: Progress | None = None
 
 
+@dataclass(slots=True)
 class Executor:
     """Executes the decisions for jobs."""
 
-    def __init__(
-        self,
-        applier: Applier,
-        remover: AttemptRemover,
-        guard_keeper: GuardKeeper,
-        *,
-        jobs: Scoped[JobRecord],
-        logs: Logs,
-        outputs: Outputs,
-    ) -> None:
-        self._applier = applier
-        self._remover = remover
-        self._guard_keeper = guard_keeper
-        self._jobs = jobs
-        self._logs = logs
-        self._outputs = outputs
+    applier: Applier
+    remover: AttemptRemover
+    preflight: Preflight
+    jobs: Scoped[JobRecord]
+    logs: Logs
+    outputs: Outputs
 
     async def execute(
         self,
@@ -111,27 +88,28 @@ class Executor:
             Conflict, NotFound, NotLeading: The job must be reconciled again; the remaining actions are skipped.
         """
         result = ExecutionResult()
-        launch_first = sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
-        for step in (*launch_first, *Cleanup):
-            try:
-                if isinstance(step, Cleanup):
-                    await self._clean_up(loaded, decision.state, step, result)
-                else:
-                    await self._do(loaded, step, result, address)
-            except (Conflict, NotFound, NotLeading):
-                raise
-            except SpotladderError as error:
-                if _is_cleanup(step, decision.state):
-                    result.cleanup_error = result.cleanup_error or error
-                else:
-                    result.failed = result.failed or error
+        for action in sorted(decision.actions, key=lambda action: not isinstance(action, Launch)):
+            error = await _failure(self._do(loaded, action, result, address))
+            if _is_cleanup(action, decision.state):
+                result.cleanup_error = result.cleanup_error or error
+            else:
+                result.failed = result.failed or error
+        for cleanup in (
+            partial(self.remover.delete_strays, loaded),
+            partial(self.remover.remove_silent_pods, loaded, decision.state),
+            partial(self.remover.remove_outlived_pods, loaded),
+            partial(keep_guards, loaded, decision.state, self.preflight),
+            partial(self.sweep, loaded.record.key, loaded.record.uid),
+        ):
+            error = await _failure(cleanup())
+            result.cleanup_error = result.cleanup_error or error
         return result
 
     async def sweep(self, key: JobKey, uid: str) -> bool:
         """Remove the objects of deleted jobs with this name in member clusters. Returns whether there were any. `uid`
         is that of the current job with the name. Without access to all jobs, removes nothing."""
-        jobs = self._jobs.within(key[0])
-        return jobs is not None and jobs.has_synced and not jobs.problem and await self._remover.sweep(key, uid)
+        jobs = self.jobs.within(key[0])
+        return jobs is not None and jobs.has_synced and not jobs.problem and await self.remover.sweep(key, uid)
 
     async def _do(
         self,
@@ -143,45 +121,22 @@ class Executor:
         match action:
             case Launch():
                 await self._launch(loaded, action, result)
-            case Drain():
-                await self._applier.drain(loaded, action)
-                self._logs.read_now(loaded.record.key)
             case Delete():
-                if await self._outputs.before_delete(loaded, action.attempt, address):
-                    await self._remover.delete(loaded, action)
-            case Replace():
-                await self._applier.replace(loaded, action)
-                self._logs.read_now(loaded.record.key)
-            case Resize():
-                await self._applier.resize(loaded, action)
-            case TakeOver():
-                await self._applier.take_over(loaded, action)
-                self._logs.read_now(loaded.record.key)
-            case AskToCommit():
-                await self._applier.ask_to_commit(loaded, action)
-                self._logs.read_now(loaded.record.key)
+                if await self.outputs.before_delete(loaded, action.attempt, address):
+                    await self.remover.delete(loaded, action)
             case Finish():
                 if update := await self._finish(loaded, action, result, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
-
-    async def _clean_up(self, loaded: Loaded, state: JobState, step: Cleanup, result: ExecutionResult) -> None:
-        match step:
-            case Cleanup.STRAYS:
-                await self._remover.delete_strays(loaded)
-            case Cleanup.SILENT_PODS:
-                await self._remover.remove_silent_pods(loaded, state)
-            case Cleanup.OUTLIVED_PODS:
-                await self._remover.remove_outlived_pods(loaded)
-            case Cleanup.GUARDS:
-                result.guards = await self._guard_keeper.keep(loaded, state)
-            case Cleanup.DELETED_JOBS:
-                await self.sweep(loaded.record.key, loaded.record.uid)
+            case _:
+                await self.applier.change(loaded, action)
+                if not isinstance(action, Resize):
+                    self.logs.read_now(loaded.record.key)
 
     async def _launch(self, loaded: Loaded, action: Launch, result: ExecutionResult) -> None:
         """An API server or webhook that does not answer is not a lack of capacity: the launch is retried."""
         result.tried = True
         try:
-            result.blocked = await self._applier.launch(loaded, action)
+            result.blocked = await self.applier.launch(loaded, action)
         except ClusterUnreachable as error:
             result.blocked = Diagnosis(Reason.OPERATOR_SILENT, str(error))
             raise
@@ -197,11 +152,11 @@ class Executor:
         this is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
-        await self._remover.remove_guards(loaded)
+        await self.remover.remove_guards(loaded)
         outcome = "Succeeded" if action.succeeded else "Failed"
         number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
         try:
-            end = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
+            end = await self.logs.end(await address(), outcome, number, str(action.reason), keep=keep)
         except (StoreRefused, AccessDenied) as error:
             return ConditionUpdate("False", conditions.END_REFUSED, f"{error}; {conditions.not_read(loaded.state)}")
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
@@ -219,9 +174,20 @@ class Executor:
         return ConditionUpdate("False", conditions.ENDED, f"{last}{kept}")
 
 
-def _is_cleanup(step: Action | Cleanup, state: JobState) -> bool:
-    """Whether the job does not wait for this step: the removal of an earlier attempt, and changes of the number of
+async def _failure(work: Awaitable[object]) -> SpotladderError | None:
+    """Do the work; its error, if the other actions must go on. Raises Conflict, NotFound, NotLeading."""
+    try:
+        await work
+    except (Conflict, NotFound, NotLeading):
+        raise
+    except SpotladderError as error:
+        return error
+    return None
+
+
+def _is_cleanup(action: Action, state: JobState) -> bool:
+    """Whether the job does not wait for this action: the removal of an earlier attempt, and changes of the number of
     workers."""
-    if isinstance(step, Delete):
-        return state.attempt is None or step.attempt != state.attempt.number
-    return isinstance(step, Cleanup | Replace | Resize)
+    if isinstance(action, Delete):
+        return state.attempt is None or action.attempt != state.attempt.number
+    return isinstance(action, Replace | Resize)

@@ -301,10 +301,8 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
     state, seen, reading, tiers = loaded.state, loaded.seen, loaded.reading, loaded.tiers
     problems = []
     live = seen.attempt(state.attempt.number) if state.attempt else None
-    if reading.foreign:
-        problems.append(Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign))
-    if reading.corrupt:
-        problems.append(Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt))
+    if reading.refused is not None:
+        problems.append(reading.refused)
     if reading.gone and live is not None:  # Otherwise it is the reason why no attempt is launched.
         problems.append(Diagnosis(ConditionReason.CHECKPOINTS_GONE, reading.gone))
     outage = reading.away_since is not None and live is not None and live.store_unavailable_since is not None
@@ -377,8 +375,3 @@ def too_short_notice(spec: JobSpec, state: JobState) -> Diagnosis | None:
     """Why evictions lose work: commits take longer than the notice of a tier."""
     messages = [f"spec.tiers[{misfit.index}]: {misfit.message}" for misfit in misfits_of(spec, state)]
     return Diagnosis(ConditionReason.NOTICE_TOO_SHORT, "; ".join(messages)) if messages else None
-
-
-def started(state: JobState) -> bool:
-    """Whether an attempt was ever planned."""
-    return state.last_number > 0

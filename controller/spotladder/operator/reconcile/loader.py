@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
 from spotladder.api.status import TieredJobStatus
@@ -11,7 +12,6 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import JobState, Seconds, Stage
-from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters
@@ -28,86 +28,74 @@ from spotladder.operator.reconcile.specs import ParsedSpec, Specs
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.readings import Readings
+from spotladder.policies.registry import by_name
 from spotladder.workloads.kinds import workload_of
 
 SYNC_RETRY_INTERVAL: Seconds = 10.0
 """Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
 
 
-class Loader:
-    """`known_jobs` has the data of each job that is kept between two reconciles; `policy` returns the policy with a
-    name, or raises InvalidSpec."""
+policy_named = cache(by_name)
+"""Returns the policy with a name, or raises InvalidSpec. The search reads the metadata of all installed packages."""
 
-    def __init__(
-        self,
-        *,
-        capacity: Cache[CapacityRecord],
-        clusters: Clusters,
-        known_jobs: dict[JobKey, KnownJob],
-        policy: Callable[[str], Policy],
-        preconditions: Preconditions,
-        persistence: Persistence,
-        logs: Logs,
-        outages: Outages,
-        readings: Readings,
-        prices: Prices,
-        clock: Clock,
-        attribution_window: Seconds,
-    ) -> None:
-        self._capacity = capacity
-        self._clusters = clusters
-        self._known_jobs = known_jobs
-        self._policy = policy
-        self._preconditions = preconditions
-        self._persistence = persistence
-        self._logs = logs
-        self._outages = outages
-        self._readings = readings
-        self._clock = clock
-        self._attribution_window = attribution_window
-        self._specs = Specs()
-        self._prices = prices
+
+@dataclass(slots=True)
+class Loader:
+    """`known_jobs` has the data of each job that is kept between two reconciles."""
+
+    capacity: Cache[CapacityRecord]
+    clusters: Clusters
+    preconditions: Preconditions
+    persistence: Persistence
+    logs: Logs
+    outages: Outages
+    readings: Readings
+    prices: Prices
+    clock: Clock
+    attribution_window: Seconds
+    known_jobs: dict[JobKey, KnownJob] = field(default_factory=dict)
+    _specs: Specs = field(default_factory=Specs)
 
     async def load(self, record: JobRecord) -> Loaded | NotLoaded:
         """All data about the job, if a decision is possible now."""
-        known = self._known_jobs.setdefault(record.key, KnownJob())
+        known = self.known_jobs.setdefault(record.key, KnownJob())
         held = status_of(record)
         try:
             before, state = known.states(held)
         except InvalidSpec as error:
             return NotLoaded(record, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
-            record = await self._persistence.finalize(record)
+            record = await self.persistence.finalize(record)
         try:
             parsed = self._specs.of(record)
             job = parsed.job
-            self._policy(job.spec.policy)
+            policy_named(job.spec.policy)
         except InvalidSpec as error:
             return NotLoaded(record, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(job, known)
-        if load.awaits_sync(self._clusters, tiers, state):
+        if load.awaits_sync(self.clusters, tiers, state):
             # Objects that are being listed there must not count as lost.
             return NotLoaded(record, requeue=SYNC_RETRY_INTERVAL)
-        reading = (await self._readings.of(record, job, state)).after(state.progress)
-        if problem := self._preconditions.to_begin(
+        reading = (await self.readings.of(record, job, state)).after(state.progress)
+        if problem := self.preconditions.to_begin(
             record, job, state, tiers=tiers, reading=reading, known=known.capacity
         ):
             return NotLoaded(record, problem, valid=problem.reason in UNBLAMED)
-        if problem := self._preconditions.to_see(record, job):
+        if problem := self.preconditions.to_see(record, job):
             return NotLoaded(record, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return NotLoaded(record)  # The first read of the log is in progress and requeues this job.
         loaded = self._observe(
             record, parsed, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
         )
-        waits = time_until_log_read(loaded, self._logs, self._clock.now())
+        waits = time_until_log_read(loaded, self.logs, self.clock.now())
         return NotLoaded(record, requeue=waits) if waits else loaded
 
     def _tiers(self, job: TieredJob, known: KnownJob) -> Tiers:
         for name in job.spec.capacity_names:
-            if named := self._capacity.get(name):
+            if named := self.capacity.get(name):
                 known.capacity[name] = named
-        return load.resolve(job, self._capacity.get, known.capacity.get, self._clusters.names, self._prices.of)
+        return load.resolve(job, self.capacity.get, known.capacity.get, self.clusters.names, self.prices.of)
 
     def _observe(
         self,
@@ -126,14 +114,14 @@ class Loader:
             record,
             state,
             workload=workload,
-            clusters=self._clusters,
+            clusters=self.clusters,
             tiers=tiers,
             reading=reading,
             blocked=known.blocked,
-            outage=lambda number: self._outages.of(record.key, number, reading.progress),
-            quiet_for=lambda number: self._outages.quiet_for(record.key, number),
-            now=self._clock.now(),
-            ticks=self._clock.ticks(),
+            outage=lambda number: self.outages.of(record.key, number, reading.progress),
+            quiet_for=lambda number: self.outages.quiet_for(record.key, number),
+            now=self.clock.now(),
+            ticks=self.clock.ticks(),
         )
         return Loaded(
             record=record,
@@ -146,7 +134,7 @@ class Loader:
                 parsed.spec,
                 tiers,
                 reading=reading,
-                attribution_window=self._attribution_window,
+                attribution_window=self.attribution_window,
                 deleting=record.deleting,
             ),
             status=held,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import FINALIZER, JobRecord
@@ -11,38 +12,27 @@ from spotladder.clusters.cache import Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.explanation import explain
-from spotladder.core.model import Decision, JobSpec, JobState
+from spotladder.core.model import Decision, JobState
 from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
-from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
 from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of, resize_notes
+from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.resources import TIEREDJOBS
 
 
-class StatusObserver(Protocol):
-    """Gets every persisted decision, for metrics and log lines."""
-
-    def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Sequence[Diagnosis]) -> None: ...
-    def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None: ...
-    def degraded(self, job: JobRecord, problem: Diagnosis) -> None: ...
-    def forgotten(self, key: JobKey) -> None: ...
-
-
+@dataclass(slots=True)
 class Persistence:
     """Writes with the resourceVersion that was read as a precondition: every method raises Conflict if it is not the
     newest."""
 
-    def __init__(
-        self, *, client: Client, jobs: Scoped[JobRecord], events: Events, observer: StatusObserver, clock: Clock
-    ) -> None:
-        self._client = client
-        self._jobs = jobs
-        self._events = events
-        self._observer = observer
-        self._clock = clock
+    client: Client
+    jobs: Scoped[JobRecord]
+    events: Events
+    observer: DecisionObserver
+    clock: Clock
 
     async def decided(
         self, loaded: Loaded, decision: Decision, problems: list[Diagnosis], more: ConditionUpdates
@@ -57,10 +47,10 @@ class Persistence:
             **more,
         }
         before, after, generation = loaded.before, decision.state, loaded.record.generation
-        entries = merged(loaded.status.conditions, updates, self._clock.now(), generation)
+        entries = merged(loaded.status.conditions, updates, self.clock.now(), generation)
         message = status.refusal(after, problems)
         if not status.worth_writing(
-            loaded.status, entries, before, after, generation=generation, message=message, jobs=len(self._jobs)
+            loaded.status, entries, before, after, generation=generation, message=message, jobs=len(self.jobs)
         ):
             return loaded.status
         wanted = status.of_state(
@@ -75,11 +65,11 @@ class Persistence:
             uninterrupted=uninterrupted_usd(loaded.spec, after),
         )
         record = await self._write(loaded.record, wanted)
-        self._observer.decided(loaded, before, decision)
+        self.observer.decided(loaded, before, decision)
         for note in (*notes_of(decision, deleting=loaded.record.deleting), *resize_notes(before, after)):
-            self._events.emit(record, note)
+            self.events.emit(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
-            self._events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
+            self.events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].reason:
             self._announce(record, problems[0])
         return wanted
@@ -87,7 +77,7 @@ class Persistence:
     async def held(self, record: JobRecord, before: TieredJobStatus, problem: Diagnosis, *, valid: bool) -> None:
         """Write why no attempt is started or ended. `valid`: the cause is not the spec."""
         updates = conditions.of_diagnoses([problem]) if valid else conditions.of_validity(problem)
-        entries = merged(before.conditions, updates, self._clock.now(), record.generation)
+        entries = merged(before.conditions, updates, self.clock.now(), record.generation)
         wanted = before.model_copy(
             update={
                 "conditions": entries,
@@ -111,27 +101,27 @@ class Persistence:
 
     async def release(self, record: JobRecord) -> None:
         """Remove the finalizer of a deleted job."""
-        latest = self._jobs.get(record.name, record.namespace) or record
+        latest = self.jobs.get(record.name, record.namespace) or record
         await self._set_finalizers(latest, [name for name in latest.finalizers if name != FINALIZER])
 
     async def _set_finalizers(self, record: JobRecord, finalizers: list[str]) -> JobRecord:
         body = {"metadata": {"resourceVersion": record.resource_version, "finalizers": finalizers}}
-        return self._taken(await self._client.merge(TIEREDJOBS, record.name, record.namespace, body=body))
+        return self._taken(await self.client.merge(TIEREDJOBS, record.name, record.namespace, body=body))
 
     async def _write(self, record: JobRecord, wanted: TieredJobStatus) -> JobRecord:
         body = {"metadata": {"resourceVersion": record.resource_version}, "status": status.plain(wanted)}
-        answer = await self._client.merge(TIEREDJOBS, record.name, record.namespace, body=body, subresource="status")
+        answer = await self.client.merge(TIEREDJOBS, record.name, record.namespace, body=body, subresource="status")
         return self._taken(answer)
 
     def _taken(self, answer: Mapping[str, Any]) -> JobRecord:
         record = JobRecord.of(dict(answer))
         if not (record.deleting and not record.finalizers):  # Otherwise this write has removed the object.
-            self._jobs.put(dict(answer))
+            self.jobs.put(dict(answer))
         return record
 
     def _announce(self, record: JobRecord, problem: Diagnosis) -> None:
-        self._observer.degraded(record, problem)
-        self._events.emit(record, note_of(problem))
+        self.observer.degraded(record, problem)
+        self.events.emit(record, note_of(problem))
 
 
 def _reason(held: TieredJobStatus, kind: ConditionType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from spotladder.api.stored import FORCE_DELETE, CapacityRecord, JobRecord
 from spotladder.api.tenancy import TenantRule
@@ -31,17 +32,15 @@ Capacity = Mapping[str, CapacityRecord]
 """The last observed CapacityTiers of a job by name."""
 
 
+@dataclass(slots=True)
 class Preconditions:
     """Caches the problems of each job on its tiers; a lost entry is computed again."""
 
-    def __init__(
-        self, *, jobs: Scoped[JobRecord], clusters: Clusters, clock: Clock, rules: Sequence[TenantRule]
-    ) -> None:
-        self._jobs = jobs
-        self._clusters = clusters
-        self._clock = clock
-        self._rules = rules
-        self._reviewed: dict[JobKey, tuple[tuple[object, ...], Diagnosis | None]] = {}
+    jobs: Scoped[JobRecord]
+    clusters: Clusters
+    clock: Clock
+    rules: Sequence[TenantRule]
+    _reviewed: dict[JobKey, tuple[tuple[object, ...], Diagnosis | None]] = field(default_factory=dict)
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone."""
@@ -60,15 +59,11 @@ class Preconditions:
         """Why no attempt is started. A running attempt is not affected."""
         if record.deleting or state.stage is not Stage.IDLE:
             return None
-        if reading.foreign:
-            return Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
-        if reading.corrupt:
-            return Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
-        if reading.unsafe:
-            return Diagnosis(Reason.STORE_UNSAFE, reading.unsafe)
+        if reading.refused is not None:
+            return reading.refused
         if problem := self.to_launch(state, reading):
             return problem
-        if load.started(state):
+        if state.last_number > 0:  # An attempt was planned before.
             return None
         if taken := self._folder_taken(record):
             return taken
@@ -93,13 +88,13 @@ class Preconditions:
     def to_see(self, record: JobRecord, job: TieredJob) -> Diagnosis | None:
         """Without access to the objects of these kinds no decision is possible. A kind that is not installed has no
         objects."""
-        why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
+        why = self.clusters.home.unreadable(workload_of(job).records, record.namespace)
         return Diagnosis(ConditionReason.CANNOT_WATCH, why) if why else None
 
     def of_started_job(self, loaded: Loaded, blocked: Diagnosis | None) -> list[Diagnosis]:
         """The problems of a running job. `blocked` is why its last launch was refused."""
         problems = [] if blocked is None else [blocked]
-        problems += load.problems_of(loaded, self._clusters)
+        problems += load.problems_of(loaded, self.clusters)
         if loaded.state.stage not in TERMINAL:
             more = (
                 self._contradiction(loaded.record, loaded.job, loaded.tiers, loaded.capacity),
@@ -122,7 +117,7 @@ class Preconditions:
             for number, left in found
             if left.cluster.problem
         ]
-        late = self._clock.now() - deleted_at > CLEANUP_IS_LATE
+        late = self.clock.now() - deleted_at > CLEANUP_IS_LATE
         slow = [
             f"attempt {number} ({left.cluster.name}) is not gone"
             for number, left in found
@@ -143,13 +138,13 @@ class Preconditions:
             if problems := review.problems(job, placed):
                 wrong = Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(map(str, problems)))
             else:
-                wrong = not_allowed(refusals(self._rules, job, placed))
+                wrong = not_allowed(refusals(self.rules, job, placed))
             self._reviewed[record.key] = now, wrong
         return wrong
 
     def _folder_taken(self, record: JobRecord) -> Diagnosis | None:
         """Two jobs in one folder of a bucket would fence each other endlessly: the older job keeps it."""
-        first = min(self._jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
+        first = min(self.jobs.of(record.folder), key=lambda entry: (entry.created_at, entry.uid), default=record)
         if first.uid == record.uid:
             return None
         # Users of this namespace must not learn the names of jobs in other namespaces.

@@ -17,8 +17,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-
-import structlog
+from functools import partial
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
@@ -90,16 +89,12 @@ class Preflight:
         self._levels = SharedReads[tuple[str, str], str | None](clock, lambda _label: FOUND_TTL)
         self._checks: dict[JobKey, _Check] = {}
         self._installed = SharedReads[str, InstalledVersions](clock, lambda _versions: LATER)
-        self._logged: dict[str, InstalledVersions] = {}
-        self._logging: dict[str, asyncio.Task[None]] = {}
-        self._log = structlog.get_logger("spotladder")
 
     async def __aenter__(self) -> Preflight:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         tasks = [look.task for look in self._checks.values() if look.task is not None]
-        tasks += self._logging.values()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -124,7 +119,7 @@ class Preflight:
     async def level(self, cluster: WorkloadCluster, namespace: str) -> Level:
         """The Pod Security level of the namespace there. Raises ClusterUnreachable, Throttled."""
         label = await self._levels.get((cluster.name, namespace), lambda: _label(cluster, namespace))
-        return Level(label, f"namespace {namespace}{f' in cluster {cluster.name}' if cluster.monitor else ''}")
+        return Level(label, f"namespace {namespace}{cluster.where}")
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """The objects that the job lacks on its tiers; None while the check is pending.
@@ -148,27 +143,6 @@ class Preflight:
         if known is not None and known.task is not None:
             known.task.cancel()
 
-    def reached(self, cluster: WorkloadCluster) -> None:
-        """A cluster can be used for the first time or again: read its versions, and log conflicts."""
-        running = self._logging.get(cluster.name)
-        if running is None or running.done():
-            self._installed.forget(cluster.name)
-            self._logged.pop(cluster.name, None)
-            self._logging[cluster.name] = asyncio.create_task(self._log_conflicts(cluster))
-
-    async def _log_conflicts(self, cluster: WorkloadCluster) -> None:
-        with suppress(SpotladderError):  # The condition Degraded reports the cluster.
-            await self._versions(cluster)
-
-    async def _versions(self, cluster: WorkloadCluster) -> InstalledVersions:
-        """The cluster's versions, at most `LATER` old. Raises ClusterUnreachable, Throttled."""
-        found = await self._installed.get(cluster.name, lambda: installed(cluster.client))
-        if self._logged.get(cluster.name) != found:
-            self._logged[cluster.name] = found
-            if conflicts := found.conflicts():
-                self._log.warning("incompatible versions", cluster=cluster.name, conflicts=list(conflicts))
-        return found
-
     async def _find(self, job: JobKey, look: _Check) -> None:
         parts, conflicts = [], []
         for wanted in look.wanted:
@@ -185,7 +159,7 @@ class Preflight:
             if missing:
                 parts.append(lacking(cluster, job[0], missing))
             with suppress(SpotladderError):
-                versions = await self._versions(cluster)
+                versions = await self._installed.get(wanted.cluster, partial(installed, cluster.client))
                 conflicts += [f"{_place(cluster)}{conflict}" for conflict in versions.conflicts(wanted.ray)]
         before, look.found = look.found, Ahead("; ".join(parts), "; ".join(conflicts))
         if before != look.found:
@@ -207,8 +181,7 @@ def lacking(cluster: WorkloadCluster, namespace: str, missing: Iterable[Referenc
 
 def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
     """The message for a missing namespace in a cluster."""
-    where = f" in cluster {cluster.name}" if cluster.monitor else ""
-    return f"namespace {namespace} does not exist{where}: create it"
+    return f"namespace {namespace} does not exist{cluster.where}: create it"
 
 
 def needs(job: TieredJob, tiers: Iterable[PlacedTier]) -> tuple[Wanted, ...]:

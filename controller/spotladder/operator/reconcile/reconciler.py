@@ -11,15 +11,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 
 from spotladder.api.status import TieredJobStatus
-from spotladder.api.stored import CapacityRecord, JobRecord, status_of
-from spotladder.api.tenancy import TenantRule
-from spotladder.clusters.cache import Cache, Scoped
+from spotladder.api.stored import JobRecord, status_of
+from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
@@ -33,31 +31,26 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.observing import with_log_at_end
-from spotladder.core.policies import Policy
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Decided, Loaded
-from spotladder.operator.prices import Prices
+from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
-from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
-from spotladder.operator.reconcile.guard_keeper import GuardKeeper
-from spotladder.operator.reconcile.known_job import KnownJob
-from spotladder.operator.reconcile.loader import Loader
-from spotladder.operator.reconcile.persist import Persistence, StatusObserver
+from spotladder.operator.reconcile.loader import Loader, policy_named
+from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preconditions import Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
+from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
 from spotladder.operator.storage.record_streams import RecordStreams
-from spotladder.policies.registry import by_name
 
 OUTCOME_RETRY_INTERVAL: Seconds = 60.0
 """Requeue delay for a job whose outcome could not be written to the commit log."""
@@ -66,78 +59,42 @@ BUSY_RETRY_INTERVAL: Seconds = 0.5
 """Requeue delay for a job whose clusters have no free worker slot."""
 
 
+@dataclass(slots=True)
 class Reconciler:
     """Called with a job's key; returns the maximum number of seconds until the next call."""
 
-    def __init__(
-        self,
-        *,
-        jobs: Scoped[JobRecord],
-        capacity: Cache[CapacityRecord],
-        clusters: Clusters,
-        applier: Applier,
-        remover: AttemptRemover,
-        preflight: Preflight,
-        persistence: Persistence,
-        logs: Logs,
-        outputs: Outputs,
-        streams: RecordStreams,
-        outages: Outages,
-        readings: Readings,
-        prices: Prices,
-        observer: StatusObserver,
-        clock: Clock,
-        attribution_window: Seconds,
-        rules: Sequence[TenantRule],
-    ) -> None:
-        self._jobs = jobs
-        self._remover = remover
-        self._preflight = preflight
-        self._persistence = persistence
-        self._logs = logs
-        self._outputs = outputs
-        self._streams = streams
-        self._outages = outages
-        self._readings = readings
-        self._observer = observer
-        self._clock = clock
-        self._clusters = clusters
-        self._policy: Callable[[str], Policy] = cache(by_name)
-        self._known_jobs: dict[JobKey, KnownJob] = {}
-        self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock, rules=rules)
-        self._loader = Loader(
-            capacity=capacity,
-            clusters=clusters,
-            known_jobs=self._known_jobs,
-            policy=self._policy,
-            preconditions=self._preconditions,
-            persistence=persistence,
-            logs=logs,
-            outages=outages,
-            readings=readings,
-            prices=prices,
-            clock=clock,
-            attribution_window=attribution_window,
-        )
-        keeper = GuardKeeper(preflight=preflight, clock=clock)
-        self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
+    jobs: Scoped[JobRecord]
+    clusters: Clusters
+    loader: Loader
+    executor: Executor
+    preconditions: Preconditions
+    remover: AttemptRemover
+    preflight: Preflight
+    persistence: Persistence
+    logs: Logs
+    outputs: Outputs
+    streams: RecordStreams
+    outages: Outages
+    readings: Readings
+    observer: DecisionObserver
+    clock: Clock
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later. An unexpected error is also
         raised, after the job has the condition `Degraded`."""
         namespace, name = key
-        record = self._jobs.get(name, namespace)
+        record = self.jobs.get(name, namespace)
         try:
             if record is None or (record.deleting and not record.finalized):
                 self._forget(key)
-                return ACTION_RETRY_INTERVAL if await self._executor.sweep(key, "") else None
+                return ACTION_RETRY_INTERVAL if await self.executor.sweep(key, "") else None
             return await self._pass(record)
         except Busy:
             return BUSY_RETRY_INTERVAL
         except Conflict:
             return 0.2  # The cache will soon receive the newer version.
         except NotFound as error:
-            if self._jobs.get(name, namespace) is None:
+            if self.jobs.get(name, namespace) is None:
                 return None
             raise ClusterUnreachable(str(error)) from None
         except SpotladderError:
@@ -149,60 +106,58 @@ class Reconciler:
     async def _report(self, key: JobKey, error: Exception) -> None:
         """Show an unexpected error to the user. If this fails too, the next reconcile tries again."""
         namespace, name = key
-        if (record := self._jobs.get(name, namespace)) is not None:
+        if (record := self.jobs.get(name, namespace)) is not None:
             with suppress(Exception):
-                await self._persistence.held(record, status_of(record), conditions.of_error(error), valid=True)
+                await self.persistence.held(record, status_of(record), conditions.of_error(error), valid=True)
 
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
-        loaded = await self._loader.load(record)
+        loaded = await self.loader.load(record)
         if isinstance(loaded, Loaded):
-            return await self._apply(loaded, self._decide(loaded))
+            return await self._apply(loaded, *self._decide(loaded))
         if loaded.problem is not None:
             return await self._hold(loaded.record, status_of(record), loaded.problem, valid=loaded.valid)
         return loaded.requeue
 
-    def _decide(self, loaded: Loaded) -> Decided:
-        """The core's decision, and which of its launches must wait."""
-        policy = self._policy(loaded.job.spec.policy)
-        decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
-        problem = self._preconditions.to_launch(decision.state, loaded.reading)
+    def _decide(self, loaded: Loaded) -> tuple[Decision, Diagnosis | None]:
+        """The core's decision, without the launches that the commit log forbids, and why it forbids them."""
+        policy = policy_named(loaded.job.spec.policy)
+        decision = decide(loaded.spec, loaded.state, loaded.seen, self.clock.now(), policy)
+        problem = self.preconditions.to_launch(decision.state, loaded.reading)
         if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
-            return Decided(decision, None)
+            return decision, None
         others = tuple(action for action in decision.actions if not isinstance(action, Launch))
         withheld = problem if others != decision.actions else None
-        return Decided(replace(decision, actions=others), withheld)
+        return replace(decision, actions=others), withheld
 
-    async def _apply(self, loaded: Loaded, decided: Decided) -> Seconds | None:
+    async def _apply(self, loaded: Loaded, decision: Decision, withheld: Diagnosis | None) -> Seconds | None:
         """Execute the actions, then persist the new state. Returns when the job is due again."""
-        record, job, decision = loaded.record, loaded.job, decided.decision
-        known = self._known_jobs[record.key]
-        address = partial(self._readings.address, record, job)
-        self._outputs.collect(loaded, address)
-        self._outages.watch(loaded)
+        record, job = loaded.record, loaded.job
+        known = self.loader.known_jobs[record.key]
+        address = partial(self.readings.address, record, job)
+        self.outputs.collect(loaded, address)
+        self.outages.watch(loaded)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
-        if decided.withheld is not None:
-            known.blocked = decided.withheld
-        result = await self._executor.execute(loaded, decision, address=address)
+        if withheld is not None:
+            known.blocked = withheld
+        result = await self.executor.execute(loaded, decision, address=address)
         if result.tried:
             known.blocked = result.blocked
         if result.at_end is not None:
             decision = replace(decision, state=with_log_at_end(decision.state, result.at_end))
-        problems = self._preconditions.of_started_job(loaded, known.blocked)
+        problems = self.preconditions.of_started_job(loaded, known.blocked)
         for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
-        if result.guards is not None:
-            problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
         updates = {**result.updates, **self._preflight_updates(loaded)}
-        persisted = await self._persistence.decided(loaded, decision, problems, updates)
-        self._streams.decided(loaded, decision, address, persisted=persisted is not loaded.status)
+        persisted = await self.persistence.decided(loaded, decision, problems, updates)
+        self.streams.decided(loaded, decision, address, persisted=persisted is not loaded.status)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
-        self._observer.observe(record.key, loaded.spec, decision.state, problems)
+        self.observer.observe(record.key, loaded.spec, decision.state, problems)
         if result.failed is not None:
             raise result.failed
         if result.cleanup_error is not None and record.deleting:
@@ -211,16 +166,15 @@ class Reconciler:
             await self._release(record)
             return None
         # A slow or failed cleanup and an operator that does not act trigger no event: poll.
-        polls = record.deleting or result.cleanup_error is not None
-        polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
+        polls = record.deleting or result.cleanup_error is not None or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, updates, loaded.reading, polls=polls)
 
     def _wake(
         self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, polls: bool
     ) -> Seconds | None:
-        now = self._clock.now()
+        now = self.clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
-        if (due := status.due_in(persisted, decision.state, jobs=len(self._jobs))) is not None:
+        if (due := status.due_in(persisted, decision.state, jobs=len(self.jobs))) is not None:
             times.append(due)
         if any(update.status == "Unknown" for update in updates.values()):
             times.append(OUTCOME_RETRY_INTERVAL)
@@ -235,11 +189,11 @@ class Reconciler:
     def _preflight_updates(self, loaded: Loaded) -> ConditionUpdates:
         """Whether the tiers have the objects to which the job's pods refer."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
-            self._preflight.forget(loaded.record.key)
+            self.preflight.forget(loaded.record.key)
             return {}
         version = versions(loaded.record, loaded.job, loaded.capacity)
         return conditions.of_preflight(
-            self._preflight.check(loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.resolved.values()))
+            self.preflight.check(loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.resolved.values()))
         )
 
     async def _hold(
@@ -247,7 +201,7 @@ class Reconciler:
     ) -> Seconds | None:
         if record.deleting and (record.forced or not valid):
             return await self._dismantle(record)
-        await self._persistence.held(record, held, problem, valid=valid)
+        await self.persistence.held(record, held, problem, valid=valid)
         if problem.reason is ConditionReason.CHECKPOINTS_NOT_ALLOWED:
             return credentials.SECRET_TTL  # a Secret that changes triggers no event
         return 5.0 if valid else None
@@ -262,23 +216,23 @@ class Reconciler:
 
     async def _dismantle(self, record: JobRecord) -> Seconds | None:
         """An invalid job is being deleted: no program can be asked to commit, so remove its objects."""
-        found = self._clusters.attempts(record, lambda _objects: None).attempts.values()
+        found = self.clusters.attempts(record, lambda _objects: None).attempts.values()
         if any(not entry.cluster.problem for entry in found) and not record.forced:
-            await self._remover.remove_all(record)
+            await self.remover.remove_all(record)
             return 2.0
         await self._release(record)
         return None
 
     async def _release(self, record: JobRecord) -> None:
-        await self._persistence.release(record)
-        self._outputs.forget(record.uid)
-        self._streams.forget(record.uid)
+        await self.persistence.release(record)
+        self.outputs.forget(record.uid)
+        self.streams.forget(record.uid)
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:
-        self._known_jobs.pop(key, None)
-        self._preconditions.forget(key)
-        self._logs.unfollow(key)
-        self._outages.forget(key)
-        self._preflight.forget(key)
-        self._observer.forgotten(key)
+        self.loader.known_jobs.pop(key, None)
+        self.preconditions.forget(key)
+        self.logs.unfollow(key)
+        self.outages.forget(key)
+        self.preflight.forget(key)
+        self.observer.forgotten(key)

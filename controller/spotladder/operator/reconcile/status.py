@@ -91,7 +91,6 @@ def of_state(
                 failures=tier.failures,
                 attempts=tier.attempts,
                 node_seconds=round(tier.node_seconds, 1),
-                surge_seconds=round(tier.surge_seconds, 1),
                 cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
                 last_reason=tier.last_reason or "",
                 spent=tier.exhausted_by or "",

@@ -1,8 +1,4 @@
-"""Creates the Secret with the token that the Ray clusters of a namespace require, see `rayjob.authentication`.
-
-Where the controller must neither create nor read it, an attempt runs without a token, and its
-job is degraded: a job is not held because a permission is missing that it does not need to train.
-"""
+"""Creates the Secret with the token that the Ray clusters of a namespace require, see `rayjob.authentication`."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import base64
 import secrets
 
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import WorkloadCluster
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import SECRETS
@@ -18,8 +15,8 @@ from spotladder.workloads.rayjob.authentication import KEY, TOKEN
 from spotladder.workloads.references import Reference
 
 
-async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace: str) -> str:
-    """Create the Secret unless it exists. Returns why it cannot be used, "" if it can.
+async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace: str) -> Diagnosis | None:
+    """Create the Secret unless it exists. Returns why it cannot be created.
 
     Raises ClusterUnreachable, Throttled.
     """
@@ -27,7 +24,7 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
     if exists is None:
         exists = await preflight.exists(cluster, namespace, Reference(SECRETS, TOKEN))
     if exists:
-        return ""
+        return None
     body = {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
@@ -38,11 +35,11 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
     try:
         cluster.inventory.written(SECRETS, await cluster.client.create(SECRETS, body))
     except Conflict:
-        return ""  # Another job's attempt created it in the meantime, or the controller may create but not read it.
+        return None  # Another job's attempt created it in the meantime, or the controller may create but not read it.
     except (Forbidden, Invalid) as error:
-        where = f" in cluster {cluster.name}" if cluster.monitor else ""
-        return (
-            f"Ray requires no token: Secret {namespace}/{TOKEN} cannot be created{where}: {error.message}: upgrade the "
-            f"chart there, or create the Secret with the key {KEY}; the next attempt uses it"
+        return Diagnosis(
+            ConditionReason.LAUNCH_REFUSED,
+            f"Secret {namespace}/{TOKEN} cannot be created{cluster.where}: {error.message}: allow it, or create it "
+            f"with the key {KEY}",
         )
-    return ""
+    return None

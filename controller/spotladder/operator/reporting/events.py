@@ -134,7 +134,6 @@ class Events:
         self._clock = clock
         self._instance = instance
         self._no_backlog = no_backlog
-        self._flushing = asyncio.Event()
         self._busy_since: Seconds | None = None
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
@@ -157,24 +156,16 @@ class Events:
     async def _let_jobs_go_first(self) -> None:
         """Wait while jobs wait, but no longer than `LONGEST_DELAY` after they began to. That the Event is old is no
         reason: after the start of many jobs a backlog of Events takes minutes."""
-        if self._no_backlog.is_set() or self._flushing.is_set():
+        if self._no_backlog.is_set():
             self._busy_since = None
             return
         if self._busy_since is None:
             self._busy_since = self._clock.ticks()
         left = self._busy_since + LONGEST_DELAY - self._clock.ticks()
         if left > 0:
-            await wait_at_most(self._clock, left, self._no_backlog, self._flushing)
+            await wait_at_most(self._clock, left, self._no_backlog)
             if self._clock.ticks() < self._busy_since + LONGEST_DELAY:
                 self._busy_since = None
-
-    async def written(self) -> None:
-        """Return when all queued Events are written, whatever waits for a reconcile."""
-        self._flushing.set()
-        try:
-            await self._pending.join()
-        finally:
-            self._flushing.clear()
 
     async def _write(self, job: JobRecord, note: Note, emitted_at: Instant) -> None:
         at = utc_microseconds(emitted_at)

@@ -11,6 +11,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator.reporting.metrics import Metrics
 
+LAST_PORT = 65535
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -21,20 +23,18 @@ class Health:
 
 
 class HealthServer:
-    """Use as `async with HealthServer(…)`. Calls `alive` and `ready` at each request."""
+    """Use as `async with HealthServer(…)`. Calls `ready` at each request for it."""
 
-    def __init__(
-        self, address: str, *, metrics: Metrics, alive: Callable[[], Health], ready: Callable[[], Health]
-    ) -> None:
+    def __init__(self, address: str, *, metrics: Metrics, ready: Callable[[], Health]) -> None:
         host, separator, port = address.rpartition(":")
-        if not separator or not port.isdigit():
-            raise EnvironmentFailure(f"--listen {address}: expected HOST:PORT, such as 127.0.0.1:8080")
+        if not separator or not port.isdecimal() or len(port) > 5 or int(port) > LAST_PORT:
+            raise EnvironmentFailure(f"listen {address}: expected HOST:PORT, such as 127.0.0.1:8080")
         self._host, self._port = host.strip("[]"), int(port)
         self._metrics = metrics
         app = web.Application()
         app.add_routes(
             [
-                web.get("/healthz", _respond(alive)),
+                web.get("/healthz", _respond(lambda: Health("alive"))),
                 web.get("/readyz", _respond(ready)),
                 web.get("/metrics", self._show_metrics),
             ]
@@ -54,7 +54,7 @@ class HealthServer:
         except OSError as error:
             await self._runner.cleanup()
             raise EnvironmentFailure(
-                f"--listen {self._host}:{self._port}: {error.strerror}: use another address"
+                f"listen {self._host}:{self._port}: {error.strerror}: use another address"
             ) from None
         return self
 

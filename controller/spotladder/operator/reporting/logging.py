@@ -17,7 +17,7 @@ def set_up(form: str = "auto") -> None:
     end = (
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if text
-        else [structlog.processors.format_exc_info, _json()]
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     )
     structlog.configure(
         processors=[
@@ -28,7 +28,3 @@ def set_up(form: str = "auto") -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-
-
-def _json() -> structlog.types.Processor:
-    return structlog.processors.JSONRenderer(sort_keys=False, default=str)

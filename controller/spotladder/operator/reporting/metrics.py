@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -54,92 +55,52 @@ class Metrics:
         self._jobs: dict[JobKey, JobGauges] = {}
         self._down: set[str] = set()
         self._tiers: set[str] = set()
-        self._queue_depth: Callable[[], int] = lambda: 0
-        self.attempts = Counter(
-            "spotladder_attempts", "Attempts that ended.", ["tier", "reason"], registry=self.registry
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self.attempts = counter("spotladder_attempts", "Attempts that ended.", ["tier", "reason"])
+        self.failures = counter("spotladder_failures", "Pods lost.", ["tier", "cause"])
+        self.fallbacks = counter("spotladder_fallbacks", "Moves to a later tier.", ["from", "to", "reason"])
+        self.standby_attempts = counter(
+            "spotladder_standby_attempts", "Standby attempts that started, or were given up.", ["tier", "reason"]
         )
-        self.failures = Counter("spotladder_failures", "Pods lost.", ["tier", "cause"], registry=self.registry)
-        self.fallbacks = Counter(
-            "spotladder_fallbacks", "Moves to a later tier.", ["from", "to", "reason"], registry=self.registry
+        self.replacements = counter(
+            "spotladder_replacements", "Pods whose replacement inside the attempt was requested.", ["tier"]
         )
-        self.standby_attempts = Counter(
-            "spotladder_standby_attempts",
-            "Standby attempts that started, or were given up.",
-            ["tier", "reason"],
-            registry=self.registry,
-        )
-        self.replacements = Counter(
-            "spotladder_replacements",
-            "Pods whose replacement inside the attempt was requested.",
-            ["tier"],
-            registry=self.registry,
-        )
-        self.hangs = Counter(
-            "spotladder_hangs", "Attempts that ended because the program hung.", ["tier"], registry=self.registry
-        )
-        self.suspected_nodes = Counter(
+        self.hangs = counter("spotladder_hangs", "Attempts that ended because the program hung.", ["tier"])
+        self.suspected_nodes = counter(
             "spotladder_suspected_nodes",
             "Silent nodes that the controller suspected before Kubernetes marked them.",
             ["cluster"],
-            registry=self.registry,
         )
-        self.fallback_seconds = Histogram(
+        self.fallback_seconds = histogram(
             "spotladder_fallback_seconds",
             "Seconds from the first missing worker until all workers are ready again.",
             buckets=_FALLBACK,
-            registry=self.registry,
         )
-        self.tier_available = Gauge(
-            "spotladder_tier_available",
-            "1 if the tier had capacity for the newest request, else 0.",
-            ["tier"],
-            registry=self.registry,
+        self.tier_available = gauge(
+            "spotladder_tier_available", "1 if the tier had capacity for the newest request, else 0.", ["tier"]
         )
-        self.cost = Counter(
-            "spotladder_cost_usd", "USD spent on workers' nodes.", ["capacity_type"], registry=self.registry
+        self.cost = counter("spotladder_cost_usd", "USD spent on workers' nodes.", ["capacity_type"])
+        self.namespace_cost = counter(
+            "spotladder_namespace_cost_usd", "USD spent by the jobs of a namespace.", ["namespace"]
         )
-        self.namespace_cost = Counter(
-            "spotladder_namespace_cost_usd",
-            "USD spent by the jobs of a namespace.",
-            ["namespace"],
-            registry=self.registry,
-        )
-        self.extra_cost = Counter(
+        self.extra_cost = counter(
             "spotladder_extra_cost_usd",
             "USD spent beside workers' nodes, by kind: heads, storage, requests or egress.",
             ["kind"],
-            registry=self.registry,
         )
-        self.saved = Counter(
-            "spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.", registry=self.registry
+        self.saved = counter("spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.")
+        self.passes = histogram(
+            "spotladder_reconcile_seconds", "Duration of one reconcile of a TieredJob in seconds.", buckets=_PASS
         )
-        self.passes = Histogram(
-            "spotladder_reconcile_seconds",
-            "Duration of one reconcile of a TieredJob in seconds.",
-            buckets=_PASS,
-            registry=self.registry,
-        )
-        self.failed_passes = Counter(
-            "spotladder_reconcile_errors", "Passes that failed.", ["error"], registry=self.registry
-        )
-        self.requests = Counter(
-            "spotladder_api_requests", "Calls.", ["cluster", "verb", "resource", "code"], registry=self.registry
-        )
-        self.cluster_up = Gauge(
-            "spotladder_cluster_up", "1 while the cluster can be used.", ["cluster"], registry=self.registry
-        )
-        self.outages = Counter(
-            "spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"], registry=self.registry
-        )
-        self.lists = Counter(
-            "spotladder_cache_lists", "Full lists by the caches.", ["resource"], registry=self.registry
-        )
-        self.leading = Gauge("spotladder_leading", "1 while this controller leads.", registry=self.registry)
+        self.failed_passes = counter("spotladder_reconcile_errors", "Passes that failed.", ["error"])
+        self.requests = counter("spotladder_api_requests", "Calls.", ["cluster", "verb", "resource", "code"])
+        self.cluster_up = gauge("spotladder_cluster_up", "1 while the cluster can be used.", ["cluster"])
+        self.outages = counter("spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"])
+        self.leading = gauge("spotladder_leading", "1 while this controller leads.")
+        self.queue_depth = gauge("spotladder_queue_depth", "Jobs that wait for a reconcile.")
         self.registry.register(self)
-
-    def watch_queue(self, depth: Callable[[], int]) -> None:
-        """Set the function that returns the number of waiting jobs."""
-        self._queue_depth = depth
 
     def watcher(self, cluster: str, also: Watcher | None = None) -> Watcher:
         """Counts the API calls of a cluster by status (0: no response), and forwards the status to another callback."""
@@ -157,10 +118,6 @@ class Metrics:
             self.outages.labels(cluster).inc()
         (self._down.discard if up else self._down.add)(cluster)
         self.cluster_up.labels(cluster).set(1 if up else 0)
-
-    def suspected(self, cluster: str) -> None:
-        """A node of the cluster is suspected."""
-        self.suspected_nodes.labels(cluster).inc()
 
     def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Iterable[str] = ()) -> None:
         """Record one reconcile of a job, which is degraded for these reasons."""
@@ -187,7 +144,7 @@ class Metrics:
         self.tier_available.clear()
         self.cluster_up.clear()
         self._down.clear()
-        self._queue_depth = lambda: 0
+        self.queue_depth.set_function(lambda: 0)
         self.leading.set(0)
 
     def decided(self, namespace: str, spec: JobSpec, before: JobState, decision: Decision) -> None:
@@ -282,7 +239,6 @@ class Metrics:
         for node, count in sorted(avoiding.items()):
             bad.add_metric([node], count)
         yield from (phases, ratios, ages, attempts, budgets, slacks, degraded, bad)
-        yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a reconcile.", value=self._queue_depth())
 
 
 def _leaving(before: JobState, after: JobState) -> int:

@@ -8,12 +8,13 @@ decision uses the status.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
-from spotladder.api.stored import CapacityRecord
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import (
     entries_of,
     outcomes_of,
@@ -23,7 +24,7 @@ from spotladder.api.tier_history import (
     wait_entries_of,
     waits_of,
 )
-from spotladder.clusters.cache import Cache
+from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
@@ -37,10 +38,12 @@ from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
+from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.prices import Prices
-from spotladder.operator.reporting.tier_usage import TierUsage
+from spotladder.operator.reporting.tier_usage import TierUsage, tier_usage
 from spotladder.resources import CAPACITYTIERS
+from spotladder.workloads.records import PodRecord
 
 WRITE_INTERVAL: Seconds = 15.0
 _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
@@ -72,26 +75,18 @@ class _Tally:
             self.refusals += not answer.granted
 
 
+@dataclass(slots=True)
 class TierStatusWriter:
     """`decided` gets every persisted decision; `run` writes."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        capacity: Cache[CapacityRecord],
-        usage: TierUsage,
-        prices: Prices,
-        clusters: frozenset[str],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._capacity = capacity
-        self._usage = usage
-        self._prices = prices
-        self._clusters = clusters
-        self._clock = clock
-        self._tallies: dict[str, _Tally] = {}
+    client: Client
+    capacity: Cache[CapacityRecord]
+    jobs: Scoped[JobRecord]
+    pods: Callable[[JobKey], Iterable[PodRecord]]
+    prices: Prices
+    clusters: frozenset[str]
+    clock: Clock
+    _tallies: dict[str, _Tally] = field(default_factory=dict)
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
         """Count the decision."""
@@ -109,24 +104,23 @@ class TierStatusWriter:
         for answer in answers(before, decision):
             if name := names.get(answer.tier):
                 tally = self._tallies.setdefault(name, _Tally())
-                tally.count(answer, self._clock.now())
+                tally.count(answer, self.clock.now())
                 if answer.granted and answer.move is not None:
                     tally.waits = waits.added(tally.waits, _wait(before, decision.state, answer.move.attempt))
 
     async def run(self) -> None:
         """Write changes until cancelled."""
         while True:
-            await self._clock.sleep(WRITE_INTERVAL)
+            await self.clock.sleep(WRITE_INTERVAL)
             await self.write()
 
     async def write(self) -> None:
         """Write the changes. A change that cannot be written now is written with the next ones."""
-        for record in list(self._capacity.all()):
+        usage = tier_usage(self.jobs.all(), self.pods)
+        for record in list(self.capacity.all()):
             tally = self._tallies.pop(record.name, _Tally())
             before = read_status(record.status)
-            with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-            jobs, nodes = self._usage.of(record.name, heads=with_heads)
-            after = self._after(record, before, tally, jobs=jobs, nodes=nodes)
+            after = self._after(record, before, tally, usage.get(record.name, TierUsage()))
             if after == before:
                 continue
             body = {
@@ -134,14 +128,14 @@ class TierStatusWriter:
                 "status": after.model_dump(mode="json", by_alias=True, exclude_none=True),
             }
             try:
-                answer = await self._client.merge(CAPACITYTIERS, record.name, body=body, subresource="status")
+                answer = await self.client.merge(CAPACITYTIERS, record.name, body=body, subresource="status")
             except (Conflict, NotFound):
                 self._keep(record.name, tally)
             except SpotladderError:
                 self._keep(record.name, tally)
                 return  # The API server does not answer.
             else:
-                self._capacity.put(dict(answer))
+                self.capacity.put(dict(answer))
 
     def _keep(self, name: str, tally: _Tally) -> None:
         """Add the counts that could not be written."""
@@ -160,22 +154,23 @@ class TierStatusWriter:
         )
 
     def _after(
-        self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, *, jobs: int, nodes: int
+        self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, usage: TierUsage
     ) -> CapacityTierStatus:
+        with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
         hours = float(before.observed_hours or 0) + tally.node_seconds / HOUR
         attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
         evictions = before.evictions + tally.evictions
-        price = self._prices.of(record.model) if record.model else None
+        price = self.prices.of(record.model) if record.model else None
         prices = prices_of(before)
         if price is not None and price.known:
-            prices = with_price(prices, round(price.per_node_hour, 4), float(int(self._clock.now())))
+            prices = with_price(prices, round(price.per_node_hour, 4), float(int(self.clock.now())))
         outcomes = added(outcomes_of(before), tally.outcomes)
         return CapacityTierStatus(
-            conditions=merged(before.conditions, self._claims(record, tally), self._clock.now(), record.generation),
+            conditions=merged(before.conditions, self._claims(record, tally), self.clock.now(), record.generation),
             last_unavailable_at=before.last_unavailable_at if tally.refused_at is None else _time(tally.refused_at),
             last_available_at=before.last_available_at if tally.granted_at is None else _time(tally.granted_at),
-            jobs_in_use=jobs,
-            nodes_in_use=nodes,
+            jobs_in_use=usage.jobs,
+            nodes_in_use=len(usage.workers | usage.heads if with_heads else usage.workers),
             price=f"{price.per_node_hour:.4f}" if price and price.known else "",
             on_demand_price=f"{price.on_demand:.4f}" if price and price.on_demand else "",
             attempts=attempts,
@@ -204,7 +199,7 @@ class TierStatusWriter:
     def _available(self, record: CapacityRecord, model: CapacityTier, tally: _Tally) -> ConditionUpdate | None:
         """The message of the condition; None keeps the previous one."""
         cluster = model.spec.cluster
-        if cluster not in self._clusters:
+        if cluster not in self.clusters:
             return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
         if tally.had is not None:
             return ConditionUpdate(
@@ -218,8 +213,8 @@ class TierStatusWriter:
         return None
 
     def _priced(self, model: CapacityTier) -> ConditionUpdate:
-        problem = self._prices.problem(model)
-        if self._prices.of(model).known:
+        problem = self.prices.problem(model)
+        if self.prices.of(model).known:
             return ConditionUpdate(
                 "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
             )

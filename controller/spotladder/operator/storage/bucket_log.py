@@ -16,7 +16,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
-from spotladder.checkpoints.store import RightsRefused, StoreRefused, endpoint_of, renew
+from spotladder.checkpoints.store import RightsRefused, StoreRefused
 from spotladder.checkpoints.store_check import StoreUnsafe, check_today
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
@@ -42,16 +42,16 @@ class BucketLog:
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         read = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid, brief=True)
-        self._follower = Follower(read, brief=True)
+        self._follower = Follower(read)
         self._secrets = secret_values(grant.secret)
-        self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
+        self._checked = not self._log.store.endpoint  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
         try:
             found = self._follower.progress()
         except RightsRefused:
             with suppress(SpotladderError):  # The file may be incomplete while it is replaced: the next read retries.
-                renew(self._log.store)
+                self._log.store.renew()
             raise
         if not found.attempt:
             self._check()

@@ -11,7 +11,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -27,12 +27,13 @@ from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
+from spotladder.core.reasons import Reason
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
-from spotladder.operator.storage.slots import Slots
 from spotladder.records.model import Record
 
 T = TypeVar("T")
@@ -127,7 +128,8 @@ class Logs:
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[tuple[str, str], _Bucket] = {}
-        self._slots = {lane: Slots(lane.total, lane.per_namespace) for lane in LANES}
+        self._threads = {lane: asyncio.Semaphore(lane.total) for lane in LANES}
+        self._shares: dict[tuple[_Lane, str], asyncio.Semaphore] = {}
 
     async def __aenter__(self) -> Logs:
         return self
@@ -190,17 +192,6 @@ class Logs:
             followed.served, followed.event_at = served, self._clock.ticks()
         until = min(followed.event_at + LAST_COMMIT_LIMIT, followed.requested_at + QUEUED_LIMIT)
         return max(0.0, until - self._clock.ticks())
-
-    async def wait_until_read(self, key: JobKey) -> bool:
-        """Wait until the requested read, or the write of the outcome, is complete. False when none is pending."""
-        if ending := self._endings.get(key):
-            await asyncio.wait({ending}, timeout=READ_TIMEOUT)
-            return ending.done()
-        followed = self._followed.get(key)
-        if followed is None or followed.up_to_date.is_set():
-            return False
-        await followed.up_to_date.wait()
-        return True
 
     def unfollow(self, key: JobKey) -> None:
         """Stop reading this log."""
@@ -278,16 +269,16 @@ class Logs:
         try:
             return await reading
         except ForeignLog as error:
-            return Reading(True, before.progress, foreign=error.message_for(followed.address.namespace))
+            reason, why = ConditionReason.CHECKPOINTS_IN_USE, error.message_for(followed.address.namespace)
+            return Reading(True, before.progress, refused=Diagnosis(reason, why))
         except LogCorrupt as error:
-            return Reading(True, before.progress, corrupt=str(error))
+            refused = Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, str(error))
+            return Reading(True, before.progress, refused=refused)
+        except StoreUnsafe as error:
+            return Reading(True, before.progress, refused=Diagnosis(Reason.STORE_UNSAFE, str(error)))
         except StoreUnavailable as error:
-            if isinstance(error, StoreUnsafe):
-                return Reading(True, before.progress, unsafe=str(error))
-            if isinstance(error, StoreRefused):
-                return Reading(True, before.progress, unreadable=str(error))
-            since = followed.reading.away_since or self._clock.now()
-            return Reading(True, before.progress, unreadable=str(error), away_since=since)
+            away = None if isinstance(error, StoreRefused) else followed.reading.away_since or self._clock.now()
+            return Reading(True, before.progress, unreadable=str(error), away_since=away)
         except SpotladderError as error:
             return Reading(True, before.progress, unreadable=str(error))
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
@@ -306,25 +297,27 @@ class Logs:
     async def _in_thread(
         self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None, *, lane: _Lane = READS
     ) -> T:
-        """The result of `work` in a thread, in its turn. A cancellation does not end the thread: until it has ended, it
-        counts."""
-        bucket = self._bucket(address)
-        gate, slots = bucket.gates[lane], self._slots[lane]
-        await gate.acquire()
-        try:
-            slot = await slots.take(address.namespace)
-        except BaseException:
-            gate.release()
-            raise
+        """The result of `work` in a thread, in its turn. A namespace never has more than its share in the queue for the
+        total, so that no other one waits long. A cancellation does not end the thread: until it has ended, it counts. A
+        call that is overdue no longer counts towards the total: a store without answers does not stop the others."""
+        bucket, total = self._bucket(address), self._threads[lane]
+        share = self._shares.setdefault((lane, address.namespace), asyncio.Semaphore(lane.per_namespace))
+        with ExitStack() as waiting:
+            for limit in (bucket.gates[lane], share):
+                await limit.acquire()
+                waiting.callback(limit.release)
+            await total.acquire()
+            own, of_total = waiting.pop_all(), ExitStack()
+        of_total.callback(total.release)
         if began is not None:
             began.set()
         running = asyncio.ensure_future(_threaded(work))
-        late = asyncio.get_running_loop().call_later(READ_TIMEOUT, slot.overdue)
+        late = asyncio.get_running_loop().call_later(READ_TIMEOUT, of_total.close)
 
         def ended(call: asyncio.Future[T]) -> None:
             late.cancel()
-            slot.end()
-            gate.release()
+            of_total.close()
+            own.close()
             bucket.served += lane is READS
             if not call.cancelled():
                 call.exception()  # It may be that nothing awaits it any more.

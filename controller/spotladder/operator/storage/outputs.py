@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 import structlog
 
 from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import TERMINAL, Exit, Seconds
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import Located
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
-from spotladder.operator.storage.commit_logs import LogAddress, Logs
+from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.program_output import printed
+from spotladder.operator.storage.retries import Address, retried
 from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.workload import AttemptObjects
 
@@ -39,11 +39,6 @@ READING_AT_THE_END: Seconds = 20.0
 
 AT_ONCE = 16
 """Number of attempts whose output is read concurrently."""
-
-RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
-"""Delays before further attempts to write to a bucket that did not answer."""
-
-Address = Callable[[], Awaitable[LogAddress]]
 
 _log = structlog.get_logger("spotladder")
 
@@ -180,20 +175,11 @@ class Outputs:
         writing.add_done_callback(self._writing.discard)
 
     async def _write(self, texts: Mapping[Output, str], address: Address) -> None:
-        attempt = next(iter(texts)).attempt
-        for pause in (*RETRY_INTERVALS, None):
-            try:
-                return await self._logs.keep(await address(), texts)
-            except StoreUnavailable as error:
-                if pause is None or isinstance(error, StoreRefused):
-                    return self._lost(attempt, error)
-                await self._clock.sleep(pause)
-            except SpotladderError as error:
-                return self._lost(attempt, error)
-
-    @staticmethod
-    def _lost(attempt: int, error: SpotladderError) -> None:
-        _log.warning("the output of an attempt could not be stored", attempt=attempt, error=str(error))
+        try:
+            await retried(self._clock, address, lambda log: self._logs.keep(log, texts))
+        except SpotladderError as error:
+            attempt = next(iter(texts)).attempt
+            _log.warning("the output of an attempt could not be stored", attempt=attempt, error=str(error))
 
 
 def _tasks(entry: _AttemptOutput) -> list[asyncio.Task[None]]:

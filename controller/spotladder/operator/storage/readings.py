@@ -12,7 +12,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import allowed_addresses
-from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
 
@@ -52,12 +52,7 @@ class Readings:
         name = job.spec.checkpoints.credentials or ""
         secret = await self._secrets.of(record.namespace, name) if name else None
         allowed = allowed_addresses.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
-        return address_of(record, job, allowed)
-
-
-def address_of(record: JobRecord, job: TieredJob, grant: Grant) -> LogAddress:
-    """The address of the job's log."""
-    return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, grant)
+        return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, allowed)
 
 
 def reads_every(job: TieredJob) -> Seconds:

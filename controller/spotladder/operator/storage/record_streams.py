@@ -9,17 +9,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import structlog
 
-from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.model import TERMINAL, Decision, JobState, Seconds, Stage
-from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.errors import SpotladderError
 from spotladder.operator.loaded import Loaded
-from spotladder.operator.storage.commit_logs import LogAddress, Logs
+from spotladder.operator.storage.commit_logs import Logs
+from spotladder.operator.storage.retries import Address, retried
 from spotladder.records.model import Began, Committed, Decided, Ended, Lost, Moved, NodeChanged, Noted, Record
 from spotladder.records.recorder import Recorder
 from spotladder.records.sampling import Sampler
@@ -30,9 +30,6 @@ WRITE_INTERVAL: Seconds = 300.0
 MAX_PENDING = 2_000
 """Maximum number of records of a job that wait for a write."""
 
-RETRY_INTERVALS: tuple[Seconds, ...] = (5.0, 15.0, 60.0, 300.0)
-"""Delays before further attempts to write to a bucket that did not answer."""
-
 BACKLOG_TIMEOUT: Seconds = 10.0
 """Maximum time for which a write waits while jobs wait or are reconciled."""
 
@@ -40,8 +37,6 @@ CLOSE_TIMEOUT: Seconds = 2.0
 """How long the end of a controller waits for pending writes."""
 
 _URGENT = (Began, Moved, Lost, NodeChanged, Ended)
-
-Address = Callable[[], Awaitable[LogAddress]]
 
 _log = structlog.get_logger("spotladder")
 
@@ -149,26 +144,17 @@ class RecordStreams:
                 return
 
     async def _written(self, stream: _Stream, records: list[Record]) -> bool:
-        for pause in (*RETRY_INTERVALS, None):
-            try:
-                stream.number = await self._logs.record(await stream.address(), tuple(records), stream.number)
-            except StoreUnavailable as error:
-                if pause is None or isinstance(error, StoreRefused):
-                    return self._gave_up(error)
-                await self._clock.sleep(pause)
-            except SpotladderError as error:
-                return self._gave_up(error)
-            except Exception as error:  # noqa: BLE001 – a defect here must not end the controller
-                _log.error("writing records failed with an unexpected error", exc_info=error)
-                return False
-            else:
-                return True
-        return False
-
-    @staticmethod
-    def _gave_up(error: SpotladderError) -> bool:
-        _log.warning("the records of a job could not be stored", error=str(error))
-        return False
+        try:
+            stream.number = await retried(
+                self._clock, stream.address, lambda log: self._logs.record(log, tuple(records), stream.number)
+            )
+        except SpotladderError as error:
+            _log.warning("the records of a job could not be stored", error=str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 – a defect here must not end the controller
+            _log.error("writing records failed with an unexpected error", exc_info=error)
+            return False
+        return True
 
 
 def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator[Record]:

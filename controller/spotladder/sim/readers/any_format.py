@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers import availability, kubernetes_events, price_history, probes
+from spotladder.sim.readers import csv_samples, kubernetes_events, price_history
 from spotladder.sim.readers.text import read_text, rows
 from spotladder.sim.trace import Trace
 
-PROBES = "probes, CSV"
 PRICE_HISTORY = "spot price history, JSON"
 SUFFIXES = (".json", ".csv")
 
@@ -51,12 +50,10 @@ def _read(path: Path) -> list[Reading]:
     header = next(rows(path), (0, [""]))[1]
     if header == [""]:
         raise InvalidSpec("is empty: use a trace", where=str(path))
-    if probes.fits(header):
-        return [Reading(trace, PROBES) for trace in probes.read(path)]
-    if header[0] == "time":
-        return [Reading(availability.read(path), "availability, CSV")]
+    if set(header) & set(csv_samples.TIMES):
+        return [Reading(trace, "samples, CSV") for trace in csv_samples.read(path)]
     raise InvalidSpec(
-        "has an unknown format (expected time,available – timestamp,zone,ok – or JSON): see docs/simulator.md",
+        "has an unknown format (expected samples with a time or timestamp, or JSON): see docs/simulator.md",
         path="line 1",
         where=str(path),
     )

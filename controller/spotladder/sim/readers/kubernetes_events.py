@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import node_claims
@@ -24,7 +22,8 @@ from spotladder.sim.trace import Trace
 KINDS = frozenset({"List", "EventList"})
 """Values of `kind` in the output of kubectl and of the API server."""
 
-REGISTERED, REMOVED = "RegisteredNode", "RemovingNode"
+NODE_CHANGES = {"RegisteredNode": Change.LAUNCHED, "RemovingNode": Change.RECLAIMED}
+"""Reasons of the node lifecycle controller's events."""
 
 NODE_CLAIM = "NodeClaim"
 
@@ -64,37 +63,15 @@ def fits(document: Any) -> bool:
 def parse(document: Any, path: Path) -> Trace:
     """The number of nodes over time, from the first of these events to the last one. Raises InvalidSpec, located at the
     field."""
-    if claims := list(_claim_events(document, path)):
-        return node_claims.trace(claims, path)
-    events = sorted(_changes(document, path), key=lambda event: event[0])
-    if not events or events[0][0] == events[-1][0]:
-        raise InvalidSpec(
-            f"has no time between events of nodes (expected {REGISTERED} and {REMOVED}): keep events for longer",
-            where=str(path),
-        )
-    held, began = _first_nodes(events), events[0][0]
-    counts = {0.0: len(held)}
-    for at, node, added in events:
-        held = held | {node} if added else held - {node}
-        counts[at - began] = len(held)
-    times = np.array(list(counts))
-    nodes = np.array(list(counts.values()), dtype=np.int64)
-    return Trace(path.stem, times, nodes, float(times[-1]), origin=began, source=str(path))
+    events = list(_claim_events(document, path)) or list(_node_events(document, path))
+    return node_claims.trace(events, path)
 
 
-def _first_nodes(events: list[tuple[Instant, str, bool]]) -> frozenset[str]:
-    """The nodes whose first event is their removal."""
-    first: dict[str, bool] = {}
-    for _at, node, added in events:
-        first.setdefault(node, added)
-    return frozenset(node for node, added in first.items() if not added)
-
-
-def _changes(document: Any, path: Path) -> Iterator[tuple[Instant, str, bool]]:
-    """The time, the node, and whether it was added, for each event of a node."""
+def _node_events(document: Any, path: Path) -> Iterator[ClaimEvent]:
+    """The changes of nodes: each one that is removed is lost."""
     for index, item in enumerate(document["items"]):
-        if isinstance(item, dict) and item.get("reason") in (REGISTERED, REMOVED):
-            yield _time(item, index, path), _name(item, index, "node", path), item["reason"] == REGISTERED
+        if isinstance(item, dict) and (change := NODE_CHANGES.get(item.get("reason", ""))) is not None:
+            yield ClaimEvent(_time(item, index, path), _name(item, index, "node", path), change)
 
 
 def _claim_events(document: Any, path: Path) -> Iterator[ClaimEvent]:

@@ -44,7 +44,7 @@ def trace(events: Sequence[ClaimEvent], path: Path) -> Trace:
     without time between them."""
     ordered = sorted(events, key=lambda event: event.at)
     if not ordered or ordered[0].at == ordered[-1].at:
-        raise InvalidSpec("has no time between changes of spot NodeClaims: keep it for longer", where=str(path))
+        raise InvalidSpec("has no time between changes of nodes or NodeClaims: keep events for longer", where=str(path))
     began, held, idle, gone = ordered[0].at, _first(ordered), 0, set[str]()
     counts = {0.0: len(held)}
     for event in ordered:

@@ -51,11 +51,14 @@ class SimBackend:
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     probed: bool = False
     bill: Tally = field(default_factory=Tally)
-    log: SimulatedLog = field(default_factory=SimulatedLog)
+    log: SimulatedLog = field(init=False)
     changes: int = 0
     _attempts: dict[int, SimAttempt] = field(default_factory=dict)
     _advanced_at: Seconds = 0.0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.log = SimulatedLog(self.program)
 
     # --- AttemptBackend ---
 
@@ -147,7 +150,7 @@ class SimBackend:
 
     def observe(self) -> Observation:
         """The current objects."""
-        progress = self.log.progress(self.program)
+        progress = self.log.progress
         attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
         grants = ((tier, self.market.grants.newest(zone)) for tier, zone in self.tiers.items())
         granted = {tier: START + at for tier, at in grants if at is not None}
@@ -158,11 +161,6 @@ class SimBackend:
         return Observation(self.changes, attempts, progress, dry, offered=offered, granted=granted)
 
     # --- the world ---
-
-    @property
-    def training(self) -> str:
-        """The zone in which a program trains or starts; "" if none does."""
-        return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
 
     @property
     def watched(self) -> set[str]:

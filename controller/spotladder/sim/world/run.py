@@ -7,31 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spotladder.core.accounting import HOUR
+from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
-    Action,
-    AskToCommit,
-    Delete,
-    Drain,
     ExtraCosts,
-    Finish,
     JobSpec,
     JobState,
-    Launch,
     Loss,
     Move,
-    Replace,
-    Resize,
     Seconds,
     Stage,
-    TakeOver,
     Tier,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
-from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.errors import SpotladderError
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import START, Market
 
@@ -42,14 +34,11 @@ DECISIONS_AT_ONCE = 100
 NO_EXTRA = ExtraCosts()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """An interval on one tier, in seconds after the start. `trains`: whether a program ran."""
+class PolicyOscillates(SpotladderError):
+    """The policy moves the job back and forth at one moment, `at` seconds after the start: a defect of the policy."""
 
-    since: Seconds
-    until: Seconds
-    tier: str
-    trains: bool
+    def __init__(self, policy: Policy, at: Seconds) -> None:
+        super().__init__(f"policy {type(policy).__name__} moves the job back and forth at {at:g} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +71,12 @@ class SimulationOutcome:
     reason: Reason
     finished: Seconds
     cost: float
-    egress: float
     evictions: int
     attempts: int
     recomputed: Seconds
     overhead: Seconds
     waiting: float
     node_hours: dict[str, float]
-    segments: tuple[Segment, ...]
     path: tuple[DecidedMove, ...]
     decisions: int
     overlap: float = 0.0
@@ -115,7 +102,6 @@ class SimulationRun:
     state: JobState = field(default_factory=JobState)
     wake_at: Seconds = 0.0
     decisions: int = 0
-    _segments: list[Segment] = field(default_factory=list)
     _path: list[DecidedMove] = field(default_factory=list)
     _losses: list[DecidedLoss] = field(default_factory=list)
 
@@ -135,10 +121,9 @@ class SimulationRun:
             self._path += [DecidedMove(now, move, float(self.state.progress.step)) for move in decision.moves]
             self._losses += [DecidedLoss(now, loss) for loss in decision.losses]
             for action in decision.actions:
-                self._apply(action)
+                apply(self.backend, action)
             if not decision.moves and (backend.changes == before or self.ended):
                 self.wake_at = math.inf if decision.wake_at is None else max(now, decision.wake_at - START)
-                self._note()
                 return
         raise PolicyOscillates(self.policy, now)
 
@@ -153,18 +138,12 @@ class SimulationRun:
             reason=state.reason,
             finished=ended,
             cost=bill.nodes_usd + state.extra.total,
-            egress=state.extra.egress,
             evictions=sum(bill.evictions.values()),
             attempts=state.last_number,
             recomputed=sum(bill.recomputed.values()),
             overhead=bill.overhead,
             waiting=bill.waiting_usd,
             node_hours=hours,
-            segments=tuple(
-                replace(part, until=min(part.until, ended))
-                for part in self._segments
-                if part.tier and part.since < ended
-            ),
             path=tuple(self._path),
             losses=tuple(self._losses),
             decisions=self.decisions,
@@ -192,36 +171,6 @@ class SimulationRun:
         # As a controller does. Plans and replays begin with the history of the tier; other simulations have none.
         prices = with_price(tier.prices, price, START + backend.market.now) if tier.prices else ()
         return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
-
-    def _apply(self, action: Action) -> None:
-        match action:
-            case Launch():
-                self.backend.launch(action)
-            case Drain():
-                self.backend.drain(action)
-            case Delete():
-                self.backend.delete(action)
-            case Replace():
-                self.backend.replace(action)
-            case Resize():
-                self.backend.resize(action)
-            case TakeOver():
-                self.backend.take_over(action)
-            case AskToCommit():
-                self.backend.ask_to_commit(action)
-            case Finish():
-                self.backend.finish(action)
-
-    def _note(self) -> None:
-        """Record the current tier for the timeline."""
-        backend, now = self.backend, self.backend.market.now
-        tier, trains = self.state.tier if self.state.attempt is not None else "", bool(backend.training)
-        last = self._segments[-1] if self._segments else None
-        if last is not None and (last.tier, last.trains) == (tier, trains):
-            return
-        if last is not None:
-            self._segments[-1] = replace(last, until=now)
-        self._segments.append(Segment(now, math.inf, tier, trains))
 
 
 def run(

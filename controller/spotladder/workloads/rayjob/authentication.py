@@ -10,19 +10,15 @@ the cluster.
    protects against other namespaces, not against the pods of its own. KubeRay gives it to Ray's containers and to the
    submitter. KubeRay 1.5.1 ignores the name and creates a Secret for each RayCluster; an older one ignores
    `authOptions`.
-4. Where the controller may neither read nor create the Secret, the attempt runs without a token.
-5. The dashboard of a cluster without a token is closed to other pods (`rayjob.ports`), whatever the reason.
+4. The dashboard of a cluster without a token is closed to other pods (`rayjob.ports`), whatever the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spotladder.resources import NETWORK_POLICIES
 from spotladder.versions import TESTED_RAY, parse
-from spotladder.workloads.network_policy import close
-from spotladder.workloads.rayjob.ports import dashboard_ports
 from spotladder.workloads.rayjob.version import given_version, own_image_version
 
 TOKEN = "spotladder-ray-token"  # noqa: S105 – the name of a Secret
@@ -60,17 +56,6 @@ def uses_token(objects: Iterable[Mapping[str, Any]]) -> bool:
 def requires_token(cluster: Mapping[str, Any]) -> bool:
     """Whether a rendered `rayClusterSpec` requires a token."""
     return (cluster.get("authOptions") or {}).get("mode") == _MODE
-
-
-def without_token(objects: Sequence[dict[str, Any]]) -> None:
-    """Let the rendered objects that use the Secret TOKEN require no token, and close the dashboard, in place."""
-    for body in objects:
-        if uses_token([body]):
-            cluster = body["spec"]["rayClusterSpec"]
-            del cluster["authOptions"]
-            for guard in objects:
-                if guard["kind"] == NETWORK_POLICIES.kind:
-                    close(guard, dashboard_ports(cluster))
 
 
 def _tested_version(cluster: Mapping[str, Any]) -> str | None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import typer
 
+from spotladder.cli.output import print_table
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report.facts import Facts
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
-RIGHT = frozenset({"#", "lasted", "steps", "recomputed", "failures", "cost"})
-LEAST = {"recomputed": 90, "lasted": 76, "failures": 66, "cost": 56}
-"""Terminal widths below which a column is left out. The page and the JSON have all columns."""
 
 
 def rows(facts: Facts) -> list[tuple[str, ...]]:
@@ -59,46 +54,12 @@ def _scaled(facts: Facts) -> str:
     return f"; each step counts as {span(step_time)} of training" if step_time else ""
 
 
-def print_report(facts: Facts, console: Console) -> None:
-    """Print the report: fitted to the terminal, or as plain aligned lines elsewhere."""
-    from rich.table import Table
-    from rich.text import Text
-
-    wide = console.is_terminal
-    visible = [index for index, name in enumerate(COLUMNS) if not wide or console.width >= LEAST.get(name, 0)]
-    lines = [[_plain(row[index]) for index in visible] for row in rows(facts)]
-    summary = [(label, _plain(text)) for label, text in sentences(facts)]
-    if not wide:
-        heads = [COLUMNS[index] for index in visible]
-        labels = max(len(label) for label, _ in summary)
-        summary_lines = [f"{label.ljust(labels)}  {text}" for label, text in summary]
-        for line in (*_aligned([heads, *lines]), "", *summary_lines):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index in visible:
-        name = COLUMNS[index]
-        table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True, overflow="ellipsis")
-    for row in lines:
-        table.add_row(*(Text(cell) for cell in row))
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for label, text in summary:
-        grid.add_row(Text(label, style="dim"), Text(text))
-    console.print(table)
-    console.print()
-    console.print(grid)
-
-
-def _aligned(lines: list[list[str]]) -> list[str]:
-    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
-    right = [lines[0][index] in RIGHT for index in range(len(widths))]
-    return [
-        "  ".join(
-            cell.rjust(width) if at_right else cell.ljust(width)
-            for cell, width, at_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+def print_report(facts: Facts) -> None:
+    """Print the report."""
+    print_table(COLUMNS, [[_plain(cell) for cell in row] for row in rows(facts)])
+    typer.echo()
+    for label, text in sentences(facts):
+        typer.echo(f"{label:<10}{_plain(text)}".rstrip())
 
 
 def _plain(text: str) -> str:
