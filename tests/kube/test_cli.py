@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.cli import get
-from spotladder.cli.cluster import connected_cluster, newest_run, watch
+from spotladder.cli.cluster import connected_cluster, watch
 from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
@@ -84,7 +84,7 @@ async def test_missing_permissions_and_invalid_credentials(api_server: ApiServer
 
 async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = replace(TIEREDJOBS, version="v1alpha0")
-    for module in (get, watch, newest_run, connected_cluster):
+    for module in (get, watch, connected_cluster):
         monkeypatch.setattr(module, "TIEREDJOBS", unknown)
     for arguments in (["get"], ["get", "digits"], ["watch", "digits"]):
         answer = await cli(*arguments)
