@@ -54,8 +54,9 @@ async def let_write_jobs(kube: KubeWorld) -> None:
 
 def body_of(kube: KubeWorld, spec: dict[str, Any], name: str) -> dict[str, Any]:
     for tier in spec["tiers"]:
-        for place in (tier, *tier.get("groups", {}).values()):
-            place["capacityTier"] = f"{kube.namespace}-{place['capacityTier']}"
+        tier["capacityTier"] = f"{kube.namespace}-{tier['capacityTier']}"
+        for group, capacity in tier.get("groups", {}).items():
+            tier["groups"][group] = f"{kube.namespace}-{capacity}"
     metadata = {"name": name, "namespace": kube.namespace}
     return {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind, "metadata": metadata, "spec": spec}
 

@@ -146,7 +146,8 @@ async def test_the_fleet_has_each_cluster_with_its_problem(api_server: ApiServer
         Client(reader, manager="page") as silent,
     ):
         home = await fleet.seen(client, "west", home=True)
-        assert (home.reachable, home.kinds) == (True, ("TieredJob v1alpha1", "RayJob v1"))
+        assert home.reachable
+        assert home.kinds[:2] == ("TieredJob v1alpha1", "RayJob v1")
         assert home.kubernetes.startswith("1.")
         assert "the controller is not installed" in home.problem
         labels = {"app.kubernetes.io/part-of": "spotladder", "app.kubernetes.io/component": "controller"}
