@@ -92,7 +92,7 @@ def document(namespace: str, prefix: str = "") -> dict[str, Any]:
 
 LEVEL = "Pod Security level"
 KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-_OWN_SECRET: Mapping[tuple[str | int, ...], Any] = {("checkpoints", "credentials"): "bucket"}
+_OWN_SECRET: Mapping[tuple[str | int, ...], Any] = {("checkpoints", "credentials"): {"secretName": "bucket"}}
 
 
 def _endpoint(name: str, url: str) -> Way:
@@ -158,7 +158,7 @@ WAYS: tuple[Way, ...] = (
     Way("a RayCluster of another job", "must not be set", {(*_RAY, "clusterSelector"): {"ray.io/cluster": "theirs"}}),
     Way("a CapacityTier that is not listed", "capacityTiers", {_at("tiers", 0, "capacityTier"): "reserved"}, True),
     Way("a CapacityTier that is not listed, for a group", "capacityTiers",
-        {_at("tiers", 0, "groups"): {"data": "reserved"},
+        {_at("tiers", 0, "groups"): {"data": {"capacityTier": "reserved"}},
          (*_CLUSTER, "workerGroupSpecs"): [_group("workers"), _group("data")]}, True),
     Way("a cluster that is not listed", "clusters", {_at("tiers", 0, "capacityTier"): "east"}),
     Way("the bucket of another team", "is not allowed", {_at("checkpoints", "uri"): "s3://team-b/jobs"}, True),

@@ -100,7 +100,7 @@ def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
 
 
 def test_the_spec_needs_the_capacity_of_the_tiers_only(tmp_path: Path) -> None:
-    groups = "\n    groups: {data: elsewhere}\n"
+    groups = "\n    groups: {data: {capacityTier: elsewhere}}\n"
     tiers = [(f"maxFailures: {count}\n", f"maxFailures: {count}{groups}") for count in (3, 1)]
     job = changed(JOB, *tiers, ("replicas: 2", "replicas: 2\n            - {groupName: data, replicas: 4}"))
     spec = resolved(tmp_path, job)

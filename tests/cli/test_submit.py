@@ -101,7 +101,7 @@ def job(name: str = "digits", tier: str = "spot", **spec: Any) -> str:
         "metadata": {"name": name},
         "spec": {
             "tiers": [{"name": "a", "capacityTier": tier}],
-            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": "bucket"},
+            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": ray_template()}},
             **spec,
         },

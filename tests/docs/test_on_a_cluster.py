@@ -89,6 +89,6 @@ def test_the_commands_match_the_job() -> None:
     credentials = read_job(JOB).spec.checkpoints.credentials
     assert credentials is not None
     secret = made[made.index("generic") + 1]
-    assert secret == credentials
+    assert secret == credentials.secret_name
     (installed,) = [words for words in said if words[:3] == ["helm", "install", "spotladder"]]
     assert f"checkpointSecrets={{{secret}}}" in installed

@@ -20,7 +20,7 @@ def test_a_lost_data_worker_is_no_failure_of_the_tier(e2e: E2eCluster) -> None:
     spec = e2e.ray(f"chain.py --steps {STEPS}")
     group = {"groupName": "data", "replicas": 1, "rayStartParams": {"num-cpus": "0"}}
     spec["rayClusterSpec"]["workerGroupSpecs"].append({**group, "template": {"spec": e2e.pod("512Mi")}})
-    tier = {"name": "spot", "maxFailures": 0, "groups": {"data": data}}
+    tier = {"name": "spot", "maxFailures": 0, "groups": {"data": {"capacityTier": data}}}
     e2e.submit(tier, workload={"ray": {"template": {"spec": spec}}})
     e2e.runs("spot")
     (pod,) = e2e.until("the data worker runs", lambda: data_pods(e2e))

@@ -24,7 +24,7 @@ spec:
     provisionTimeout: 3m
     overrides: {{env: {{STEPS: "{steps}"}}}}
   grace: 20s
-  checkpoints: {{uri: "{uri}", interval: 5steps, credentials: bucket}}
+  checkpoints: {{uri: "{uri}", interval: 5steps, credentials: {{secretName: bucket}}}}
   train: {{{train}, image: "{image}"}}
 """
 

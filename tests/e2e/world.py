@@ -161,7 +161,8 @@ class E2eCluster:
 
     @property
     def checkpoints(self) -> Object:
-        return {"uri": f"s3://{NAME}/{self.namespace}", "interval": "5steps", "credentials": SECRET}
+        credentials = {"secretName": SECRET}
+        return {"uri": f"s3://{NAME}/{self.namespace}", "interval": "5steps", "credentials": credentials}
 
     def ray(self, program: str, **more: Any) -> Object:
         """A RayJob of a head without CPUs and two workers."""

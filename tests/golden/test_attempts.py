@@ -34,7 +34,7 @@ Object = dict[str, Any]
 def full_job(template: Object) -> TieredJob:
     checkpoints = {
         "uri": "s3://bucket/prefix", "interval": "50steps", "keep": 5, "cache": "20Gi",
-        "credentials": "bucket",
+        "credentials": {"secretName": "bucket"},
     }  # fmt: skip
     overrides = {
         "image": "rayproject/ray:2.58.1-gpu",

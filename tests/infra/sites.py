@@ -288,7 +288,7 @@ def smoke(found: Sites, steps: int = 10) -> dict[str, Any]:
             "checkpoints": {
                 "uri": f"s3://{BUCKET}/{TEAM}",
                 "interval": "5steps",
-                "credentials": "bucket",
+                "credentials": {"secretName": "bucket"},
             },
             "workload": {
                 "ray": {

@@ -18,7 +18,7 @@ def job_file(folder: Path, kube: KubeWorld, *, name: str = "digits", **metadata:
         "metadata": {"name": name, **metadata},
         "spec": {
             "tiers": [{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "maxFailures": 1}],
-            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": "bucket"},
+            "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": {"spec": ray_spec()}}},
         },
     }

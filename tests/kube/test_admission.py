@@ -28,7 +28,7 @@ URIS = [
 
 
 def body_of(kube: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
-    credentials = {"credentials": "bucket"} if secret else {}
+    credentials = {"credentials": {"secretName": "bucket"}} if secret else {}
     return {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": TIEREDJOBS.kind,
@@ -82,7 +82,7 @@ async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server:
             await kube.patch(suspend=True)
             await kube.patch(checkpoints={"interval": "1m"})
             with pytest.raises(Invalid, match="not allowed in this namespace"):
-                await kube.patch(checkpoints={"credentials": "bucket"})
+                await kube.patch(checkpoints={"credentials": {"secretName": "bucket"}})
             async with kube.operator():
                 await eventually(lambda: kube.has_phase("Suspended"))
                 await kube.delete()

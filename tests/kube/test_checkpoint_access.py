@@ -74,7 +74,7 @@ async def create_secret(kube: KubeWorld, values: Mapping[str, str]) -> None:
 
 async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
-        uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": "bucket"}
+        uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
         await kube.submit(checkpoints=uri)
         message = await message_of(kube, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
         assert f"namespace {kube.namespace} lacks Secret bucket" in message

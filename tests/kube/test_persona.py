@@ -54,9 +54,8 @@ async def let_write_jobs(kube: KubeWorld) -> None:
 
 def body_of(kube: KubeWorld, spec: dict[str, Any], name: str) -> dict[str, Any]:
     for tier in spec["tiers"]:
-        tier["capacityTier"] = f"{kube.namespace}-{tier['capacityTier']}"
-        for group, capacity in tier.get("groups", {}).items():
-            tier["groups"][group] = f"{kube.namespace}-{capacity}"
+        for place in (tier, *tier.get("groups", {}).values()):
+            place["capacityTier"] = f"{kube.namespace}-{place['capacityTier']}"
     metadata = {"name": name, "namespace": kube.namespace}
     return {"apiVersion": TIEREDJOBS.api_version, "kind": TIEREDJOBS.kind, "metadata": metadata, "spec": spec}
 
@@ -65,7 +64,7 @@ async def submitted(tenant: Client, kube: KubeWorld, way: Way, name: str) -> str
     """Why the API server refuses the job; "" if it accepts it."""
     spec = way.spec(ways.spec())
     if way.secret:
-        spec["checkpoints"]["credentials"] = name
+        spec["checkpoints"]["credentials"]["secretName"] = name
         data = {key: base64.b64encode(value.encode()).decode() for key, value in way.secret.items()}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": kube.namespace}}
         await kube.client.create(SECRETS, {**secret, "data": data})

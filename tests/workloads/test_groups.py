@@ -30,7 +30,7 @@ from tests.workloads.builders import NODES, capacity, job, metadata, pod, ray_te
 
 CPU_NODES = {"node.kubernetes.io/instance-type": "r6i.4xlarge"}
 GPU = {"nvidia.com/gpu": "1"}
-DATA_TIER = {"groups": {"data": "cpu"}}
+DATA_TIER = {"groups": {"data": {"capacityTier": "cpu"}}}
 
 
 def pod_template(limits: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -148,21 +148,21 @@ def test_the_capacity_of_a_group_is_in_the_tiers_cluster() -> None:
     of = job(mixed(), tier=DATA_TIER)
     with pytest.raises(InvalidSpec, match='is in cluster "west"') as error:
         resolve_tiers(of, {"pool": capacity(), "cpu": capacity(cluster="west")})
-    assert error.value.path == "spec.tiers[0].groups.data"
+    assert error.value.path == "spec.tiers[0].groups.data.capacityTier"
 
 
 def test_an_unknown_capacity_of_a_group_is_located() -> None:
     with pytest.raises(InvalidDocument) as error:
         resolve_tiers(job(mixed(), tier=DATA_TIER), {"pool": capacity()})
-    assert [problem.path for problem in error.value.problems] == ["spec.tiers[0].groups.data"]
+    assert [problem.path for problem in error.value.problems] == ["spec.tiers[0].groups.data.capacityTier"]
 
 
 @pytest.mark.parametrize(
     ("named", "path", "message"),
     [
-        ({"dta": "cpu"}, "spec.tiers[0].groups.dta", "did you mean data?"),
+        ({"dta": {"capacityTier": "cpu"}}, "spec.tiers[0].groups.dta", "did you mean data?"),
         (
-            {"gpu": "cpu", "data": "cpu"},
+            {"gpu": {"capacityTier": "cpu"}, "data": {"capacityTier": "cpu"}},
             "spec.tiers[0].groups",
             "must leave at least one group on the tier",
         ),
@@ -178,7 +178,7 @@ def test_groups_that_do_not_fit_the_workload(named: dict[str, Any], path: str, m
 
 def test_the_number_of_workers_is_the_same_on_every_tier() -> None:
     template = ray(worker_group("a", GPU), worker_group("b", GPU))
-    named = {"groups": {"b": "cpu"}}
+    named = {"groups": {"b": {"capacityTier": "cpu"}}}
     tiers: list[dict[str, Any]] = [
         {"name": "one", "capacityTier": "pool"},
         {"name": "two", "capacityTier": "pool", **named},

@@ -105,7 +105,7 @@ def test_only_the_program_container_gets_what_the_tier_and_the_store_give() -> N
     of = job(
         given,
         tier={"overrides": {"image": "example.org/train:spot", **GPU}},
-        checkpoints={"uri": "s3://b/p", "credentials": "bucket", "cache": "1Gi"},
+        checkpoints={"uri": "s3://b/p", "credentials": {"secretName": "bucket"}, "cache": "1Gi"},
     )
     first, program = workers(of, {"EXTRA": "1"})["containers"]
     assert first == sidecar

@@ -53,4 +53,4 @@ def test_every_referenced_object_is_listed(
 
 
 def test_the_credentials_secret_is_listed_once() -> None:
-    assert named(ray_template(), checkpoints={"uri": "s3://b/p", "credentials": "s3"}) == ["Secret s3"]
+    assert named(ray_template(), checkpoints={"uri": "s3://b/p", "credentials": {"secretName": "s3"}}) == ["Secret s3"]

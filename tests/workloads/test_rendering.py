@@ -195,7 +195,7 @@ def test_the_notice_file_projects_an_annotation() -> None:
 
 
 def test_credentials_come_from_the_secret() -> None:
-    of = job(checkpoints={"uri": "s3://b/p", "credentials": "bucket"})
+    of = job(checkpoints={"uri": "s3://b/p", "credentials": {"secretName": "bucket"}})
     reference = [{"secretRef": {"name": "bucket"}}]
     assert workers(of)["containers"][0]["envFrom"] == reference
     assert head(of)["containers"][0]["envFrom"] == reference

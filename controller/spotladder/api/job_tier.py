@@ -42,6 +42,15 @@ class TierOverrides(Record):
     )
 
 
+class GroupTier(Record):
+    """What a group of pods that is not on the tier takes instead."""
+
+    capacity_tier: Name = Field(
+        description="The CapacityTier on whose nodes the pods of the group run, in the same cluster as the tier's. "
+        "They are paid at its price."
+    )
+
+
 class JobTier(Record):
     """One capacity tier of a job."""
 
@@ -82,9 +91,9 @@ class JobTier(Record):
         " the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
-    groups: dict[FilledText, Name] = Field(
+    groups: dict[FilledText, GroupTier] = Field(
         default_factory=dict,
-        description="CapacityTiers of worker groups or replicated jobs beside the tier, by the name of the group, in "
-        "the cluster of the tier. Default: the groups without accelerators, if others have them, with the node "
+        description="Capacity of worker groups or replicated jobs beside the tier, by the name of the group, in the "
+        "cluster of the tier. Default: the groups without accelerators, if others have them, with the node "
         "selectors of the template.",
     )

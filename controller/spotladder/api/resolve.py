@@ -82,7 +82,7 @@ def missing_capacity(
         at: Path = ("spec", "tiers", index)
         named.append((tier.capacity_tier, (*at, "capacityTier")))
         beside = tier.groups.items() if groups else ()
-        named += [(capacity, (*at, "groups", name)) for name, capacity in beside]
+        named += [(group.capacity_tier, (*at, "groups", name, "capacityTier")) for name, group in beside]
     for name, path in named:
         if name in known:
             continue

@@ -46,6 +46,14 @@ from spotladder.core.model import (
 MAX_TIERS = 32
 
 
+class CheckpointCredentials(Record):
+    """Credentials for the checkpoint store."""
+
+    secret_name: SecretName = Field(
+        description="Secret in the job's namespace; its keys become environment variables of the pods."
+    )
+
+
 class CheckpointPrice(Record):
     """The price of the bucket, for the cost of the job. Default of each: nothing."""
 
@@ -78,10 +86,8 @@ class Checkpoints(Record):
         "newest; without a commit the argument is left out. The image needs the Python package "
         "spotladder.",
     )
-    credentials: SecretName | None = Field(
-        default=None,
-        description="Secret in the job's namespace with credentials for the bucket; its keys become environment "
-        "variables of the pods. Default: the identity of the pods.",
+    credentials: CheckpointCredentials | None = Field(
+        default=None, description="Credentials for the bucket. Default: the identity of the pods."
     )
     cache: DiskSize | None = Field(
         default=None,
@@ -249,7 +255,10 @@ class TieredJobSpec(Record):
     @property
     def capacity_names(self) -> tuple[str, ...]:
         """The names of the CapacityTiers: for each tier its own, then those of its groups."""
-        return tuple(name for tier in self.tiers for name in (tier.capacity_tier, *tier.groups.values()))
+        groups = ((tier, tier.groups.values()) for tier in self.tiers)
+        return tuple(
+            name for tier, beside in groups for name in (tier.capacity_tier, *(g.capacity_tier for g in beside))
+        )
 
     @property
     def elsewhere(self) -> frozenset[str]:

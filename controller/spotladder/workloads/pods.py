@@ -163,7 +163,7 @@ def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     container["volumeMounts"] = _by_name(container.get("volumeMounts"), mounts, key="mountPath")
     credentials = overlay.job.spec.checkpoints.credentials
     if credentials:
-        reference = {"secretRef": {"name": credentials}}
+        reference = {"secretRef": {"name": credentials.secret_name}}
         own = [entry for entry in container.get("envFrom") or () if entry != reference]
         container["envFrom"] = [*own, reference]
 

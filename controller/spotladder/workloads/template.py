@@ -33,8 +33,8 @@ def digests_of(job: TieredJob) -> dict[str, str]:
     security = [] if chosen is PodSecurity.BASELINE else [chosen.value]
     for tier in job.spec.tiers:
         overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        groups = [tier.groups] if tier.groups else []
-        parts = [workload, overrides, *([tier.queue] if tier.queue else []), *groups, *security]
+        groups = {name: group.capacity_tier for name, group in sorted(tier.groups.items())}
+        parts = [workload, overrides, *([tier.queue] if tier.queue else []), *([groups] if groups else []), *security]
         if job.spec.source is not None:
             parts.append(job.spec.source.model_dump(mode="json", exclude_none=True))
         found[tier.name] = digest(parts)

@@ -81,8 +81,8 @@ class _Decider:
         for tier in tiers:
             at: Path = ("spec", "tiers", positions[tier.name])
             yield from self._listed("capacityTiers", tier.entry.capacity_tier, (*at, "capacityTier"))
-            for name, capacity in tier.entry.groups.items():
-                yield from self._listed("capacityTiers", capacity, (*at, "groups", name))
+            for name, group in tier.entry.groups.items():
+                yield from self._listed("capacityTiers", group.capacity_tier, (*at, "groups", name, "capacityTier"))
             yield from self._listed("clusters", tier.cluster, (*at, "capacityTier"), what="cluster ")
 
     def of_template(self, job: TieredJob) -> Iterator[Refusal]:

@@ -116,8 +116,8 @@ def resolve_tier(
     spec = capacity.spec
     workers = providers.placement(spec)
     groups = {
-        name: _group(known(capacity_name), spec.cluster, ("spec", "tiers", index, "groups", name))
-        for name, capacity_name in entry.groups.items()
+        name: _group(known(group.capacity_tier), spec.cluster, ("spec", "tiers", index, "groups", name))
+        for name, group in entry.groups.items()
     }
     core = replace(
         tier_of(entry),
@@ -154,5 +154,5 @@ def _group(found: tuple[CapacityTier, Price] | None, cluster: str, at: Path) -> 
             f'"{capacity.metadata.name}" is in cluster "{spec.cluster}", but the tier is in "{cluster}": '
             "name a CapacityTier of the same cluster"
         )
-        raise InvalidSpec(message, path=dotted(at))
+        raise InvalidSpec(message, path=dotted((*at, "capacityTier")))
     return providers.placement(spec), price.per_node_hour if price.known else None

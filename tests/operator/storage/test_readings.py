@@ -45,7 +45,7 @@ def reading(held: dict[str, str] | Exception, *, secret: bool = True) -> tuple[R
     world = Followed(held)
     checkpoints: dict[str, Any] = {"uri": "s3://bucket/x"}
     if secret:
-        checkpoints["credentials"] = "bucket"
+        checkpoints["credentials"] = {"secretName": "bucket"}
     of_job = JOB.model_copy(
         update={"spec": JOB.spec.model_copy(update={"checkpoints": type(JOB.spec.checkpoints)(**checkpoints)})}
     )

@@ -70,7 +70,7 @@ def resolve(
             problem = f'CapacityTier "{name}" is being deleted'
         elif record.model is None:
             problem = f'CapacityTier "{name}" is not valid: {record.problem}'
-        absent = next((capacity for capacity in tier.groups.values() if group(capacity) is None), "")
+        absent = next((entry.capacity_tier for entry in tier.groups.values() if group(entry.capacity_tier) is None), "")
         if absent and not problem:
             problem = f'CapacityTier "{absent}" of groups does not exist or is not valid'
         known = record or last_known(name)

@@ -49,7 +49,7 @@ class Readings:
 
     async def address(self, record: JobRecord, job: TieredJob) -> LogAddress:
         """The job's log with the credentials to read it. Raises CredentialsMissing and AccessDenied."""
-        name = job.spec.checkpoints.credentials or ""
+        name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
         secret = await self._secrets.of(record.namespace, name) if name else None
         allowed = allowed_addresses.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
         return LogAddress(record.name, record.namespace, record.uid, job.spec.checkpoints.uri, allowed)
