@@ -90,3 +90,20 @@ async def with_token(kube: KubeWorld) -> None:
     await kube.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
     await kube.set_pod("with-token", phase="Running", conditions=conditions)
+
+
+async def test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_writes(api_server: ApiServer) -> None:
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit(stallTimeout="1h")
+        await kube.begin(1, "spot-a")
+        found = set()
+        for _ in range(60):
+            for kind in GUARDS:
+                if "digits-attempts" in await names_of(kube, kind):
+                    found.add((await guard(kube, kind))["metadata"]["uid"])
+                    await kube.client.delete(kind, "digits-attempts", kube.namespace)
+            await kube.pass_time(1)
+        assert 4 * len(GUARDS) <= len(found) <= 8 * len(GUARDS), "at once, and after pauses of 10 s"
+        await kube.pass_time(30)
+        for kind in GUARDS:
+            assert await names_of(kube, kind) == ["digits-attempts"]

@@ -18,7 +18,7 @@ import aiohttp
 from pydantic_core import from_json
 
 from spotladder.clusters.errors import ClusterUnreachable, api_error
-from spotladder.clusters.responses import lines, refused, typed
+from spotladder.clusters.responses import capped, lines, refused, typed
 from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
@@ -248,7 +248,7 @@ class Client(Transport):
         ):
             if answer.status >= 300:
                 raise await refused(answer, where)
-            return await answer.read()
+            return await capped(answer, LARGEST_ANSWER, where)
 
     # --- writes -----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The adaptive policy: its model and its choices."""
+"""The adaptive policy: its model, its choices, and when it does not trust the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.ages import TICK, ticks_of
+from spotladder.core.ages import AGES, TICK, ticks_of
 from spotladder.core.model import (
     NO_OUTCOMES,
     AgeCounts,
@@ -25,6 +25,9 @@ from spotladder.core.model import (
 from spotladder.core.policies import adaptive_zones
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import (
+    OVERHEADS,
+    RATIOS,
+    WORK,
     Model,
     columns,
     endings,
@@ -56,6 +59,10 @@ def weights(model: Model, *seen: Spell) -> tuple[float, ...]:
     return adaptive_zones.weights(model, seen, newest(seen))
 
 
+def trusted(model: Model, *seen: Spell) -> bool:
+    return adaptive_zones.trusted(model, seen, newest(seen))
+
+
 def newest(seen: tuple[Spell, ...]) -> int:
     return ticks_of(seen[-1]) if seen else 0
 
@@ -72,6 +79,14 @@ def zone(name: str, price: float) -> Tier:
 
 
 BACKUP = Tier(ON_DEMAND, -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0))
+
+
+def test_the_shipped_model_is_complete() -> None:
+    model = shipped()
+    zones = len(model.shares)
+    assert len(model.hazards) == zones == 8
+    assert len(model.slack) == len(OVERHEADS) * len(RATIOS) * zones * 2 * len(AGES) * len(WORK)
+    assert all(0.0 < hazard < 1.0 for zone in model.hazards for state in zone for hazard in state)
 
 
 @pytest.mark.parametrize("available", [True, False])
@@ -106,6 +121,17 @@ def test_zones_are_weighted_by_the_spells_that_the_job_observed() -> None:
         found = weights(model, *seen)
         assert sum(found) == pytest.approx(1.0)
         assert low < model.shares[found.index(max(found))] < high
+
+
+def misfit() -> Model:
+    """A model of zones where spells last for days."""
+    return replace(shipped(), hazards=(((0.001,) * len(AGES),) * 2,) * len(shipped().shares))
+
+
+def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() -> None:
+    often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
+    assert trusted(shipped(), *often)
+    assert not trusted(misfit(), *often)
 
 
 def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
@@ -237,3 +263,11 @@ def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
     outlooks = TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)
     view = view_of_job(*outlooks, tiers=tiers, now=0.0, slack=slack, available=frozenset({ON_DEMAND}))
     assert Adaptive(shipped()).choose(view).tier == chosen
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_constant_hazard_rates_explain_spells_by_their_number_and_length(available: bool) -> None:
+    """Spells of 3 and 5 ticks like the newest one have ended, and between them others of 2 ticks and of 1."""
+    same, other = (2 + 0.5) / (8 + 4 + 1.0), (2 + 0.5) / (3 + 1.0)
+    expected = 2 * math.log(same) + 10 * math.log(1 - same) + 2 * math.log(other) + math.log(1 - other)
+    assert adaptive_zones._memoryless(spells(4, 3, 6, 2, 5, available=available), 4) == pytest.approx(expected)

@@ -18,7 +18,8 @@ Rules
     every RETURN_INTERVAL, and while the slack also covers a try that fails. Capacity that another job got since the
     job's own newest observation makes it probable.
  5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier, and of those
-    that all jobs had observed there before its first attempt.
+    that all jobs had observed there before its first attempt. If a memoryless model explains the job's own spells
+    clearly better than every zone, the choice is that of `uniform-progress`.
  6. Spot capacity that, for as long as it is expected to last, saves less than the egress and the lost work of a move to
     it costs is not used: the model has only the overhead of starts.
  7. If the rest of the job fits into its budget on a spot tier but not on-demand, wait for such a tier, or leave others
@@ -74,6 +75,8 @@ class Adaptive:
                 best = min([Prospect(self.model, net, tier) for tier in usable], key=_useful_price).tier
             return net.choice(best.name, "spot capacity may be available")
         prospects = [Prospect(self.model, net, tier) for tier in spot]
+        if not _trusted(prospects):
+            return _of_uniform_progress(view, prospects)
         needed = min([one.to_wait() for one in prospects])
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
@@ -116,6 +119,8 @@ class Adaptive:
             return kept
         prospects = [Prospect(self.model, net, tier) for tier in net.spot]
         kept = kept.reviewed_by(_review_at(prospects))
+        if not _trusted(prospects):
+            return kept
         if candidates:
             best = min([one for one in prospects if one.tier in candidates], key=_useful_price)
             name, price, cheap = best.tier.name, price_of(source), best.price
@@ -140,6 +145,8 @@ class Adaptive:
         if not candidates:
             return self._without_known_capacity(net, slack)
         prospects = [Prospect(self.model, net, tier) for tier in net.spot]
+        if not _trusted(prospects):
+            return _of_uniform_progress(view, prospects)
         usable = [(one.to_leave(), one) for one in prospects if one.tier in candidates]
         source = net.fallback or candidates[0]
         if not (paying := [entry for entry in usable if entry[1].pays(source)]):
@@ -160,6 +167,8 @@ class Adaptive:
         if net.certain or net.fallback is None:
             return stays
         prospects = [Prospect(self.model, net, tier) for tier in net.spot]
+        if not _trusted(prospects):
+            return stays
         return self._tried(net, slack, net.fallback, prospects) or stays.reviewed_by(_review_at(prospects))
 
     def _tried(self, net: SafetyNet, slack: Seconds, source: Tier, prospects: Sequence[Prospect]) -> TierChoice | None:
@@ -178,8 +187,17 @@ class Adaptive:
         return net.choice(best.tier.name, why + _balance(best, source))
 
 
+def _trusted(prospects: Sequence[Prospect]) -> bool:
+    return all(one.trusted for one in prospects)
+
+
 def _review_at(prospects: Sequence[Prospect]) -> Instant:
     return min([one.review_at() for one in prospects])
+
+
+def _of_uniform_progress(view: TierView, prospects: Sequence[Prospect]) -> TierChoice:
+    """The choice of `uniform-progress`, until the model may be trusted again."""
+    return UniformProgress().choose(view).reviewed_by(_review_at(prospects))
 
 
 def _useful_price(prospect: Prospect) -> tuple[float, float]:

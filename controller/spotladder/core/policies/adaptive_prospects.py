@@ -36,7 +36,7 @@ class Prospect:
     `remaining` is the remaining work of the job, and `weights` the weight of each zone of the model. `terms` are the
     overhead of a start on the fallback, and the ratio of its price to that of the tier."""
 
-    __slots__ = ("_model", "_net", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier", "weights")
+    __slots__ = ("_model", "_net", "_spells", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier", "weights")
 
     newest: Spell | None
 
@@ -48,8 +48,13 @@ class Prospect:
         self.seen_ago: Seconds = view.now - spells[-1].until if spells else 0.0
         self.remaining: Seconds = view.remaining or 0.0
         self.terms = net.overhead, _ratio(net, tier.price)
-        self._ticks = ticks_of(spells[-1]) if spells else 0
+        self._spells, self._ticks = spells, ticks_of(spells[-1]) if spells else 0
         self.weights = adaptive_zones.weights(model, spells, self._ticks, view.fleet(tier.name))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the model explains the observed spells of the tier; it does before the first one."""
+        return not self._spells or adaptive_zones.trusted(self._model, self._spells, self._ticks)
 
     @property
     def age(self) -> Seconds:

@@ -11,6 +11,10 @@ from spotladder.core.ages import ended_ticks
 from spotladder.core.model import NO_OUTCOMES, Outcomes, Spell
 from spotladder.core.policies.adaptive_tables import Model, endings, fleet_likelihood, survivals
 
+DISTRUST = 18.0
+"""Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
+better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
+
 FLEET_WEIGHT = 0.25
 """Weight of one outcome of the fleet, relative to one of the job. Jobs on a tier at the same time observe the same loss
 of capacity, and the job's own spells are the newest."""
@@ -30,6 +34,13 @@ def weights(model: Model, spells: tuple[Spell, ...], ticks: int, fleet: Outcomes
     return _scaled(logs)
 
 
+def trusted(model: Model, spells: tuple[Spell, ...], ticks: int) -> bool:
+    """Whether the model explains the observed spells, of which the newest one has reached this age, about as well as
+    constant hazard rates that are fitted to them."""
+    best: float = max(map(add, _closed(model, spells[:-1]), survivals(model, spells[-1].available, ticks)))
+    return best > _memoryless(spells, ticks) - DISTRUST
+
+
 @lru_cache(maxsize=4096)
 def _closed(model: Model, closed: tuple[Spell, ...]) -> tuple[float, ...]:
     """The log-likelihood of these spells, which have ended, for each zone."""
@@ -45,3 +56,15 @@ def _scaled(logs: Sequence[float]) -> tuple[float, ...]:
     scaled = [math.exp(log - most) for log in logs]
     total = sum(scaled)
     return tuple(one / total for one in scaled)
+
+
+def _memoryless(spells: tuple[Spell, ...], ticks: int) -> float:
+    """The log-likelihood of these spells, of which the newest one has reached this age, under one constant hazard rate
+    for each availability, fitted to the spells."""
+    total = 0.0
+    for kind in (True, False):
+        lengths = [ended_ticks(spell) for spell in spells[:-1] if spell.available is kind]
+        ends, reached = len(lengths), sum(lengths) + (ticks if spells[-1].available is kind else 0)
+        hazard = (ends + 0.5) / (reached + 1.0)
+        total += ends * math.log(hazard) + max(0, reached - ends) * math.log(1.0 - hazard)
+    return total

@@ -13,10 +13,15 @@ from spotladder.clusters.cache import Cache, Key, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Object
+from spotladder.core.model import Seconds
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
 from spotladder.workloads.guards import GuardRecord, digest_of
 from spotladder.workloads.rayjob.authentication import TOKEN
 from spotladder.workloads.records import job_of
+
+PAUSE: Seconds = 10.0
+"""Seconds after which a guard that was created again may be created once more: a policy engine that removes it must not
+cost a write for each of its deletions."""
 
 
 class Guards:
@@ -32,6 +37,8 @@ class Guards:
         wake: Callable[[Key], None],
         token_gone: Callable[[str], None],
     ) -> None:
+        self._clock = clock
+        self._created_again: dict[tuple[APIResource, str, str], Seconds] = {}
         self._wake = wake
         self._token_gone = token_gone
         namespaces = tuple(scopes)
@@ -60,6 +67,16 @@ class Guards:
         """Whether the object exists; None if that is unknown."""
         cache = self._readable(kind, namespace)
         return None if cache is None else cache.get(name, namespace) is not None
+
+    def may_create_again(self, kind: APIResource, name: str, namespace: str) -> bool:
+        """Whether the last time that the deleted object was created again is long enough ago."""
+        at = self._created_again.get((kind, name, namespace))
+        return at is None or self._clock.ticks() >= at + PAUSE
+
+    def created_again(self, kind: APIResource, name: str, namespace: str) -> None:
+        now = self._clock.ticks()
+        self._created_again = {one: at for one, at in self._created_again.items() if now < at + PAUSE}
+        self._created_again[kind, name, namespace] = now
 
     def is_current(self, kind: APIResource, body: Object) -> bool:
         """Whether the guard is known to exist, made of the same as this one."""

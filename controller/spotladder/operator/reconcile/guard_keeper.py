@@ -1,4 +1,5 @@
-"""Keeps the guards of the attempts that run, and their tokens: those that someone has deleted are created again."""
+"""Keeps the guards of the attempts that run, and their tokens: those that someone has deleted are created again, at
+once and then after pauses."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import structlog
 
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import TERMINAL, JobState, Stage
-from spotladder.errors import InvalidSpec
+from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.inventory.clusters import Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.apply import owner
@@ -25,8 +26,13 @@ _WITHOUT_ATTEMPT = (Stage.IDLE, Stage.ENDING, Stage.SUSPENDED, *TERMINAL)
 _log = structlog.get_logger("spotladder")
 
 
+class DeletedAgain(SpotladderError):
+    """An object was deleted soon after it was created again. It is created again after a pause."""
+
+
 async def keep_guards(loaded: Loaded, state: JobState, preflight: Preflight) -> None:
-    """Create missing guards and tokens of the attempts that run, where their existence is known."""
+    """Create missing guards and tokens of the attempts that run, where their existence is known. Raises DeletedAgain
+    for those that must wait."""
     if state.stage in _WITHOUT_ATTEMPT or loaded.record.deleting:  # Kubernetes deletes them with the job.
         return
     for own in filter(None, (state.attempt, state.standby)):
@@ -52,9 +58,10 @@ async def _create(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord,
                 continue
             if not cluster.monitor:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
+            _check_pause(loaded, cluster, kind, body["metadata"]["name"])
             with cluster.turn(), suppress(Conflict, NotFound):
                 cluster.inventory.written(kind, await cluster.client.apply(kind, body))
-                _created(loaded, kind, body["metadata"]["name"])
+                _created(loaded, cluster, kind, body["metadata"]["name"])
 
 
 async def _keep_token(loaded: Loaded, found: Located, preflight: Preflight) -> None:
@@ -65,9 +72,10 @@ async def _keep_token(loaded: Loaded, found: Located, preflight: Preflight) -> N
         return
     if cluster.inventory.guards.exists(SECRETS, TOKEN, namespace) is not False:
         return
+    _check_pause(loaded, cluster, SECRETS, TOKEN)
     with cluster.turn():
         if await ensure_token(cluster, preflight, namespace) is None:
-            _created(loaded, SECRETS, TOKEN)
+            _created(loaded, cluster, SECRETS, TOKEN)
 
 
 def _missing_guards(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord) -> list[APIResource]:
@@ -79,7 +87,13 @@ def _missing_guards(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecor
     return [kind for kind in guard_kinds(loaded.workload) if guards.exists(kind, name, top.namespace) is False]
 
 
-def _created(loaded: Loaded, kind: APIResource, name: str) -> None:
+def _check_pause(loaded: Loaded, cluster: WorkloadCluster, kind: APIResource, name: str) -> None:
+    if not cluster.inventory.guards.may_create_again(kind, name, loaded.record.namespace):
+        raise DeletedAgain(f"{kind.kind} {name} was deleted again{cluster.where}")
+
+
+def _created(loaded: Loaded, cluster: WorkloadCluster, kind: APIResource, name: str) -> None:
+    cluster.inventory.guards.created_again(kind, name, loaded.record.namespace)
     _log.warning(
         "an object of the job was deleted, and is created again",
         namespace=loaded.record.namespace,

@@ -39,7 +39,7 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
     except (Forbidden, Invalid) as error:
         return Diagnosis(
             ConditionReason.LAUNCH_REFUSED,
-            f"Secret {namespace}/{TOKEN} cannot be created{cluster.where}: {error.message}: allow it, or create it "
-            f"with the key {KEY}",
+            f"Secret {namespace}/{TOKEN} cannot be created{cluster.where}: {error.message}: allow it to "
+            f"create and get the Secret, or create it with the key {KEY} and allow it to get it",
         )
     return None
