@@ -96,41 +96,80 @@ class Operator(str):
     __slots__ = ()
 
 
+_OPERATORS = ("<<<", "<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
 _SEPARATORS = frozenset({"&&", "||", "|&", "|", ";", "&", "\n"})
-_PART = re.compile(
-    r"""\\.|'[^']*'?|"(?:\\.|[^"\\])*"?|`[^`]*`?"""
-    r"""|\$\((?:[^()'"]|'[^']*'|"[^"]*"|\((?:[^()]|\([^()]*\))*\))*\)?"""
-    r"""|[^\s\\'"`;&|<>()]""",
-    re.DOTALL,
-)
-"""A part of a word: an escaped character, quoted text, a substituted command, or another character."""
-
-_TOKEN = re.compile(
-    rf"(?<![^\s;&|<>()])\#[^\n]*|(?P<word>(?:{_PART.pattern})+)"
-    r"|(?P<operator><<<|&>>|&>|>&|<&|>\||&&|\|\||\|&|;;|[;&|<>()\n])",
-    re.DOTALL,
-)
-_HERE_DOCUMENT = re.compile(
-    r"""(?<!<)<<-?[ \t]*(['"]?)(?P<end>\w+)\1(?P<line>[^\n]*)\n(?s:.*?)(?:^\t*(?P=end)$|\Z)""", re.MULTILINE
-)
 
 
 def words_of(script: str) -> list[str]:
     """The words and operators of a script. Quoted text and substituted commands belong to their word; comments and
     here-documents are left out."""
-    tokens = _TOKEN.finditer(_HERE_DOCUMENT.sub(r"\g<line>", script))
-    return [
-        Operator(token["operator"]) if token["word"] is None else _PART.sub(_without_quotes, token["word"])
-        for token in tokens
-        if token.lastgroup
-    ]
+    found: list[str] = []
+    word: str | None = None
+    index = 0
+    while index < len(script):
+        char = script[index]
+        operator = next((one for one in _OPERATORS if script.startswith(one, index)), "")
+        if char == "\\":
+            word = (word or "") + script[index + 1 : index + 2].replace("\n", "")
+            index += 2
+        elif char in "'\"":
+            end = _quoted_until(script, index)
+            word = (word or "") + script[index + 1 : end]
+            index = end + 1
+        elif char == "`" or script.startswith("$(", index):
+            end = _substituted_until(script, index)
+            word = (word or "") + script[index:end]
+            index = end
+        elif char == "#" and word is None:
+            index = script.find("\n", index) if "\n" in script[index:] else len(script)
+        elif operator or char.isspace():
+            if word is not None:
+                found.append(word)
+            word = None
+            if operator:
+                found.append(Operator(operator))
+            index += len(operator) or 1
+            if operator == "\n":
+                index = _after_input(script, index, found)
+        else:
+            word = (word or "") + char
+            index += 1
+    return found if word is None else [*found, word]
 
 
-def _without_quotes(part: re.Match[str]) -> str:
-    text = part[0]
-    if text[0] == "\\":
-        return text[1:].replace("\n", "")
-    return text.strip(text[0]) if text[0] in "'\"" else text
+def _quoted_until(script: str, start: int) -> int:
+    """The index of the quotation mark that closes the one at `start`; the length of the script if none does."""
+    index = start + 1
+    while index < len(script) and script[index] != script[start]:
+        index += 2 if script[index] == "\\" and script[start] == '"' else 1
+    return index
+
+
+def _substituted_until(script: str, start: int) -> int:
+    """The index after the command substitution that begins at `start`; the length of the script if none ends it."""
+    if script[start] == "`":
+        return script.find("`", start + 1) + 1 or len(script)
+    depth, index = 0, start + 1
+    while index < len(script):
+        if script[index] in "'\"":
+            index = _quoted_until(script, index)
+        elif script[index] in "()":
+            depth += 1 if script[index] == "(" else -1
+            if not depth:
+                return index + 1
+        index += 1
+    return len(script)
+
+
+def _after_input(script: str, start: int, words: list[str]) -> int:
+    """The place after the here-documents of the line that ends before `start`, where the script has these words."""
+    for index in range(len(words) - 2, 0, -1):
+        if isinstance(words[index], Operator) and words[index] == "\n":
+            break
+        if isinstance(words[index - 1], Operator) and words[index - 1] in ("<<", "<<-"):
+            end = re.compile(rf"^\t*{re.escape(words[index])}$", re.MULTILINE).search(script, start)
+            start = end.end() if end else len(script)
+    return start
 
 
 def commands_of(words: list[str]) -> tuple[list[list[str]], list[str]]:

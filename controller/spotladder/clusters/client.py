@@ -35,7 +35,7 @@ SILENCE: Seconds = 150.0
 """A watch without an event for this time is dead: bookmarks arrive every minute."""
 
 LARGEST_ANSWER = 1 << 20
-"""Maximum bytes of the JSON response of a pod."""
+"""Maximum bytes of the JSON response of a pod, or of one without a kind."""
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
