@@ -142,9 +142,8 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
     tries = 0
     while True:
         tries += 1
-        chosen = channel.exchange(
-            f"resume {call}.{tries}", None, lambda _: _newest(log, folder, corrupt, retry, skipped)
-        )
+        mine = _newest(log, folder, corrupt, retry, skipped) if world.rank == 0 else None
+        chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _described(mine))  # noqa: B023 – used at once
         if chosen is None:
             _keep(log, "")
             return None
@@ -197,19 +196,33 @@ def _skipped(commit: Commit, why: str) -> Skipped:
 
 def _newest(
     log: CommitLog, folder: Path, corrupt: Mapping[str, str], retry: StoreRetry, skipped: dict[int, Skipped]
-) -> dict[str, Any] | None:
-    """Download rank 0's part of the newest commit that verifies, and return the commit's entry; add the commits that
-    do not verify to `skipped`."""
-    verify_only = log.in_place is not None
-    resumed = retry.until_answered(lambda: log.resume(folder, ranks=[0], without=corrupt, verify_only=verify_only))
+) -> Commit | Exception | None:
+    """Download rank 0's part of the newest commit that verifies; add the commits that do not to `skipped`. All ranks
+    must raise the returned error."""
+    try:
+        resumed = retry.until_answered(lambda: _resumed(log, folder, corrupt))
+    except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
+        return error
     if resumed is None:
         return None
     for commit, why in resumed.skipped:
         if commit.path not in corrupt:
             skipped[commit.step] = _skipped(commit, why)
             _log.warning("skipping the commit of step %d: %s", commit.step, why)
-    entry: dict[str, Any] = json.loads(encode(resumed.commit))
-    return entry
+    return resumed.commit
+
+
+def _resumed(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Resumed | None:
+    return log.resume(folder, ranks=[0], without=corrupt, verify_only=log.in_place is not None)
+
+
+def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
+    if isinstance(chosen, Exception):
+        raise chosen
+    if chosen is None:
+        return None
+    commit: dict[str, Any] = json.loads(encode(chosen))
+    return commit
 
 
 def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
