@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
-from spotladder.train import writing
+from spotladder.train import randomness, writing
 from spotladder.train.snapshot import Snapshots, tensors
 from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
 from tests.frameworks import sharded
@@ -99,6 +99,15 @@ def test_without_memory_for_a_copy_the_files_are_written_at_once(
         State(**parts()).save(folder)
         assert (folder / "state.pt").exists()
     job.flush()
+
+
+def test_random_state_is_on_the_cpu_whatever_the_default_device_is(tmp_path: Path) -> None:
+    """As with `torch.set_default_device("cuda")`."""
+    randomness.save(tmp_path, 0)
+    expected = torch.rand(3)
+    with torch.device("meta"):
+        randomness.restore(tmp_path, 0)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_only_rank_0_writes_replicated_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,9 @@ def restore(folder: Path, rank: int) -> None:
         if "torch" in state:
             import torch
 
-            torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
+            torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8, device="cpu"))
             if "cuda" in state and torch.cuda.is_available():
-                torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))
+                torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8, device="cpu"))
     except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointCorrupt(f"{path.name}: not a saved random state: {error}") from None
 

@@ -44,10 +44,9 @@ def serving(server: Server) -> Iterator[Server]:
                 self.send_header("Location", server.location)
             self.send_header("Content-Length", str(len(EMPTY)))
             self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(EMPTY)
+            self.wfile.write(EMPTY)
 
-        do_HEAD = do_PUT = do_GET  # noqa: N815 – the names are the server's
+        do_PUT = do_GET  # noqa: N815 – the name is the server's
 
         def log_message(self, *_: object) -> None:
             pass
