@@ -22,6 +22,14 @@ NAME = "spotladder"
 Text = Annotated[str, Field(min_length=1)]
 
 
+class Identity(Record):
+    """The identities of pods: role ARNs (aws) or e-mail addresses of service accounts (gcp)."""
+
+    karpenter: Text | None = Field(default=None, description="Karpenter's.")
+    controller: Text = Field(description="The controller's.")
+    training: dict[str, Text] = Field(default_factory=dict, description="Those of the training pods, by team.")
+
+
 class ClusterOutputs(Record):
     """The attributes of one cluster that the platform layer needs."""
 
@@ -31,6 +39,8 @@ class ClusterOutputs(Record):
     cloud: Literal["aws", "gcp"] = Field(description="aws or gcp.")
     region: Text = Field(description="Its region.")
     project: Text | None = Field(default=None, description="The Google Cloud project.")
+    kubernetes: Text = Field(description="The Kubernetes minor version.")
+    endpoint: Text = Field(description="The API server.")
     node_identity: Text = Field(description="Instance profile (aws) or service account (gcp) of Karpenter's nodes.")
     interruption_queue: Text | None = Field(default=None, description="Karpenter's queue (aws).")
     egress: list[Text] = Field(
@@ -38,7 +48,8 @@ class ClusterOutputs(Record):
         description="Addresses from which its nodes reach the internet. Other clusters on aws allow those of the home "
         "cluster. Empty where the cloud assigns them.",
     )
-    karpenter: Text | None = Field(default=None, description="E-mail address of Karpenter's service account (gcp).")
+    checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
+    identities: Identity = Field(description="The identities of pods.")
 
 
 def written(outputs: ClusterOutputs) -> dict[str, object]:
@@ -96,7 +107,8 @@ class StackIdentities:
 
 def identities(outputs: ClusterOutputs) -> StackIdentities:
     """The identities of an applied stack."""
-    return StackIdentities(outputs.node_identity, outputs.interruption_queue, outputs.karpenter)
+    karpenter = outputs.identities.karpenter if outputs.cloud == "gcp" else None
+    return StackIdentities(outputs.node_identity, outputs.interruption_queue, karpenter)
 
 
 def named(cluster: Cluster) -> StackIdentities:

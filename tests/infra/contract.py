@@ -14,9 +14,13 @@ def east(**changes: Any) -> dict[str, Any]:
         "cluster": "east",
         "cloud": "aws",
         "region": "us-east-1",
+        "kubernetes": "1.35",
+        "endpoint": "https://example.com",
         "nodeIdentity": "node-profile-of-the-stack",
         "interruptionQueue": "queue-of-the-stack",
         "egress": ["198.51.100.7"],
+        "checkpoints": "s3://acme-east",
+        "identities": {"karpenter": "arn:k", "controller": "arn:c", "training": {"team-a": "arn:t"}},
         **changes,
     }
 
@@ -30,9 +34,10 @@ def alpha() -> dict[str, Any]:
             region="us-central1",
             project="acme-ml",
             nodeIdentity="node@stack",
-            karpenter="karpenter@stack",
+            identities={"karpenter": "karpenter@stack", "controller": "c"},
         ),
         "interruptionQueue",
+        "checkpoints",
     )
 
 

@@ -164,7 +164,8 @@ def test_life(shell: Shell, emulator: str) -> None:
     assert "east: no change" in shell.run(command(CREATE, "plan"))
     found = read_fleet(FLEET, TODAY).fleet
     read = terraform.outputs(found, found.cluster("east"), OUT, STATE)
-    assert read.cluster == "east"
+    assert (read.cluster, read.checkpoints) == ("east", "s3://acme-checkpoints")
+    assert set(read.identities.training) == {"vision"}
     stack = stacks_of(found, [found.cluster("east")], OUT, STATE)[0]
     assert outputs.read(stack.output(), "east") == read
     assert len(stack.ids()) > 70

@@ -27,7 +27,7 @@ def test_stacks_write_their_outputs(cluster: str, configuration: dict[str, Any])
     [
         (None, "expected version 1, got none"),
         (east(version=2), "expected version 1, got version 2"),
-        (east(region=""), "region: "),
+        (east(endpoint=""), "endpoint: "),
         (without(east(), "nodeIdentity"), "nodeIdentity: is missing"),
         (east(surprise="x"), "surprise: "),
     ],

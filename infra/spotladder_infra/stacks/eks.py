@@ -36,7 +36,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     plane = control_plane(stack, fleet, cluster, place, net)
     workers = nodes(stack, cluster, place, net, plane)
     notices = interruption(stack, cluster, place)
-    identities(stack, fleet, cluster, place, plane=plane, nodes=workers, interruption=notices)
+    pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
         bucket_provider = replica = None
@@ -53,11 +53,15 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         {
             "version": VERSION,
             "fleet": fleet.metadata.name,
-            "cluster": plane,
+            "cluster": plane.name,
             "cloud": "aws",
             "region": region,
+            "kubernetes": cluster.kubernetes,
+            "endpoint": plane.endpoint,
             "nodeIdentity": workers.profile,
             "interruptionQueue": notices.queue_name,
             "egress": list(net.egress),
+            "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
+            "identities": {"karpenter": pods.karpenter, "controller": pods.controller, "training": pods.training},
         }
     )

@@ -41,8 +41,8 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     net = network(stack, cluster, owner, fixed_address=home and any(c.cloud is Cloud.AWS for c in fleet.spec.clusters))
     plane = control_plane(stack, cluster, net, node, member=not home)
     system_nodes(stack, cluster, plane, node)
-    autoscaler = karpenter(stack, cluster, node, owner, plane)
-    controller_access(stack, cluster, principals, plane)
+    autoscaler = karpenter(stack, cluster, node, owner, plane.cluster)
+    controller_access(stack, cluster, principals, plane.cluster)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None:
         made = checkpoints(stack, bucket, cluster) if fleet.owner_of(bucket) == cluster else None
@@ -52,11 +52,12 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
                 fleet,
                 bucket,
                 _principals(stack, fleet, bucket, principals),
-                after=[plane, *([made] if made is not None else [])],
+                after=[plane.cluster, *([made] if made is not None else [])],
             )
     if cluster.artifact_registry:
         images(stack, cluster)
 
+    training = {team.name: principals.training(team) for team in fleet.teams_of(cluster)} if bucket else {}
     return ClusterOutputs.model_validate(
         {
             "version": VERSION,
@@ -65,8 +66,11 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "cloud": "gcp",
             "region": cluster.region,
             "project": project,
+            "kubernetes": cluster.kubernetes,
+            "endpoint": plane.endpoint,
             "nodeIdentity": node.email,
             "egress": list(net.egress),
-            "karpenter": autoscaler,
+            "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
+            "identities": {"karpenter": autoscaler, "controller": principals.controller, "training": training},
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from cdktn import TerraformVariable
@@ -27,9 +28,20 @@ ONLY_AT_CREATION = (
 ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 
 
-def control_plane(scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope, network: CreatedNetwork) -> str:
-    """The cluster itself. Returns its name as an expression that depends on it, so that resources that use the name are
-    created after the cluster."""
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """`name` depends on the cluster, so that resources that use the name are created after the cluster."""
+
+    name: str
+    endpoint: str
+    security_group: str
+    resource: Any
+
+
+def control_plane(
+    scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope, network: CreatedNetwork
+) -> ControlPlane:
+    """The cluster itself."""
     name = cluster.name
     log_group = f"/aws/eks/{name}/cluster"
     key = cluster.kms_key or _own_key(scope, name, json.dumps(cluster_key(place, log_group)))
@@ -80,7 +92,7 @@ def control_plane(scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope
         ec2.AwsTag(scope, "cluster-group-discovery", resource_id=group, key=tag, value=value)
     _node_group(scope, cluster, network)
     _access(scope, fleet, cluster, made.name, place)
-    return str(made.name)
+    return ControlPlane(made.name, made.endpoint, group, made)
 
 
 def _own_key(scope: Any, name: str, policy: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from spotladder_infra import iam
@@ -20,6 +21,15 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Role ARNs; `training` by the team's name."""
+
+    karpenter: str
+    controller: str
+    training: dict[str, str]
+
+
 def identities(
     scope: Any,
     fleet: Fleet,
@@ -29,10 +39,10 @@ def identities(
     plane: str,
     nodes: Nodes,
     interruption: Interruption,
-) -> None:
+) -> Identities:
     """The roles of the pods of one cluster."""
     bucket = fleet.bucket_of(cluster)
-    pod_role(
+    karpenter = pod_role(
         scope,
         "karpenter",
         f"{cluster.name}-karpenter",
@@ -41,7 +51,7 @@ def identities(
         namespace=SYSTEM_NAMESPACE,
         service_account=KARPENTER_ACCOUNT,
     )
-    pod_role(
+    controller = pod_role(
         scope,
         "controller",
         f"{cluster.name}-controller",
@@ -50,8 +60,9 @@ def identities(
         namespace=CONTROLLER_NAMESPACE,
         service_account=CONTROLLER_ACCOUNT,
     )
+    training = {}
     for team in fleet.teams_of(cluster) if bucket else ():
-        pod_role(
+        made = pod_role(
             scope,
             f"train-{team.name}",
             training_role(cluster, team),
@@ -60,3 +71,5 @@ def identities(
             namespace=team.name,
             service_account=team.service_account,
         )
+        training[team.name] = made.arn
+    return Identities(karpenter.arn, controller.arn, training)

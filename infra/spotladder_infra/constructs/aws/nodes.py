@@ -12,6 +12,7 @@ from typing import Any
 
 from cdktn_aws import ec2, eks, iam
 
+from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import PODS, pod_identity, role
 from spotladder_infra.facts.addons import BEFORE_NODES, EBS, ON_NODES
@@ -38,7 +39,7 @@ class Nodes:
     profile: str
 
 
-def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: str) -> Nodes:
+def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: ControlPlane) -> Nodes:
     """System nodes, add-ons, and the role of Karpenter's nodes."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
@@ -48,12 +49,12 @@ def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetw
         )
     own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
-    eks.AwsAccessEntry(scope, "node-access", cluster_name=plane, principal_arn=own.arn, type="EC2_LINUX")
+    eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
     return Nodes(own.arn, profile.name)
 
 
 def _system_nodes(
-    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: str, first: list[Any]
+    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane, first: list[Any]
 ) -> Any:
     name = f"{cluster.name}-system"
     own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
@@ -81,7 +82,7 @@ def _system_nodes(
     return eks.AwsNodeGroup(
         scope,
         "system",
-        cluster_name=plane,
+        cluster_name=plane.name,
         node_group_name="system",
         version=cluster.kubernetes,  # without it, an upgrade of the control plane does not upgrade the nodes
         node_role_arn=own.arn,
@@ -103,16 +104,16 @@ def _system_nodes(
     )
 
 
-def _ebs_identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: str) -> tuple[Any, ...]:
+def _ebs_identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane) -> tuple[Any, ...]:
     """The role of the EBS driver, which its pods get only if it exists before them."""
     own = role(
         scope, "ebs", f"{cluster.name}-ebs", PODS, managed=("service-role/AmazonEBSCSIDriverPolicy",), place=place
     )
-    bound = pod_identity(scope, "ebs", own, plane, namespace=SYSTEM_NAMESPACE, service_account=EBS_ACCOUNT)
+    bound = pod_identity(scope, "ebs", own, plane.name, namespace=SYSTEM_NAMESPACE, service_account=EBS_ACCOUNT)
     return (*own.policies, bound)
 
 
-def _addon(scope: Any, cluster: Cluster, plane: str, name: str, after: tuple[Any, ...]) -> Any:
+def _addon(scope: Any, cluster: Cluster, plane: ControlPlane, name: str, after: tuple[Any, ...]) -> Any:
     """An add-on at its pinned version, or at the default of EKS for a Kubernetes version without a record."""
     version = version_of(cluster, name)
     if version is None:
@@ -123,7 +124,7 @@ def _addon(scope: Any, cluster: Cluster, plane: str, name: str, after: tuple[Any
     return eks.AwsAddon(
         scope,
         name,
-        cluster_name=plane,
+        cluster_name=plane.name,
         addon_name=name,
         addon_version=version,
         resolve_conflicts_on_create="OVERWRITE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from cdktn_provider_google.container_cluster import (
@@ -22,11 +23,20 @@ LARGEST, MOST_ACCELERATORS = {"cpu": 10_000, "memory": 100_000}, 1_000
 and teams apply. Without a bound for a kind, GKE creates no nodes with it."""
 
 
-def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any, *, member: bool) -> Any:
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """`name` depends on the resource `cluster`, so that resources that use the name are created after the cluster."""
+
+    cluster: Any
+    name: str
+    endpoint: str
+
+
+def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any, *, member: bool) -> ControlPlane:
     """The cluster itself, without nodes. The controller in the home cluster connects to a `member` with a token of a
     service account of Kubernetes, which the DNS endpoint refuses by default.
     """
-    return ContainerCluster(
+    made = ContainerCluster(
         scope,
         "cluster",
         name=cluster.name,
@@ -67,6 +77,9 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         deletion_protection=cluster.deletion_protection,
         **_encryption(scope, cluster),
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
+    )
+    return ControlPlane(
+        made, made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
     )
 
 

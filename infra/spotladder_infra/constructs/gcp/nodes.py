@@ -6,11 +6,12 @@ from typing import Any
 
 from cdktn_provider_google.container_node_pool import ContainerNodePool, ContainerNodePoolNodeConfigTaint
 
+from spotladder_infra.constructs.gcp.control_plane import ControlPlane
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 
 
-def system_nodes(scope: Any, cluster: Cluster, plane: Any, node: Any) -> None:
+def system_nodes(scope: Any, cluster: Cluster, plane: ControlPlane, node: Any) -> None:
     """One pool over the cluster's zones. GKE puts its own system pods onto nodes with this taint."""
     ContainerNodePool(
         scope,
