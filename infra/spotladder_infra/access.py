@@ -59,7 +59,9 @@ def _gke(cluster: Cluster) -> dict[str, Any]:
     found = Google().cluster(cluster.project or "", cluster.region or "", cluster.name)
     if found is None:
         raise EnvironmentFailure(f"cluster {cluster.name}: is not in project {cluster.project}: apply its stack first")
-    endpoint = found["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]
+    endpoint = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {}).get("endpoint")
+    if not endpoint:
+        raise EnvironmentFailure(f"cluster {cluster.name}: has no DNS endpoint yet: wait until its creation has ended")
     return kubeconfig(cluster, f"https://{endpoint}", None)
 
 

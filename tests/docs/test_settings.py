@@ -1,4 +1,4 @@
-"""The page of metrics and variables matches the code."""
+"""The page of settings, metrics and variables matches the code."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from spotladder.api.trace import read_trace
 from spotladder.local.pools import Window, windows_of
 from spotladder.operator.reporting.metrics import Metrics
+from spotladder.operator.settings import Settings
 from tests.clusters.stepped_clock import SteppedClock
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.test_conditions import section
@@ -16,6 +17,15 @@ from tests.docs.test_conditions import section
 PAGE = ROOT / "docs" / "settings.md"
 SOURCE = ROOT / "controller" / "spotladder"
 COUNTED = {"counter": "_total"}
+
+
+def test_every_setting_of_the_controller_is_documented() -> None:
+    wanted = []
+    for field in Settings.model_fields.values():
+        default = field.get_default(call_default_factory=True)
+        shown = f" (`{default}`)" if default not in (None, (), {}) else ""
+        wanted.append(f"- `{field.alias}`{shown}: {field.description}")
+    assert [line for line in section(PAGE, "The controller").splitlines() if line.startswith("- ")] == wanted
 
 
 def test_every_metric_is_documented_with_its_labels() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import spotladder_infra
 from spotladder_infra import checkpoints, costs
+from spotladder_infra.names import common_tags
 from spotladder_infra.rendering.values import values
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.imports import import_steps
@@ -23,6 +24,18 @@ CONSTRUCTS = Path(spotladder_infra.__file__).parent / "constructs"
 
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
+def test_tags_and_labels_are_those_by_which_resources_are_recognised(
+    configuration: Configuration, fleet: Fleet
+) -> None:
+    """The bindings replace hyphens in keys of an argument of a provider."""
+    found = {
+        "east": configuration["east"]["provider"]["aws"][0]["default_tags"][0]["tags"],
+        "west": configuration["west"]["provider"]["google"][0]["default_labels"],
+        "alpha": configuration["alpha"]["provider"]["google"][0]["default_labels"],
+    }
+    assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
+
+
 def test_golden(cluster: str, configuration: Configuration) -> None:
     assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
 

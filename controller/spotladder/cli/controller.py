@@ -13,7 +13,8 @@ from spotladder.errors import EnvironmentFailure
 
 def controller(
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="YAML file with these settings; flags override it.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="YAML file with settings (docs/settings.md)."),
     ] = None,
     kubeconfig: Annotated[
         str | None, typer.Option(metavar="FILE", help="Kubeconfig of the home cluster. Not needed in a pod.")

@@ -202,6 +202,8 @@ def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
         return Fixed({"Authorization": f"Bearer {user['token']}"})
     if user.get("auth-provider"):
         raise EnvironmentFailure(f"{where}: auth-provider users are gone from Kubernetes; use an exec plugin")
+    if user.get("username"):
+        raise EnvironmentFailure(f"{where}: users with a password are gone from Kubernetes; use a token")
     return Fixed()
 
 

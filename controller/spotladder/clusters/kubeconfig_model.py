@@ -55,6 +55,7 @@ class User(_Section):
     client_key_data: str | None = None
     exec: Program | None = None
     auth_provider: Any = None
+    username: str | None = None
 
 
 class Context(_Section):

@@ -1,4 +1,4 @@
-"""The settings of a controller: the flags of `spotladder controller`, or the same names in a YAML file."""
+"""The settings of a controller, which are in a YAML file; `spotladder controller` has flags for some."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ class Settings(BaseModel):
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec."""
-    document = next(iter(read_documents(file)), None) if file is not None else None
+    documents = read_documents(file) if file is not None else []
+    if len(documents) > 1:
+        raise InvalidSpec("has more than one document: write all settings into one", where=documents[1].where(()))
+    document = next(iter(documents), None)
     values = document.data if document is not None else {}
     if not isinstance(values, dict):
         raise InvalidSpec("has no settings: write name: value", where=str(file))
@@ -78,5 +81,5 @@ def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        where = document.where(first["loc"]) if document is not None else ""
+        where = document.where(first["loc"]) if document is not None and first["loc"][0] not in given else ""
         raise InvalidSpec(first["msg"].removeprefix("Value error, "), path=field, where=where) from None

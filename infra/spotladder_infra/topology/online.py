@@ -140,7 +140,8 @@ def _has_family(cloud: Google, cluster: Cluster, zone: str, family: str) -> bool
 def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
     """The minor versions that GKE's Regular channel offers in the region, newest first. Raises EnvironmentFailure."""
     found = cloud.call(CONTAINER, "GET", f"projects/{cluster.project}/locations/{cluster.region}/serverConfig")
-    versions = next(entry["validVersions"] for entry in found["channels"] if entry["channel"] == "REGULAR")
+    channels = {entry.get("channel"): entry.get("validVersions", []) for entry in found.get("channels", [])}
+    versions = channels.get("REGULAR") or found.get("validMasterVersions", [])
     minors = {".".join(version.split(".")[:2]) for version in versions}
     return sorted(minors, key=parse, reverse=True)
 

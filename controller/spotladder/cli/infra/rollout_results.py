@@ -27,7 +27,7 @@ def print_results(results: list[ClusterResult], output: Format) -> None:
         lines = [failure_of(found.cluster, found.message) for found in failed]
         if clusters := "".join(f" --cluster {found.cluster}" for found in failed if not found.final):
             lines.append(
-                "correct the cause and run the same command again to continue, or restore the last good rollout: "
-                f"spotladder infra rollback{clusters}; spotladder infra status{clusters} shows what is installed"
+                "correct the cause and run the same command again to continue, or restore the last good rollout, if "
+                f"any: spotladder infra rollback{clusters}; spotladder infra status{clusters} shows what is installed"
             )
         raise EnvironmentFailure("\n".join(lines))
