@@ -25,7 +25,11 @@ SEEDS = (*range(examples(30)), 1022, 1090, 1104, 1121)
 """The last four: a commit, or a loss of capacity, within a second after a limit; 1104: a commit makes leaving on-demand
 pay for a few seconds."""
 
-SPECS: dict[str, dict[str, Any]] = {"one attempt at a time": {}, "standby attempts": {"overlap": Overlap()}}
+SPECS: dict[str, dict[str, Any]] = {
+    "one attempt at a time": {},
+    "standby attempts": {"overlap": Overlap()},
+    "elastic": {"min_workers": 1},
+}
 
 
 @dataclass
@@ -59,7 +63,8 @@ def outcome(policy: str, seed: int, spec: dict[str, Any], kind: type[SimulationR
         work=scale * 900,
         restart=20.0,
         commit_interval=200.0,
-        stands_by=bool(spec),
+        stands_by="overlap" in spec,
+        sizes=(1, 2) if "min_workers" in spec else (),
         resume=5.0,
     )
     (found,) = run(here, [kind(job.spec, job.policy, job.backend)], 12 * HOUR)
