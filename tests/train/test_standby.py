@@ -14,6 +14,8 @@ from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.contract import Notice
 from spotladder.train import rendezvous
+from spotladder.train.membership import Member
+from spotladder.train.putback import put_back
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.train.builders import ManualClock, job, log_of, member, train
@@ -32,7 +34,7 @@ class Standby:
         self.folder, self.notice = folder, folder / "notice.json"
         self.heartbeat, self.world = folder / "heartbeat.json", world or ProcessRank()
 
-    def join(self) -> Job:
+    def member(self) -> Member:
         given: dict[str, Any] = {
             "attempt": 2,
             "tier": "spot",
@@ -40,7 +42,10 @@ class Standby:
             "notice": self.notice,
             "heartbeat": self.heartbeat,
         }
-        return Job(member(self.folder, self.world, **given), ManualClock())
+        return member(self.folder, self.world, **given)
+
+    def join(self) -> Job:
+        return Job(self.member(), ManualClock())
 
     def train(self, total: int = 30) -> list[int]:
         done: list[int] = []
@@ -56,7 +61,7 @@ class Standby:
         draft.replace(self.notice)
 
 
-def still_waits(running: Future[list[int]]) -> bool:
+def still_waits(running: Future[Any]) -> bool:
     time.sleep(0.3)
     return not running.done()
 
@@ -80,6 +85,20 @@ def test_a_standby_writes_nothing_until_it_takes_over_and_resumes_from_the_last_
     assert running.result(600) == list(range(21, 31))
     commits = log_of(tmp_path).commits()
     assert [(commit.attempt, commit.step) for commit in commits][-1] == (2, 30)
+
+
+def test_the_own_checkpoint_of_a_program_is_put_back_after_the_takeover(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    job(tmp_path)
+    standby, program = Standby(tmp_path), tmp_path / "program"
+    program.mkdir()
+    running = pool.submit(put_back, standby.member(), program)
+    until(standby.waits)
+    assert still_waits(running)
+    standby.ask(Notice.of_takeover())
+    assert running.result(600).found is None
+    assert progress(log_of(tmp_path)).attempt == 2
 
 
 def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:
