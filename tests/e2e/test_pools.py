@@ -184,7 +184,7 @@ def removed(site: E2eSite, folder: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     monkeypatch.setenv("PATH", f"{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}")
     reports: list[str] = []
     remove(FLEET, FLEET.cluster("e2e"), folder, lambda *report: reports.append(" ".join(report)), nodes_timeout=180)
-    return reports
+    return list(dict.fromkeys(reports))
 
 
 def training(e2e: E2eCluster) -> Object:
