@@ -23,7 +23,6 @@ Configuration = dict[str, Any]
 CONSTRUCTS = Path(spotladder_infra.__file__).parent / "constructs"
 
 
-@pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_tags_and_labels_are_those_by_which_resources_are_recognised(
     configuration: Configuration, fleet: Fleet
 ) -> None:
@@ -36,6 +35,7 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
     assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
 
 
+@pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_golden(cluster: str, configuration: Configuration) -> None:
     assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
 
