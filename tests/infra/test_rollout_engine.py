@@ -283,7 +283,7 @@ def test_a_failed_canary_is_rolled_back(good: Lab) -> None:
     jobset.mkdir()
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
     printed = good.run("rollout", code=5)
-    assert "or restore the last good rollout: spotladder infra rollback --cluster east; " in printed
+    assert "or restore the last good rollout, if any: spotladder infra rollback --cluster east; " in printed
     assert good.versions()["east"]["jobset"] == 1
     good.change("east", drift=["spotladder"])
     printed = good.run("rollback", "--cluster", "east")
