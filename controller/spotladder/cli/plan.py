@@ -89,21 +89,21 @@ def plan(
     first_step_after = seconds("--restart", restart)
     given = Given(file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib)
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
-    formulas = _plain(question)
-    simulated = None
-    if not formula and formulas["estimate"] and simulator_installed():
+    own, even = estimated(question), break_even(question)
+    dangers, simulated = risks(question, own), None
+    if not formula and own is not None and simulator_installed():
         assumptions = assumed_program(question, known, given)
         with errors_located(file):
             simulated = forecast.simulate(question, assumptions, runs, seed)
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
-        return print_data({**formulas, "simulation": data}, output)
-    _print(question)
+        return print_data({**_plain(question, own, even), "risks": dangers, "simulation": data}, output)
+    _print(question, own, even)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif not formula and formulas["estimate"]:
+    elif not formula and own is not None:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
-    for sentence in formulas["risks"]:
+    for sentence in dangers:
         typer.echo(f"risk: {sentence}")
     return None
 
@@ -111,8 +111,7 @@ def plan(
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
-def _print(question: Question) -> None:
-    own = estimated(question)
+def _print(question: Question, own: Estimated | None, even: float | None) -> None:
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
     print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:g} h on demand only")
@@ -121,7 +120,7 @@ def _print(question: Question) -> None:
         headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
         title = f"By the closed formulas, {60 * question.overhead:.3g} min lost at each failure"
         print_table(headings, [_estimate_row(own)], title)
-        _print_break_even(question)
+        _print_break_even(even)
     else:
         typer.echo(
             "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
@@ -129,8 +128,7 @@ def _print(question: Question) -> None:
         )
 
 
-def _print_break_even(question: Question) -> None:
-    factor = break_even(question)
+def _print_break_even(factor: float | None) -> None:
     if factor == math.inf:
         typer.echo("it saves at every loss rate")
     elif factor is not None:
@@ -165,9 +163,7 @@ def _estimate_row(own: Estimated) -> tuple[str, ...]:
     )
 
 
-def _plain(question: Question) -> dict[str, Any]:
-    own = estimated(question)
-    even = break_even(question)
+def _plain(question: Question, own: Estimated | None, even: float | None) -> dict[str, Any]:
     return {
         "hours": question.hours,
         "overheadHours": round(question.overhead, 6),
@@ -188,7 +184,6 @@ def _plain(question: Question) -> dict[str, Any]:
         ],
         "estimate": None if own is None else _plain_estimate(own),
         "breakEvenLossRateFactor": None if even is None or even == math.inf else round(even, 6),
-        "risks": risks(question, own),
     }
 
 
