@@ -141,10 +141,6 @@ class FakeBackend:
             ),
         )
 
-    def hold(self, number: int) -> None:
-        """Bring the program of the standby attempt to the point where it waits until it may take over."""
-        self._attempts[number] = replace(self._attempts[number], held=True)
-
     def lose(self, uid: str, cause: Cause = Cause.NODE_LOST, *, replaced: bool = True) -> None:
         """Lose the pod; a replacement is pending."""
         number = self._owner(uid)
