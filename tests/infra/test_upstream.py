@@ -1,14 +1,15 @@
 """What other projects expect of the policies, values and tables here, compared with their own files.
 
-The facts come from the Go modules of Karpenter's provider for AWS, NVIDIA's device plugin and JobSet at the pinned
-versions, so a new pin is compared again, and from AWS's descriptions of its APIs in botocore.
+The facts come from the Go modules of Karpenter's provider for AWS, NVIDIA's device plugin, JobSet and Kueue at the
+pinned versions, so a new pin is compared again, from AWS's descriptions of its APIs in botocore, and from the dated
+lists of `references`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,22 @@ from botocore.loaders import Loader
 from ruamel.yaml import YAML
 
 from spotladder import versions
+from spotladder.resources import APIResource
+from spotladder.workloads import kueue, records, tenancy
 from spotladder_infra import iam
 from spotladder_infra.facts import prices, regions, sizes
 from spotladder_infra.rollout import components
+from spotladder_infra.rollout.components import Component
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.defaults import SYSTEM_INSTANCE
 from tests.infra.gomodule import module
+from tests.infra.references import (
+    CHART_VALUES,
+    KARPENTER_EVENTS,
+    KARPENTER_POLICY_OF,
+    KARPENTER_STATEMENTS,
+)
 from tests.topology.builders import PLATFORM, fleet_file
 
 PLACE = iam.PolicyScope("aws", "123456789012", "us-east-1")
@@ -41,6 +51,8 @@ NOT_CALLED = {
     "timestream:WriteRecords": "Karpenter's tests record times",
 }
 """Operations in Karpenter's sources that its policy here does not allow, and why it does not call them."""
+
+KINDS = {"arn:role": "role", "arn:queue": "queue"}
 
 SERVICES = {"ARCZonalShift": "arc-zonal-shift", "TimestreamWrite": "timestream"}
 
@@ -62,6 +74,79 @@ def test_karpenter_may_do_what_it_calls() -> None:
     assert allowed - called == {"iam:PassRole"}, "for CreateFleet; nothing else is allowed that it does not call"
 
 
+def test_karpenters_policy_is_the_published_one() -> None:
+    """Each action on each kind of resource has the conditions of the template of CloudFormation."""
+    assert versions.KARPENTER.startswith(f"{KARPENTER_POLICY_OF}."), "compare the statements with the new template"
+    policy = iam.karpenter(PLACE, "east", "arn:role", "east-node", "arn:queue")
+    ours = {
+        (action, _kind(resource), frozenset(_conditions(statement.get("Condition", {}))))
+        for statement in policy["Statement"]
+        for action in statement["Action"]
+        for resource in statement["Resource"]
+    }
+    published = {
+        (action, resource, frozenset(conditions))
+        for actions, resources, conditions in KARPENTER_STATEMENTS
+        for action in actions.split()
+        for resource in resources.split()
+    }
+    assert ours == published
+
+
+def _kind(resource: str) -> str:
+    """`instance` of `arn:aws:ec2:us-east-1:*:instance/*`."""
+    return KINDS.get(resource) or resource.rpartition(":")[2].rpartition("/")[0] or resource
+
+
+def _conditions(condition: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for operator, keys in condition.items():
+        for key, value in keys.items():
+            yield f"{operator} {key}={value if isinstance(value, str) else '|'.join(value)}"
+
+
+def test_the_queue_gets_the_published_events(configuration: dict[str, Any]) -> None:
+    rules = configuration["east"]["resource"]["aws_cloudwatch_event_rule"].values()
+    patterns = [json.loads(rule["event_pattern"]) for rule in rules]
+    assert {(*pattern["source"], *pattern["detail-type"]) for pattern in patterns} == KARPENTER_EVENTS
+
+
+KUEUE = "v0.17.0"
+"""The newest version of Kueue as a Go module; its API v1beta2 is that of Kueue 0.19, which users have."""
+
+
+@pytest.mark.parametrize(
+    ("resource", "fields"),
+    [
+        (
+            kueue.WORKLOADS,
+            "spec.queueName status.conditions status.admissionChecks.name status.admissionChecks.state "
+            "status.admissionChecks.message status.schedulingStats.evictions.reason",
+        ),
+        (kueue.LOCAL_QUEUES, "spec.clusterQueue"),
+    ],
+    ids=["Workload", "LocalQueue"],
+)
+def test_the_fields_that_are_read_of_kueue_exist(resource: APIResource, fields: str) -> None:
+    folder = module("sigs.k8s.io/kueue", KUEUE) / "config" / "components" / "crd" / "bases"
+    crd = YAML(typ="safe").load((folder / f"{resource.group}_{resource.plural}.yaml").read_text())["spec"]
+    assert crd["names"]["kind"] == resource.kind
+    (version,) = (entry for entry in crd["versions"] if entry["name"] == resource.version)
+    assert version["served"]
+    for field in fields.split():
+        schema = version["schema"]["openAPIV3Schema"]
+        for name in field.split("."):
+            schema = schema.get("items", schema)["properties"][name]
+
+
+def test_labels_and_reasons_of_kueue_are_its_constants() -> None:
+    source = module("sigs.k8s.io/kueue", KUEUE)
+    files = [*(source / "apis" / "kueue" / "v1beta2").glob("*.go")]
+    files += (source / "pkg" / "controller" / "constants").glob("*.go")
+    constants = {text for file in files for text in re.findall(r'^\t\w+ .*= "([^"]+)"', file.read_text(), re.M)}
+    known = {records.QUEUE, tenancy.PRIORITY_OF_KUEUE, "Inadmissible", *kueue.EVICTIONS}
+    assert known - constants == set()
+
+
 CHARTS: dict[str, Callable[[], Path]] = {
     "karpenter": lambda: karpenter() / "charts" / "karpenter",
     "gpu-device-plugin": lambda: (
@@ -74,27 +159,51 @@ CHARTS: dict[str, Callable[[], Path]] = {
 }  # fmt: skip
 
 
+def planned(component: str, cluster: str, folder: Path) -> Component:
+    """The release of a component in a fleet that uses every component."""
+    network = "network: {cidr: 10.0.0.0/16"
+    neuron = "    - {name: trn2, capacityType: spot, instanceTypes: [trn2.48xlarge]}\n"
+    mirror = "  platform: {jobset: true, mirror: registry.example.com/mirror}\n"
+    fleet = fleet_file(
+        folder,
+        (network, f"{network}, nat: none, interfaceEndpoints: true"),
+        ("  - name: west\n", f"{neuron}  - name: west\n"),
+        (PLATFORM, mirror),
+    ).fleet
+    return next(step for step in plan(fleet, fleet.cluster(cluster)).releases if step.name == component)
+
+
 @pytest.mark.parametrize("component", CHARTS)
 def test_the_values_are_those_of_the_chart(component: str, tmp_path: Path) -> None:
     """Helm ignores a value that its chart does not have."""
-    network = "network: {cidr: 10.0.0.0/16"
-    fleet = fleet_file(
-        tmp_path,
-        (network, f"{network}, nat: none, interfaceEndpoints: true"),
-        (PLATFORM, "  platform: {jobset: true}\n"),
-    ).fleet
-    values = next(s.values for s in plan(fleet, fleet.cluster("east")).releases if s.name == component)
     chart = YAML(typ="safe").load((CHARTS[component]() / "values.yaml").read_text())
-    assert list(_unknown(values, chart)) == []
+    values = planned(component, "east", tmp_path).values
+    assert _unknown(values, set(_leaves(chart))) == []
 
 
-def _unknown(values: Mapping[str, Any], chart: Mapping[str, Any], path: str = "") -> Iterator[str]:
+@pytest.mark.parametrize("component", CHART_VALUES)
+def test_the_values_are_listed_for_the_chart(component: str, tmp_path: Path) -> None:
+    """The same for the charts that no Go module has."""
+    listed = CHART_VALUES[component]
+    found = planned(component, "alpha" if component == "karpenter" else "east", tmp_path)
+    assert found.chart.version == listed.version, f"compare the names with {listed.source} at the new version"
+    assert _unknown(found.values, listed.names) == []
+    assert _unknown({**found.values, "typo": 1}, listed.names) == ["typo"]
+
+
+def _unknown(values: Mapping[str, Any], known: Collection[str]) -> list[str]:
     """The values that a chart does not have. An empty mapping in the chart takes any keys."""
+    return [
+        path for path in _leaves(values) if not any(path == name or path.startswith(f"{name}.") for name in known)
+    ]
+
+
+def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[str]:
     for key, value in values.items():
-        if key not in chart:
+        if isinstance(value, Mapping) and value and key not in _FREE:
+            yield from _leaves(value, f"{path}{key}.")
+        else:
             yield f"{path}{key}"
-        elif isinstance(value, Mapping) and isinstance(chart[key], Mapping) and chart[key] and key not in _FREE:
-            yield from _unknown(value, chart[key], f"{path}{key}.")
 
 
 _FREE = ("nodeSelector", "affinity")

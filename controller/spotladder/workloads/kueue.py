@@ -27,7 +27,7 @@ INADMISSIBLE = frozenset({"Inadmissible", "Misconfigured", "Suspended", "NoMatch
 """Reasons of the condition QuotaReserved when the queue does not exist, is stopped, or can never hold the attempt: one
 for all of them before Kueue 0.20, one for each since then."""
 
-_EVICTIONS: Mapping[str, QueueEviction] = MappingProxyType(
+EVICTIONS: Mapping[str, QueueEviction] = MappingProxyType(
     {
         "Preempted": QueueEviction.PREEMPTED,
         "PodsReadyTimeout": QueueEviction.PODS_READY_TIMEOUT,
@@ -122,7 +122,7 @@ def queue_seen(
 
 
 def _eviction(reason: str) -> QueueEviction:
-    for word, eviction in _EVICTIONS.items():
+    for word, eviction in EVICTIONS.items():
         if reason.startswith(word):
             return eviction
     return QueueEviction.STOPPED
