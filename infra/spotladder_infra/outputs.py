@@ -22,12 +22,23 @@ NAME = "spotladder"
 Text = Annotated[str, Field(min_length=1)]
 
 
+class Network(Record):
+    """The network of the nodes, for other stacks."""
+
+    network: Text | None = Field(default=None, description="The id of the VPC (aws) or of the network (gcp).")
+    subnets: list[Text] = Field(description="The ids of the nodes' subnets.")
+    security_groups: list[Text] = Field(
+        default_factory=list, description="The security groups of the cluster and of its nodes (aws)."
+    )
+
+
 class Identity(Record):
     """The identities of pods: role ARNs (aws) or e-mail addresses of service accounts (gcp)."""
 
     karpenter: Text | None = Field(default=None, description="Karpenter's.")
     controller: Text = Field(description="The controller's.")
     training: dict[str, Text] = Field(default_factory=dict, description="Those of the training pods, by team.")
+    nodes: list[Text] = Field(default_factory=list, description="Those of the nodes, Karpenter's first.")
 
 
 class ClusterOutputs(Record):
@@ -48,6 +59,8 @@ class ClusterOutputs(Record):
         description="Addresses from which its nodes reach the internet. Other clusters on aws allow those of the home "
         "cluster. Empty where the cloud assigns them.",
     )
+    network: Network | None = Field(default=None, description="The network of its nodes.")
+    oidc_issuer: Text | None = Field(default=None, description="The issuer of its service accounts' tokens.")
     checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
     identities: Identity = Field(description="The identities of pods.")
 

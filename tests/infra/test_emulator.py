@@ -166,6 +166,8 @@ def test_life(shell: Shell, emulator: str) -> None:
     read = terraform.outputs(found, found.cluster("east"), OUT, STATE)
     assert (read.cluster, read.checkpoints) == ("east", "s3://acme-checkpoints")
     assert set(read.identities.training) == {"vision"}
+    assert read.network is not None
+    assert read.network.network in {entry["VpcId"] for entry in client("ec2").describe_vpcs()["Vpcs"]}
     stack = stacks_of(found, [found.cluster("east")], OUT, STATE)[0]
     assert outputs.read(stack.output(), "east") == read
     assert len(stack.ids()) > 70

@@ -61,7 +61,18 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "nodeIdentity": workers.profile,
             "interruptionQueue": notices.queue_name,
             "egress": list(net.egress),
+            "network": {
+                "network": net.vpc_id or None,
+                "subnets": list(net.subnets),
+                "securityGroups": list(plane.security_groups),
+            },
+            "oidcIssuer": plane.issuer,
             "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
-            "identities": {"karpenter": pods.karpenter, "controller": pods.controller, "training": pods.training},
+            "identities": {
+                "karpenter": pods.karpenter,
+                "controller": pods.controller,
+                "training": pods.training,
+                "nodes": [workers.role_arn, workers.system_role_arn],
+            },
         }
     )

@@ -70,7 +70,14 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "endpoint": plane.endpoint,
             "nodeIdentity": node.email,
             "egress": list(net.egress),
+            "network": {"network": net.network or None, "subnets": [net.subnetwork]},
+            "oidcIssuer": plane.issuer,
             "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
-            "identities": {"karpenter": autoscaler, "controller": principals.controller, "training": training},
+            "identities": {
+                "karpenter": autoscaler,
+                "controller": principals.controller,
+                "training": training,
+                "nodes": [node.email],
+            },
         }
     )

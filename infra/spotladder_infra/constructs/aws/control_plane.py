@@ -34,8 +34,8 @@ class ControlPlane:
 
     name: str
     endpoint: str
-    security_group: str
-    resource: Any
+    issuer: str
+    security_groups: tuple[str, ...]
 
 
 def control_plane(
@@ -90,9 +90,10 @@ def control_plane(
     group = f"${{{made.fqn}.vpc_config[0].cluster_security_group_id}}"
     for tag, value in discovery_tag(cluster).items():
         ec2.AwsTag(scope, "cluster-group-discovery", resource_id=group, key=tag, value=value)
-    _node_group(scope, cluster, network)
+    nodes = _node_group(scope, cluster, network)
     _access(scope, fleet, cluster, made.name, place)
-    return ControlPlane(made.name, made.endpoint, group, made)
+    issuer = f"${{{made.fqn}.identity[0].oidc[0].issuer}}"
+    return ControlPlane(made.name, made.endpoint, issuer, (group, nodes, *network.security_groups))
 
 
 def _own_key(scope: Any, name: str, policy: str) -> str:
@@ -109,7 +110,7 @@ def _own_key(scope: Any, name: str, policy: str) -> str:
     return str(made.arn)
 
 
-def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:
+def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> str:
     """A second security group for Karpenter's nodes. Karpenter finds it by the discovery tag, as it finds the cluster's
     security group. EFA needs rules that name the group itself. They are not added to the security group that EKS
     creates, because EKS owns the rules of that group.
@@ -135,6 +136,7 @@ def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:
             description="EFA between the nodes",
             tags={"Name": f"{cluster.name}-{key}"},
         )
+    return str(group.id)
 
 
 def _access(scope: Any, fleet: Fleet, cluster: Cluster, name: str, place: PolicyScope) -> None:

@@ -14,7 +14,7 @@ from cdktn_aws import ec2, eks, iam
 
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
-from spotladder_infra.constructs.aws.roles import PODS, pod_identity, role
+from spotladder_infra.constructs.aws.roles import PODS, CreatedRole, pod_identity, role
 from spotladder_infra.facts.addons import BEFORE_NODES, EBS, ON_NODES
 from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import SYSTEM_NAMESPACE, node_role
@@ -33,16 +33,17 @@ NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The role of Karpenter's nodes and its instance profile."""
+    """The role of Karpenter's nodes and its instance profile, and the role of the system nodes."""
 
     role_arn: str
     profile: str
+    system_role_arn: str
 
 
 def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: ControlPlane) -> Nodes:
     """System nodes, add-ons, and the role of Karpenter's nodes."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
-    group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
+    system, group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
     for name in ON_NODES:
         _addon(
             scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ()))
@@ -50,12 +51,12 @@ def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetw
     own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
     eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
-    return Nodes(own.arn, profile.name)
+    return Nodes(own.arn, profile.name, system.arn)
 
 
 def _system_nodes(
     scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane, first: list[Any]
-) -> Any:
+) -> tuple[CreatedRole, Any]:
     name = f"{cluster.name}-system"
     own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
     template = ec2.AwsLaunchTemplate(
@@ -79,7 +80,7 @@ def _system_nodes(
             ec2.AwsLaunchTemplate.TagSpecificationsProperty(resource_type="instance", tags={"Name": name})
         ],
     )
-    return eks.AwsNodeGroup(
+    return own, eks.AwsNodeGroup(
         scope,
         "system",
         cluster_name=plane.name,

@@ -30,6 +30,7 @@ class ControlPlane:
     cluster: Any
     name: str
     endpoint: str
+    issuer: str
 
 
 def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any, *, member: bool) -> ControlPlane:
@@ -78,9 +79,8 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         **_encryption(scope, cluster),
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
-    return ControlPlane(
-        made, made.name, f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
-    )
+    endpoint = f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
+    return ControlPlane(made, made.name, endpoint, f"https://container.googleapis.com/v1/{made.id}")
 
 
 def _encryption(scope: Any, cluster: Cluster) -> dict[str, Any]:
