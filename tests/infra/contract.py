@@ -22,7 +22,12 @@ def east(**changes: Any) -> dict[str, Any]:
         "network": {"network": "vpc-1", "subnets": ["subnet-1"], "securityGroups": ["sg-1"]},
         "oidcIssuer": "https://oidc.eks.us-east-1.amazonaws.com/id/1",
         "checkpoints": "s3://acme-east",
-        "identities": {"karpenter": "arn:k", "controller": "arn:c", "training": {"team-a": "arn:t"}, "nodes": ["arn:n"]},
+        "identities": {
+            "karpenter": "arn:k",
+            "controller": "arn:c",
+            "training": {"team-a": "arn:t"},
+            "nodes": ["arn:n"],
+        },
         **changes,
     }
 

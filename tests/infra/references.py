@@ -14,76 +14,72 @@ class ChartValues:
 
     version: str
     source: str
-    names: tuple[str, ...]
+    listed: str
+
+    @property
+    def names(self) -> list[str]:
+        return self.listed.split()
 
 
 CHART_VALUES = {
     "kuberay": ChartValues(
         "1.6.1",
         "ray-project/kuberay, helm-chart/kuberay-operator/values.yaml at v1.6.1 (2026-04-23)",
-        tuple(
-            """
-            affinity annotations batchScheduler.enabled batchScheduler.name componentOverride
-            configuration.defaultContainerEnvs configuration.enabled configuration.headSidecarContainers
-            configuration.workerSidecarContainers crNamespacedRbacEnable env featureGates fullnameOverride
-            image.pullPolicy image.repository image.tag imagePullSecrets kubeClient.burst kubeClient.qps labels
-            leaderElectionEnabled livenessProbe logging.baseDir logging.fileEncoder logging.fileName logging.sizeLimit
-            logging.stdoutEncoder metrics.enabled metrics.serviceMonitor.enabled metrics.serviceMonitor.honorLabels
-            metrics.serviceMonitor.interval metrics.serviceMonitor.namespace metrics.serviceMonitor.selector
-            nameOverride nodeSelector operatorCommand podSecurityContext priorityClassName rbacEnable readinessProbe
-            reconcileConcurrency replicas resources securityContext service.port service.type serviceAccount.create
-            serviceAccount.name singleNamespaceInstall tolerations
-            """.split()
-        ),
+        """
+        affinity annotations batchScheduler.enabled batchScheduler.name componentOverride
+        configuration.defaultContainerEnvs configuration.enabled configuration.headSidecarContainers
+        configuration.workerSidecarContainers crNamespacedRbacEnable env featureGates fullnameOverride
+        image.pullPolicy image.repository image.tag imagePullSecrets kubeClient.burst kubeClient.qps labels
+        leaderElectionEnabled livenessProbe logging.baseDir logging.fileEncoder logging.fileName logging.sizeLimit
+        logging.stdoutEncoder metrics.enabled metrics.serviceMonitor.enabled metrics.serviceMonitor.honorLabels
+        metrics.serviceMonitor.interval metrics.serviceMonitor.namespace metrics.serviceMonitor.selector
+        nameOverride nodeSelector operatorCommand podSecurityContext priorityClassName rbacEnable readinessProbe
+        reconcileConcurrency replicas resources securityContext service.port service.type serviceAccount.create
+        serviceAccount.name singleNamespaceInstall tolerations
+        """,
     ),
     "efa-device-plugin": ChartValues(
         "v0.5.30",
         "aws/eks-charts, stable/aws-efa-k8s-device-plugin/values.yaml at bfe91c4 (2026-07-21)",
-        tuple(
-            """
-            additionalPodAnnotations additionalPodLabels fullnameOverride image.repository image.tag imagePullSecrets
-            nameOverride nodeSelector resources securityContext supportedInstanceLabels.keys
-            supportedInstanceLabels.values tolerations updateStrategy.type
-            """.split()
-        ),
+        """
+        additionalPodAnnotations additionalPodLabels fullnameOverride image.repository image.tag imagePullSecrets
+        nameOverride nodeSelector resources securityContext supportedInstanceLabels.keys
+        supportedInstanceLabels.values tolerations updateStrategy.type
+        """,
     ),
     "neuron-device-plugin": ChartValues(
         "1.9.0",
         "aws-neuron/neuron-helm-charts, charts/neuron-helm-chart/values.yaml at b77a6f9 (2026-07-10)",
-        tuple(
-            """
-            devicePlugin.affinity devicePlugin.enabled devicePlugin.env devicePlugin.image.pullPolicy
-            devicePlugin.image.repository devicePlugin.image.tag devicePlugin.imagePullSecrets
-            devicePlugin.nodeSelector devicePlugin.podAnnotations devicePlugin.priorityClassName
-            devicePlugin.resources devicePlugin.securityContext devicePlugin.serviceAccount devicePlugin.tolerations
-            devicePlugin.updateStrategy draDriver neuronInstances npd.enabled npd.nodeRecovery npd.tolerations
-            scheduler.enabled scheduler.customScheduler scheduler.defaultScheduler ultraserverOperator
-            """.split()
-        ),
+        """
+        devicePlugin.affinity devicePlugin.enabled devicePlugin.env devicePlugin.image.pullPolicy
+        devicePlugin.image.repository devicePlugin.image.tag devicePlugin.imagePullSecrets
+        devicePlugin.nodeSelector devicePlugin.podAnnotations devicePlugin.priorityClassName
+        devicePlugin.resources devicePlugin.securityContext devicePlugin.serviceAccount devicePlugin.tolerations
+        devicePlugin.updateStrategy draDriver neuronInstances npd.enabled npd.nodeRecovery npd.tolerations
+        scheduler.enabled scheduler.customScheduler scheduler.defaultScheduler ultraserverOperator
+        """,
     ),
     "karpenter": ChartValues(
         "0.5.0",
         "cloudpilot-ai/karpenter-provider-gcp, charts/karpenter/values.yaml at v0.5.0 (2026-07-06)",
-        tuple(
-            """
-            additionalAnnotations controller.affinity controller.disableControllerWarmup controller.env
-            controller.featureGates.nodeOverlay controller.featureGates.nodeRepair
-            controller.featureGates.reservedCapacity controller.featureGates.spotToSpotConsolidation
-            controller.featureGates.staticCapacity controller.healthProbe.port controller.image.pullPolicy
-            controller.image.repository controller.image.tag controller.metrics.port controller.priorityClassName
-            controller.replicaCount controller.resources controller.revisionHistoryLimit
-            controller.settings.batchIdleDuration controller.settings.batchMaxDuration
-            controller.settings.clusterLocation controller.settings.clusterName
-            controller.settings.defaultNodePoolTemplateName controller.settings.defaultNodepoolServiceAccount
-            controller.settings.ignoreDRARequests controller.settings.nodeLocation controller.settings.projectID
-            controller.settings.vmMemoryOverheadPercent controller.strategy controller.terminationGracePeriodSeconds
-            controller.tolerations credentials.enabled credentials.secretKey credentials.secretName fullnameOverride
-            imagePullSecrets logErrorOutputPaths logLevel logOutputPaths nameOverride podAnnotations
-            podDisruptionBudget.maxUnavailable podDisruptionBudget.minAvailable podLabels podSecurityContext
-            securityContext serviceAccount.annotations serviceAccount.automount serviceAccount.create
-            serviceAccount.name serviceMonitor
-            """.split()
-        ),
+        """
+        additionalAnnotations controller.affinity controller.disableControllerWarmup controller.env
+        controller.featureGates.nodeOverlay controller.featureGates.nodeRepair
+        controller.featureGates.reservedCapacity controller.featureGates.spotToSpotConsolidation
+        controller.featureGates.staticCapacity controller.healthProbe.port controller.image.pullPolicy
+        controller.image.repository controller.image.tag controller.metrics.port controller.priorityClassName
+        controller.replicaCount controller.resources controller.revisionHistoryLimit
+        controller.settings.batchIdleDuration controller.settings.batchMaxDuration
+        controller.settings.clusterLocation controller.settings.clusterName
+        controller.settings.defaultNodePoolTemplateName controller.settings.defaultNodepoolServiceAccount
+        controller.settings.ignoreDRARequests controller.settings.nodeLocation controller.settings.projectID
+        controller.settings.vmMemoryOverheadPercent controller.strategy controller.terminationGracePeriodSeconds
+        controller.tolerations credentials.enabled credentials.secretKey credentials.secretName fullnameOverride
+        imagePullSecrets logErrorOutputPaths logLevel logOutputPaths nameOverride podAnnotations
+        podDisruptionBudget.maxUnavailable podDisruptionBudget.minAvailable podLabels podSecurityContext
+        securityContext serviceAccount.annotations serviceAccount.automount serviceAccount.create
+        serviceAccount.name serviceMonitor
+        """,
     ),
 }
 """By component; `karpenter` is that of Google Cloud."""
@@ -124,9 +120,11 @@ KARPENTER_STATEMENTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("ec2:TerminateInstances ec2:DeleteLaunchTemplate", "instance launch-template", _OWN),
     (
-        "ec2:DescribeCapacityReservations ec2:DescribeImages ec2:DescribeInstances ec2:DescribeInstanceStatus "
-        "ec2:DescribeInstanceTypeOfferings ec2:DescribeInstanceTypes ec2:DescribeLaunchTemplates "
-        "ec2:DescribePlacementGroups ec2:DescribeSecurityGroups ec2:DescribeSpotPriceHistory ec2:DescribeSubnets",
+        """
+        ec2:DescribeCapacityReservations ec2:DescribeImages ec2:DescribeInstances ec2:DescribeInstanceStatus
+        ec2:DescribeInstanceTypeOfferings ec2:DescribeInstanceTypes ec2:DescribeLaunchTemplates
+        ec2:DescribePlacementGroups ec2:DescribeSecurityGroups ec2:DescribeSpotPriceHistory ec2:DescribeSubnets
+        """,
         "*",
         ("StringEquals aws:RequestedRegion=us-east-1",),
     ),
@@ -149,3 +147,15 @@ KARPENTER_EVENTS = {
     ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
 """Source and detail type of the rules of the same template that write to the queue of interruptions."""
+
+KARPENTER_ROLE_OF_GCP = """
+    compute.disks.create compute.images.get compute.images.list compute.instanceGroupManagers.get
+    compute.instanceTemplates.get compute.instanceTemplates.list compute.instances.create compute.instances.delete
+    compute.instances.get compute.instances.list compute.instances.setLabels compute.instances.setMetadata
+    compute.instances.setServiceAccount compute.instances.setTags compute.machineTypes.list compute.networks.get
+    compute.projects.get compute.regions.get compute.subnetworks.get compute.subnetworks.use
+    compute.subnetworks.useExternalIp compute.zoneOperations.get compute.zones.list container.clusters.get
+    container.clusters.list container.clusters.update
+"""
+"""The permissions of the role that cloudpilot-ai/karpenter-provider-gcp publishes at v0.5.0 (2026-07-06) in
+deploy/iam/karpenter-controller-role.yaml."""

@@ -209,14 +209,15 @@ def test_a_team_may_run_jobs_in_its_namespace_and_nowhere_else(site: HelmSite) -
     assert not site.may("get", "secrets", "speech", "vision-people")
 
 
-def test_node_classes_of_aws_are_valid_for_their_crd(ready: HelmSite, tmp_path: Path) -> None:
+def test_node_pools_and_classes_of_created_clusters_are_valid_for_the_crds(ready: HelmSite, tmp_path: Path) -> None:
     ready.kubectl("apply", "--server-side", "-f", _crd_of_aws())
     ready.kubectl("wait", "--for=condition=Established", "crd", "ec2nodeclasses.karpenter.k8s.aws", "--timeout=60s")
     bottlerocket = ("      limits: {nodes: 16}", "      image: bottlerocket@v1.50.0\n      diskThroughput: 1000")
     fleet = fleet_file(tmp_path, bottlerocket).fleet
     given = values(fleet, fleet.cluster("east"))
-    assert len(given["nodeClasses"]) == 4
-    for entry in given["nodeClasses"]:
+    node_pools = [*given["nodePools"], *values(fleet, fleet.cluster("alpha"))["nodePools"]]
+    assert (len(given["nodeClasses"]), len(node_pools)) == (4, 6)
+    for entry in (*given["nodeClasses"], *node_pools):
         text = ready.run("kubectl", "create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-",
                          given=json.dumps(entry))  # fmt: skip
         assert _within(entry["spec"], json.loads(text)["spec"])

@@ -33,6 +33,7 @@ from tests.infra.references import (
     CHART_VALUES,
     KARPENTER_EVENTS,
     KARPENTER_POLICY_OF,
+    KARPENTER_ROLE_OF_GCP,
     KARPENTER_STATEMENTS,
 )
 from tests.topology.builders import PLATFORM, fleet_file
@@ -93,6 +94,13 @@ def test_karpenters_policy_is_the_published_one() -> None:
     assert ours == published
 
 
+def test_karpenters_role_on_google_cloud_is_the_published_one(configuration: dict[str, Any]) -> None:
+    assert CHART_VALUES["karpenter"].version == versions.KARPENTER_GCP, "compare the permissions at the new version"
+    role = configuration["alpha"]["resource"]["google_project_iam_custom_role"]["karpenter-role"]
+    of_private_nodes = set(KARPENTER_ROLE_OF_GCP.split()) - {"compute.subnetworks.useExternalIp"}
+    assert set(role["permissions"]) == of_private_nodes
+
+
 def _kind(resource: str) -> str:
     """`instance` of `arn:aws:ec2:us-east-1:*:instance/*`."""
     return KINDS.get(resource) or resource.rpartition(":")[2].rpartition("/")[0] or resource
@@ -119,8 +127,10 @@ KUEUE = "v0.17.0"
     [
         (
             kueue.WORKLOADS,
-            "spec.queueName status.conditions status.admissionChecks.name status.admissionChecks.state "
-            "status.admissionChecks.message status.schedulingStats.evictions.reason",
+            """
+            spec.queueName status.conditions status.admissionChecks.name status.admissionChecks.state
+            status.admissionChecks.message status.schedulingStats.evictions.reason
+            """,
         ),
         (kueue.LOCAL_QUEUES, "spec.clusterQueue"),
     ],
@@ -193,9 +203,7 @@ def test_the_values_are_listed_for_the_chart(component: str, tmp_path: Path) -> 
 
 def _unknown(values: Mapping[str, Any], known: Collection[str]) -> list[str]:
     """The values that a chart does not have. An empty mapping in the chart takes any keys."""
-    return [
-        path for path in _leaves(values) if not any(path == name or path.startswith(f"{name}.") for name in known)
-    ]
+    return [path for path in _leaves(values) if not any(path == name or path.startswith(f"{name}.") for name in known)]
 
 
 def _leaves(values: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -1,9 +1,9 @@
 """The rendered ComputeClasses and GCENodeClasses have only documented fields, with values of the documented types.
 
 The CRDs themselves are part of GKE, and of a chart that is not available to the tests. The schemas below have their
-types, limits and rules for the fields that are rendered, compared on 2026-11-24 with the CRD of GKE as it is published
-in a public catalogue (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json) and with the generated reference of
-karpenter-provider-gcp (docs/reference/gcenodeclass.md). An API server prunes unknown fields without an error.
+types, limits and rules for the fields that are rendered. On 2026-11-29 all objects of these tests were valid for the
+CRD of GKE as a public catalogue has it (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json of 2026-08-02) and
+for that of karpenter-provider-gcp 0.5.0 (charts/karpenter-crd). An API server prunes unknown fields without an error.
 """
 
 from __future__ import annotations
