@@ -15,8 +15,8 @@ from spotladder.clusters.cache import Cache
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.operator.inventory.clusters import Busy
-from spotladder.operator.leader import CALL, RESTART_INTERVAL, LeaderRuntime
 from spotladder.operator.inventory.monitor import LONGEST_PAUSE
+from spotladder.operator.leader import CALL, RESTART_INTERVAL, LeaderRuntime
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.health import Health
