@@ -58,7 +58,9 @@ def test_a_rule_is_parsed() -> None:
 
 def test_a_file_of_settings_has_more_values_than_a_job(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text(f"environment: {{{', '.join(f'A{number}: b' for number in range(MAX_NODES // 2))}}}", encoding="utf-8")
+    file.write_text(
+        f"environment: {{{', '.join(f'A{number}: b' for number in range(MAX_NODES // 2))}}}", encoding="utf-8"
+    )
     assert len(read_settings(file, {}).environment) == MAX_NODES // 2, "a name and a value each"
     bomb = f"a: &a [{'b, ' * 1_000}]\nc: [{'*a, ' * 200}]\n"
     file.write_text(bomb, encoding="utf-8")
