@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -153,6 +153,9 @@ test-smoke: setup-infra ## The part of test-e2e that each change must pass: one 
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
 test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+
+test-soak: setup ## An hour of losses, outages and attacks on real nodes (needs what test-e2e needs; MINUTES=60 SEED=1)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SEED:%=--seed %)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
