@@ -76,7 +76,7 @@ def light_job(e2e: E2eCluster, *command: str, ranks: int = 1) -> Object:
 
 
 class Attackers:
-    """The jobs in `e2e`. `victim` is an honest job of two ranks in `honest`. `got` are the RayJobs that were created for
+    """The jobs in `e2e`. `victim` is an honest job of two ranks in `honest`. `got` are the RayJobs that were created of
     templates that ask for more."""
 
     def __init__(self, e2e: E2eCluster, endpoint: str, honest: E2eCluster, victim: str) -> None:
