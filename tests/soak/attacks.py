@@ -40,7 +40,9 @@ BROKEN = (b"[" * 100_000, b"{}", b" " * (LARGEST_ENTRY + 1), b"\xff", b'{"v":1,"
 
 
 class Endless(BaseHTTPRequestHandler):
-    """A bucket of S3 whose listings have one more page after each, a second later."""
+    """A bucket of S3 whose listings have one more page after each, `pause` seconds later."""
+
+    pause = 1.0
 
     def do_GET(self) -> None:
         prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
@@ -48,7 +50,7 @@ class Endless(BaseHTTPRequestHandler):
         rest = "<Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
         page = "<IsTruncated>true</IsTruncated><NextContinuationToken>on</NextContinuationToken>"
         page += "".join(f"<Contents><Key>{key}</Key>{rest}" for key in keys)
-        time.sleep(1)
+        time.sleep(self.pause)
         with suppress(OSError):
             self.send_response(200)
             self.end_headers()

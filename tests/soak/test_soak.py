@@ -1,12 +1,20 @@
-"""The plan of a soak and the judgement of its figures."""
+"""The plan of a soak, its attacks and the judgement of its figures."""
 
 from __future__ import annotations
 
+import threading
 from itertools import pairwise
 
 import pytest
 
+from spotladder.checkpoints.entry_keys import key_of
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
+from spotladder.errors import LogCorrupt, TooLarge
+from tests import s3_server
+from tests.checkpoints.memory_store import MemoryStore
 from tests.e2e.steps import ReportedStep
+from tests.soak.attacks import BROKEN, Endless, endless_bucket
 from tests.soak.figures import percentile, problems, recovery
 from tests.soak.plan import (
     API_SERVER_HANGS,
@@ -49,6 +57,34 @@ def test_a_recovery_ends_with_a_step_that_the_lost_process_had_not_made() -> Non
     assert recovery(done, 2.5) == 8.5
     assert recovery(done, 11.5) is None
     assert recovery([], 1.0) is None
+
+
+def test_the_endless_bucket_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Endless, "pause", 0.0)
+    with endless_bucket("127.0.0.1") as endpoint:
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
+        log = CommitLog(open_store("s3://b/p", {**keys, "AWS_ENDPOINT_URL": endpoint}), "job")
+        with pytest.raises(TooLarge, match="has at least 10,001 objects"):
+            log.read()
+
+
+@pytest.mark.parametrize("content", BROKEN, ids=range(len(BROKEN)))
+def test_each_broken_entry_is_found(content: bytes) -> None:
+    store = MemoryStore()
+    store.objects[f"job/{key_of(0)}"] = content
+    with pytest.raises(LogCorrupt):
+        CommitLog(store, "job").read()
+
+
+def test_the_bucket_refuses_until_it_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_server, "refuses", threading.Event())
+    statuses: list[str] = []
+    answer = s3_server._atomic(lambda _environment, _start: [b"found"])
+    s3_server.refuses.set()
+    assert list(answer({"REQUEST_METHOD": "GET"}, lambda status, _: statuses.append(status))) == []
+    assert statuses == ["503 Service Unavailable"]
+    s3_server.refuses.clear()
+    assert list(answer({"REQUEST_METHOD": "GET"}, None)) == [b"found"]
 
 
 def test_the_percentile_is_one_of_the_values() -> None:

@@ -29,7 +29,7 @@ PAGE_TRIES = 4
 """Maximum number of requests for a page that the server does not answer. The first page of a list is requested once."""
 
 PAGE_REDUCTION = 8
-"""A page with more bytes than a response may have is requested again with this fraction of its objects."""
+"""Divides the limit of a page that has more bytes than a response may have, before the page is requested again."""
 
 MOST_OBJECTS = 100_000
 """Maximum number of objects of one list."""
