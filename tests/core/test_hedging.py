@@ -179,7 +179,8 @@ def test_a_hedge_that_fails_is_deleted_and_not_repeated_at_once(
     assert (job.state.stage, job.number, job.state.standby, job.state.failures) == (Stage.STARTING, 1, None, 0)
     assert job.state.record("on-demand").exhausted_by is None
     if hedge is not None:
-        assert [(type(action), action.attempt) for action in job.see(WITHOUT_NODES, hedge).actions] == [(Delete, 2)]
+        (action,) = job.see(WITHOUT_NODES, hedge).actions
+        assert (isinstance(action, Delete) and action.attempt) == 2
     job.see(WITHOUT_NODES, after=STANDBY_RETRY_INTERVAL - 1)
     assert job.state.standby is None
     assert job.last.wake_at == job.now + 1
