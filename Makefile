@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day kind-up kind-down lint format crds dashboards constraints sbom bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -154,6 +154,9 @@ test-smoke: setup-infra ## The part of test-e2e that each change must pass: one 
 
 test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
+test-soak: setup ## An hour of losses, outages and attacks on real nodes (needs what test-e2e needs; MINUTES=60 SEED=1)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SEED:%=--seed %)
+
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
 
@@ -213,6 +216,9 @@ dashboards: setup ## The Grafana dashboards of charts/spotladder
 constraints: setup ## Pin the newest versions that fit together
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --all-extras pyproject.toml -o constraints.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links --generate-hashes --constraint constraints.txt --extra operator --extra notify --extra aws pyproject.toml -o image.lock
+
+digests: setup ## The digests of the public charts at their pinned versions, for DIGESTS in infra/spotladder_infra/rollout/components.py (needs helm and a network)
+	@$(BIN)/python -m tests.topology.digests
 
 sbom: setup ## The packages of the controller's image as a CycloneDX document, into dist
 	@mkdir -p dist && $(BIN)/python -m tests.packaging.sbom > dist/spotladder.cdx.json

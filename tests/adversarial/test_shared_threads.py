@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import pytest
 
@@ -79,6 +80,31 @@ async def test_deleted_and_recreated_jobs_take_no_more_than_the_share_either(buc
         follow(logs, "honest", "good")
         await until(lambda: buckets.calls["good"] == 1)
         assert len(buckets.calls) <= READS.per_namespace + 1
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "stores"),
+    [(["team"], ["shared"]), (["team"], ["a", "b"]), (["w", "x", "y", "z"], ["a", "b"])],
+    ids=["bucket", "namespace", "total"],
+)
+async def test_a_read_that_is_cancelled_in_a_queue_keeps_no_turn(
+    buckets: Buckets, namespaces: list[str], stores: list[str]
+) -> None:
+    """The queue of the bucket, of the namespace, or of all."""
+    async with logs_of(buckets) as logs, asyncio.timeout(60):
+        hanging = list(product(namespaces, stores, range(PER_BUCKET)))
+        for namespace, store, number in hanging:
+            follow(logs, namespace, f"evil-{namespace}-{store}-{number}", store)
+        await until(lambda: len(buckets.calls) == len(hanging))
+        for number in range(READS.total):
+            follow(logs, "team", f"queued{number}", "shared")
+            await asyncio.sleep(0.001)
+            logs.unfollow(("team", f"queued{number}"))
+        buckets.over.set()
+        for number in range(READS.total):
+            follow(logs, "team", f"good{number}", "shared")
+        await until(lambda: sum(buckets.calls.values()) == len(hanging) + READS.total)
+        assert not [job for job in buckets.calls if job.startswith("queued")]
 
 
 async def test_overdue_reads_give_their_slots_back(buckets: Buckets, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from spotladder.clusters import client as client_module
+from spotladder.clusters import transport
 from spotladder.clusters.client import PAGE_RETRY_INTERVAL, PAGE_TRIES, Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import Connection
@@ -18,7 +20,7 @@ from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
 from spotladder.clusters.transport import path_of
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, TooLarge
 from spotladder.resources import NODES, PODS, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.clusters.stepped_clock import SteppedClock
@@ -243,6 +245,50 @@ async def test_the_first_page_is_requested_once() -> None:
 
 async def _numbers(client: Client) -> list[int]:
     return [entry["n"] async for page in client.pages(PODS, "ns") for entry in page.items]
+
+
+async def test_a_page_with_too_many_bytes_is_requested_again_with_fewer_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes, requested = [10, 10, 5_000, 5_000, 5_000, 10], list[tuple[int, int]]()
+
+    def answer(request: web.Request) -> Any:
+        at, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+        requested.append((at, limit))
+        items = [{"n": number, "text": "x" * sizes[number]} for number in range(at, min(at + limit, len(sizes)))]
+        more = str(at + limit) if at + limit < len(sizes) else ""
+        return {"metadata": {"resourceVersion": "9", "continue": more}, "items": items}
+
+    monkeypatch.setattr(client_module, "PAGE_REDUCTION", 2)
+    monkeypatch.setattr(transport, "LARGEST_RESPONSE", 6_000)
+    async with api(answer) as client:
+        assert [entry["n"] async for page in client.pages(PODS, limit=2) for entry in page.items] == list(range(6))
+        assert requested == [(0, 2), (2, 2), (2, 1), (3, 1), (4, 1), (5, 1)]
+        sizes[3] = 10_000
+        with pytest.raises(TooLarge, match=r"list pods: has at least 6,001 bytes, and at most 6,000 are read"):
+            await _numbers(client)
+
+
+@pytest.mark.parametrize("items", [[], [{"n": 1}] * 500])
+async def test_a_list_without_end_is_given_up(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "MOST_OBJECTS", 40)
+    async with api(lambda _: {"metadata": {"continue": "on"}, "items": items}) as client:
+        with pytest.raises(TooLarge, match=r"list pods: has at least \d+ objects, and at most 40 are read"):
+            await _numbers(client)
+
+
+async def test_a_watch_event_without_end_is_given_up() -> None:
+    async def answer(request: web.Request) -> Any:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(OSError):
+            while True:
+                await response.write(b"x" * (1 << 20))
+        return response
+
+    async with api(answer) as client:
+        with pytest.raises(TooLarge, match="watch pods: has at least"):
+            await anext(client.watch(PODS, version="1"))
 
 
 async def test_a_watch_reads_lines_of_any_length_across_chunks() -> None:

@@ -19,10 +19,12 @@ NAME = "checkpoints"
 
 @dataclass(frozen=True)
 class BucketServer:
-    """One bucket. `environment` has the variables with which a program reaches it."""
+    """One bucket. `environment` has the variables with which a program reaches it. `also` are more endpoints that jobs
+    may use."""
 
     endpoint: str
     process: subprocess.Popen[str]
+    also: tuple[str, ...] = ()
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -36,8 +38,13 @@ class BucketServer:
     def tenancy(self, *namespaces: str) -> list[dict[str, list[str]]]:
         """The controller's `tenancy`: jobs of these namespaces (`*`: all) may use this bucket, and all clusters and
         priority classes."""
-        shared = {"endpoints": [self.endpoint], "clusters": ["*"], "priorityClasses": ["*"]}
+        shared = {"endpoints": [self.endpoint, *self.also], "clusters": ["*"], "priorityClasses": ["*"]}
         return [{"namespaces": list(namespaces), **shared}]
+
+    def refuse(self, refuses: bool) -> None:
+        """Answer every request with 503, or as usual again."""
+        assert self.process.stdin
+        print("refuse" if refuses else "answer", file=self.process.stdin, flush=True)
 
     def log(self, namespace: str, job: str) -> CommitLog:
         """The commit log of a job."""

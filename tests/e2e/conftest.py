@@ -78,8 +78,10 @@ def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
 
 
 @contextmanager
-def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A controller process on this machine, with more settings or with a fail point."""
+def controller(
+    e2e: E2eCluster, folder: Path, *, fail: str = "", program: str = "tests.operator.failpoints", **more: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A controller process on this machine, with more settings, with a fail point, or of another program."""
     config = folder / "controller.yaml"
     settings = {
         "namespaces": [e2e.namespace],
@@ -88,7 +90,7 @@ def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) ->
         "tenancy": e2e.bucket.tenancy(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
-    command = [sys.executable, "-m", "tests.operator.failpoints", "controller", "--config", str(config)]
+    command = [sys.executable, "-m", program, "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:
         process = subprocess.Popen(
             [*command, "--kubeconfig", str(e2e.cluster.kubeconfig)],

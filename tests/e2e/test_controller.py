@@ -1,4 +1,4 @@
-"""The controller dies at every failpoint of a fallback, and no action is repeated or lost.
+"""The controller dies, or is upgraded and rolled back: no action is repeated or lost.
 
 A fallback creates one object, because the guards of the job are there: so it never is between objects.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spotladder.core import codec
 from tests.e2e.conftest import controller
+from tests.e2e.losses import SPOT
 from tests.e2e.world import E2eCluster
+from tests.operator import newer
 from tests.operator.failpoints import CRASHED, Point
 
 POINTS = [
@@ -52,3 +55,24 @@ def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_rest
     assert e2e.last_on_each_tier() == [*((tier, "InsufficientCapacity") for tier in tiers), ("on-demand", "Completed")]
     assert [attempt["number"] for attempt in e2e.status()["attempts"]] == list(range(1, len(e2e.path()) + 1))
     e2e.is_the_uninterrupted_result(steps=30)
+
+
+def test_a_job_trains_on_while_its_controller_is_upgraded_and_rolled_back(alone: E2eCluster, tmp_path: Path) -> None:
+    alone.pool(SPOT, 2, applyTo="WorkersAndHead")
+    alone.submit(SPOT, program="chain.py --steps 600")
+    with controller(alone, tmp_path):
+        alone.runs(SPOT)
+    with controller(alone, tmp_path, program=newer.__name__):
+        alone.until("the later version has written the state", lambda: newer.FIELD in state(alone))
+        alone.runs(SPOT, past=alone.steps())
+    assert alone.status()["phase"] == "Running", alone.picture()
+    with controller(alone, tmp_path):
+        status = alone.succeeds()
+    assert (status["attempt"], status["failures"]) == (1, 0)
+    assert newer.FIELD in state(alone), "it is kept for the next upgrade"
+    alone.is_the_uninterrupted_result(steps=600)
+
+
+def state(e2e: E2eCluster) -> str:
+    """The stored state, with the fields that this version does not know."""
+    return codec.dump(codec.load_state(e2e.status()["state"]))

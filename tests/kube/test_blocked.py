@@ -1,8 +1,9 @@
-"""Attempts that cannot start: KubeRay is not installed or rejects the RayJob, a quota forbids pods, an image is
+"""Attempts that cannot start: KubeRay is not installed or rejects the RayJob, RBAC or a quota forbids it, an image is
 missing."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from spotladder.resources import APIResource
@@ -10,6 +11,7 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
+from tests.kube.test_chart import KINDS, as_controller, installed, may
 from tests.kube.world import CRDS, crd_files, eventually, install_kinds, ray_spec, world
 
 QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota")
@@ -43,6 +45,43 @@ async def test_a_job_starts_once_kuberay_is_installed(api_server: ApiServer) -> 
                 await message_of(kube, "Degraded", "False", "AsExpected")
         finally:
             await install_kinds(api_server)
+
+
+async def test_a_controller_without_permission_to_create_rayjobs_exhausts_no_tier(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    create = (RAYJOBS.group, RAYJOBS.plural, "create")
+    async with world(api_server) as kube:
+        chart = installed(kube, tmp_path, "--set", f"namespaces={{{kube.namespace}}}")
+        async with chart as found, as_controller(api_server, kube.namespace) as client:
+            role = next(body for body in found if (body["kind"], body["metadata"]["name"]) == ("Role", "spotladder"))
+            reading = {"verbs": ["list", "watch"]}
+            rules = [{**rule, **(reading if rule["resources"] == [RAYJOBS.plural] else {})} for rule in role["rules"]]
+
+            async def permit(given: list[dict[str, Any]], *, allowed: bool) -> None:
+                await kube.client.merge(KINDS["Role"], "spotladder", kube.namespace, body={"rules": given})
+
+                async def effective() -> bool:
+                    return await may(client, create, kube.namespace) is allowed
+
+                await eventually(effective)
+
+            await permit(rules, allowed=False)
+            async with kube.operator(client=client):
+                await kube.submit()
+                message = await message_of(kube, "Degraded", "True", "LaunchRefused")
+                assert f"RayJob {kube.namespace}/digits-a001 is refused: " in message
+                assert 'cannot create resource "rayjobs"' in message
+                await kube.pass_time(3600)
+                assert await kube.is_on("spot-a", 1)
+                await permit(role["rules"], allowed=True)
+
+                async def launched() -> Any:
+                    await kube.clock.advance(10)
+                    return await kube.rayjob(1)
+
+                await eventually(launched)
+                await kube.idle()
 
 
 async def test_a_quota_that_forbids_the_rayjob_exhausts_no_tier(api_server: ApiServer) -> None:

@@ -15,7 +15,9 @@ from spotladder.clusters.cache import Cache
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.operator.inventory.clusters import Busy
+from spotladder.operator.inventory.monitor import LONGEST_PAUSE
 from spotladder.operator.leader import CALL, RESTART_INTERVAL, LeaderRuntime
+from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.health import Health
 from spotladder.resources import CAPACITYTIERS, PODS, TIEREDJOBS
@@ -51,6 +53,8 @@ async def test_a_member_cluster_has_its_own_limits_and_the_guard_of_the_lease(mo
 async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_metrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    reconnected: list[str] = []
+    monkeypatch.setattr(Preflight, "reconnected", lambda _self, name: reconnected.append(name))
     async with (
         two_clusters_in_memory(monkeypatch) as (kube, east),
         kube.operator(sources={"east": east.source}) as runtime,
@@ -67,6 +71,11 @@ async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_me
         lines = generate_latest(kube.metrics.registry).decode().splitlines()
         assert 'spotladder_cluster_up{cluster="east"} 0.0' in lines
         assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
+        assert reconnected == ["east"]
+        east.mend()
+        await kube.clock.advance(LONGEST_PAUSE)
+        await up(runtime)
+        assert reconnected == ["east"] * 2, "its versions are read again"
 
 
 class Defect(Exception):

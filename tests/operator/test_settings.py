@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.document import MAX_NODES, MAX_NODES_OF_AN_ADMINISTRATOR
 from spotladder.api.tenancy import TenantRule
 from spotladder.errors import InvalidSpec
 from spotladder.operator.settings import ATTRIBUTION_WINDOW, read_settings
@@ -53,3 +54,15 @@ def test_a_rule_is_parsed() -> None:
     assert rule.applies_to("any")
     assert [str(address) for address in rule.uris or ()] == ["s3://*", "file:///data"]
     assert [str(endpoint) for endpoint in rule.endpoints or ()] == ["https://*.example.com"]
+
+
+def test_a_file_of_settings_has_more_values_than_a_job(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        f"environment: {{{', '.join(f'A{number}: b' for number in range(MAX_NODES // 2))}}}", encoding="utf-8"
+    )
+    assert len(read_settings(file, {}).environment) == MAX_NODES // 2, "a name and a value each"
+    bomb = f"a: &a [{'b, ' * 1_000}]\nc: [{'*a, ' * 200}]\n"
+    file.write_text(bomb, encoding="utf-8")
+    with pytest.raises(InvalidSpec, match=f"must have at most {MAX_NODES_OF_AN_ADMINISTRATOR} values"):
+        read_settings(file, {})

@@ -9,8 +9,9 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import charts, components
-from spotladder_infra.rollout.components import OWN, Chart, Component
+from spotladder_infra.rollout.components import OWN, Chart
 from tests.docs.markdown import ROOT
+from tests.topology.digests import lines, pinned_charts
 from tests.topology.programs import program
 
 
@@ -20,12 +21,6 @@ def written(folder: Path, name: str, version: str) -> Path:
     (made / "templates").mkdir(parents=True)
     (made / "Chart.yaml").write_text(f"name: {name}\nversion: {version}\n")
     return made
-
-
-def pinned_charts() -> list[Chart]:
-    """All charts of the table of components."""
-    found = [value.chart if isinstance(value, Component) else value for value in vars(components).values()]
-    return [entry for entry in found if isinstance(entry, Chart)]
 
 
 def packed(folder: Path, name: str, version: str, file: str) -> Path:
@@ -143,6 +138,15 @@ def test_a_download_with_another_content_is_refused(tmp_path: Path, monkeypatch:
     with pytest.raises(EnvironmentFailure, match=r"^https://x: is not the published chart a 1\.0\.0"):
         charts.find(wanted, None, tmp_path / "second")
     assert list((tmp_path / "second").iterdir()) == [], "the download is not kept"
+
+
+def test_the_digests_of_public_charts_are_printed_from_downloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = packed(tmp_path, "a", "1.0.0", "a-1.0.0.tgz")
+    fake_helm(tmp_path, monkeypatch, f'for last; do :; done; cp {source} "$last"')
+    public = Chart("a", "1.0.0", "https://x")
+    assert list(lines([Chart("own", "1.0.0"), public])) == [f'"a-1.0.0.tgz": "{charts.digest_of(source)}",']
 
 
 def test_every_digest_belongs_to_a_pinned_chart() -> None:

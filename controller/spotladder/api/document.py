@@ -25,7 +25,10 @@ MAX_FILE_SIZE = 1024 * 1024
 
 MAX_DEPTH = 64
 MAX_NODES = 20_000
-"""Maximum number of scalars, lists and mappings in one file, with aliases expanded."""
+"""Maximum number of scalars, lists and mappings in a user's file, with aliases expanded."""
+
+MAX_NODES_OF_AN_ADMINISTRATOR = 200_000
+"""The same for the file of an administrator: more than fit into its maximum size without aliases."""
 
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = {"str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge", "value", "yaml"}
@@ -66,11 +69,13 @@ class Document:
         return self.where(max(around, key=len, default=()))
 
 
-def read_documents(path: str | File, scalar: Callable[[str], Scalar] = meaning) -> list[Document]:
-    """All non-empty documents of a file; `-` is standard input. `scalar` is the meaning of unquoted scalars. Raises
-    InvalidSpec with every problem found."""
+def read_documents(
+    path: str | File, scalar: Callable[[str], Scalar] = meaning, *, most: int = MAX_NODES
+) -> list[Document]:
+    """All non-empty documents of a file; `-` is standard input. `scalar` is the meaning of unquoted scalars, and `most`
+    the maximum number of values. Raises InvalidSpec with every problem found."""
     name = file_name(path)
-    return documents_of(_text(path, name), name, scalar)
+    return documents_of(_text(path, name), name, scalar, most=most)
 
 
 def file_name(path: str | File) -> str:
@@ -78,9 +83,11 @@ def file_name(path: str | File) -> str:
     return "<stdin>" if str(path) == "-" else printable(str(path))
 
 
-def documents_of(text: str, file: str, scalar: Callable[[str], Scalar] = meaning) -> list[Document]:
+def documents_of(
+    text: str, file: str, scalar: Callable[[str], Scalar] = meaning, *, most: int = MAX_NODES
+) -> list[Document]:
     """The non-empty documents in a text; `file` is its name in error messages."""
-    builder = _Builder(file, scalar)
+    builder = _Builder(file, scalar, most)
     documents = [document for root in _roots(text, file) if (document := builder.document(root)) is not None]
     if builder.problems:
         raise InvalidDocument(builder.problems)
@@ -161,6 +168,7 @@ class _Builder:
 
     file: str
     scalar: Callable[[str], Scalar]
+    most: int
     problems: list[Problem] = field(default_factory=list)
     keys: dict[Path, str] = field(default_factory=dict)
     values: dict[Path, str] = field(default_factory=dict)
@@ -233,8 +241,8 @@ class _Builder:
         """Aliases repeat nodes, and may contain themselves."""
         self.size += 1
         message = ""
-        if self.size > MAX_NODES:
-            message = f"must have at most {MAX_NODES} values (with aliases expanded)"
+        if self.size > self.most:
+            message = f"must have at most {self.most} values (with aliases expanded)"
         elif depth > MAX_DEPTH:
             message = f"must be nested at most {MAX_DEPTH} levels deep (with aliases expanded): write the values out"
         if message:

@@ -21,12 +21,18 @@ from spotladder.clusters.errors import ClusterUnreachable, api_error
 from spotladder.clusters.responses import capped, lines, refused, typed
 from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, TooLarge
 from spotladder.resources import PODS, APIResource
 
 PAGE = 500
 PAGE_TRIES = 4
 """Maximum number of requests for a page that the server does not answer. The first page of a list is requested once."""
+
+PAGE_REDUCTION = 8
+"""Divides the limit of a page that has more bytes than a response may have, before the page is requested again."""
+
+MOST_OBJECTS = 100_000
+"""Maximum number of objects of one list."""
 
 PAGE_RETRY_INTERVAL: Seconds = 2.0
 """Delay before a page is requested again."""
@@ -63,7 +69,7 @@ class WatchEvent:
 
 
 class Client(Transport):
-    """Use as `async with Client(connection) as client`. All methods raise ApiError or ClusterUnreachable."""
+    """Use as `async with Client(connection) as client`. All methods raise ApiError, ClusterUnreachable or TooLarge."""
 
     # --- reads ------------------------------------------------------------------------------------------------------
 
@@ -86,16 +92,24 @@ class Client(Transport):
         metadata: bool = False,
     ) -> AsyncIterator[Page]:
         """All objects of the kind, or their metadata without the content, at least as new as every write before the
-        call.
+        call. Raises TooLarge.
 
         A page that the server does not answer is requested again: an overloaded server would have to send all pages
-        before it once more.
+        before it once more. So is a page with too many bytes, with fewer objects.
         """
-        query = {"limit": str(limit), **_selectors(labels, fields)}
+        query, listed = {"limit": str(limit), **_selectors(labels, fields)}, 0
         while True:
-            data = await self._page(kind, namespace, query, METADATA_LIST if metadata else JSON)
-            meta = data.get("metadata") or {}
-            yield Page(data.get("items") or [], str(meta.get("resourceVersion", "")))
+            try:
+                data = await self._page(kind, namespace, query, METADATA_LIST if metadata else JSON)
+            except TooLarge:
+                if query["limit"] == "1":
+                    raise
+                query["limit"] = str(max(1, int(query["limit"]) // PAGE_REDUCTION))
+                continue
+            meta, items = data.get("metadata") or {}, data.get("items") or []
+            if (listed := listed + max(1, len(items))) > MOST_OBJECTS:
+                raise TooLarge(f"list {kind.plural}", "objects", listed, MOST_OBJECTS)
+            yield Page(items, str(meta.get("resourceVersion", "")))
             if not (following := meta.get("continue")):
                 return
             query["continue"] = following
@@ -147,7 +161,7 @@ class Client(Transport):
                 self.watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
             if answer.status != 200:
                 raise await refused(answer, where)
-            async for line in lines(answer):
+            async for line in lines(answer, where):
                 event = from_json(line)
                 found = event.get("object") if isinstance(event, dict) else None
                 if not isinstance(found, dict):  # Events between bookmarks have changes.

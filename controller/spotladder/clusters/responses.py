@@ -14,6 +14,9 @@ from spotladder.clusters.errors import ClusterUnreachable, api_error
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, TooLarge
 
+LARGEST_RESPONSE = 16 << 20
+"""Maximum bytes of a response or of an event. An object has at most 1.5 MiB, and a page is split."""
+
 LONGEST_REFUSAL = 65_536
 """Bytes that are read of an error response, which may come from a pod."""
 
@@ -54,8 +57,8 @@ def retry_after(answer: aiohttp.ClientResponse) -> Seconds:
         return 1.0
 
 
-async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The stream's lines; each object is one line of any length."""
+async def lines(answer: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:
+    """The stream's lines, each of which is one object. Raises TooLarge."""
     rest = bytearray()
     async for chunk in answer.content.iter_any():
         rest += chunk
@@ -65,6 +68,8 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
                 if line.strip():
                     yield bytes(line)
             rest = rest_of_line
+        if len(rest) > LARGEST_RESPONSE:
+            raise TooLarge(where, "bytes", len(rest), LARGEST_RESPONSE)
 
 
 class typed:  # noqa: N801 – reads as a statement

@@ -22,7 +22,7 @@ from pydantic_core import from_json, to_json
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled
-from spotladder.clusters.responses import capped, refused, retry_after, typed, watched_socket
+from spotladder.clusters.responses import LARGEST_RESPONSE, capped, refused, retry_after, typed, watched_socket
 from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
@@ -105,9 +105,9 @@ class Transport:
         content_type: str = "application/json",
         accept: str = "application/json",
         headers: Mapping[str, str] = MappingProxyType({}),
-        most: int = 0,
+        most: int | None = None,
     ) -> Object:
-        """The parsed response. `most` is its maximum size in bytes if it is not the API server's own; 0: no limit."""
+        """The parsed response. Raises TooLarge if it has more than `most` bytes; None: `LARGEST_RESPONSE`."""
         where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
         data = None if body is None else to_json(body)
         content = {} if body is None else {"Content-Type": content_type}
@@ -131,7 +131,7 @@ class Transport:
                 ):
                     status = answer.status
                     if status < 300:
-                        found: Object = from_json(await (capped(answer, most, where) if most else answer.read()))
+                        found: Object = from_json(await capped(answer, most or LARGEST_RESPONSE, where))
                         return found
                     refusal = await refused(answer, where)
             finally:

@@ -318,7 +318,10 @@ class LeaderRuntime:
 
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)
-        self._metrics.linked(name, up=cluster is not None and not cluster.problem)
+        up = cluster is not None and not cluster.problem
+        self._metrics.linked(name, up=up)
+        if up:
+            self._preflight.reconnected(name)
         for key in cluster.inventory.jobs() if cluster is not None else ():
             self.queue.add(key)  # Includes jobs whose TieredJob no longer exists.
         self._enqueue_all()

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from spotladder.api.capacitytier import HOME
-from spotladder.api.document import read_documents
+from spotladder.api.document import MAX_NODES_OF_AN_ADMINISTRATOR, read_documents
 from spotladder.api.fields import Name
 from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.cluster_address import ClusterAddress
@@ -68,7 +68,7 @@ class Settings(BaseModel):
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
     """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec."""
-    documents = read_documents(file) if file is not None else []
+    documents = read_documents(file, most=MAX_NODES_OF_AN_ADMINISTRATOR) if file is not None else []
     if len(documents) > 1:
         raise InvalidSpec("has more than one document: write all settings into one", where=documents[1].where(()))
     document = next(iter(documents), None)

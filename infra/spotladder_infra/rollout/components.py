@@ -67,14 +67,16 @@ class Component:
 
 DIGESTS: Mapping[str, str] = MappingProxyType(
     {
+        "aws-efa-k8s-device-plugin-v0.5.30.tgz": "43b3d666f81a40b7f7ac88ee04a64954abaaa061b1e5f54dc7ce4beb3374e32a",
         "nvidia-device-plugin-0.18.0.tgz": "3abe7949ce08e14dac6a3ebf81d6e2ed3fca15a0a0fb751e67de40c72761d4e4",
     }
 )
 """SHA-256 of packed charts by file name, as their publishers state them.
 
-Enter a digest only from the index of the chart's repository (`digest` in index.yaml) or from a download of your own.
-The other charts at these versions are not listed yet: each cluster records their digests.
-Source: index.yaml of nvidia.github.io/k8s-device-plugin as of 2025-10-21.
+Enter a digest only from the index of the chart's repository (`digest` in index.yaml) or from `make digests`, which
+downloads the charts. Those that are not listed yet: each cluster records their digests.
+Sources: index.yaml of nvidia.github.io/k8s-device-plugin as of 2025-10-21, and index.yaml and the packed chart of
+aws.github.io/eks-charts as of 2026-08-03.
 """
 
 

@@ -215,3 +215,21 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
         assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
         updates = of_preflight(found)[ConditionType.PREFLIGHT]
         assert updates.reason == ("VersionConflict" if conflicts else "AllFound")
+
+
+async def test_the_versions_of_a_cluster_are_read_again_when_it_reconnects() -> None:
+    async with scene() as here:
+        here.place.existing.add("/api/v1/namespaces/team-a/secrets/bucket")
+        here.place.kubernetes = "v1.28.9"
+        here.look()
+        await here.woke()
+        assert "Kubernetes 1.28 is not supported" in str(here.look())
+        here.place.kubernetes = "v1.35.2"
+        here.preflight.reconnected("another")
+        here.look()
+        await asyncio.sleep(0)
+        assert here.place.versions_asked == 1
+        here.preflight.reconnected(HOME)
+        here.look()
+        await here.woke()
+        assert here.look() == Ahead()

@@ -14,6 +14,7 @@ existing.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -136,6 +137,13 @@ class Preflight:
             known.at = now
             known.task = asyncio.create_task(self._find(job, known))
         return known.found
+
+    def reconnected(self, cluster: str) -> None:
+        """Read the versions of the cluster again, which may have changed, and check the jobs that may use it."""
+        self._installed.forget(cluster)
+        for known in self._checks.values():
+            if cluster in (wanted.cluster for wanted in known.wanted):
+                known.at = -math.inf
 
     def forget(self, job: JobKey) -> None:
         """Forget a job that is gone or over."""

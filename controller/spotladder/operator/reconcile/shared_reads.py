@@ -38,6 +38,10 @@ class SharedReads(Generic[K, V]):
             running = self._reads[key] = asyncio.create_task(self._read(key, read))
         return await asyncio.shield(running)
 
+    def forget(self, key: K) -> None:
+        """Read this value again when it is next needed."""
+        self._values.pop(key, None)
+
     async def aclose(self) -> None:
         """Cancel the reads that run."""
         reads = list(self._reads.values())

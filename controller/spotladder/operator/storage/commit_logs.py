@@ -259,14 +259,14 @@ class Logs:
         before = followed.reading
         began = asyncio.Event()
         reading = asyncio.ensure_future(self._in_thread(followed.address, read, began))
-        if await self._is_silent(followed.address, reading, began) and not before.unreadable:
-            late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
-            late = _hidden(followed.address) if followed.address.grant.chosen else late
-            since = before.away_since or self._clock.now()
-            followed.reading = replace(before, known=True, unreadable=late, away_since=since, stopped=False)
-            followed.up_to_date.set()
-            self._changed((followed.address.namespace, followed.address.job))
         try:
+            if await self._is_silent(followed.address, reading, began) and not before.unreadable:
+                late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
+                late = _hidden(followed.address) if followed.address.grant.chosen else late
+                since = before.away_since or self._clock.now()
+                followed.reading = replace(before, known=True, unreadable=late, away_since=since, stopped=False)
+                followed.up_to_date.set()
+                self._changed((followed.address.namespace, followed.address.job))
             return await reading
         except ForeignLog as error:
             reason, why = ConditionReason.CHECKPOINTS_IN_USE, error.message_for(followed.address.namespace)
@@ -284,6 +284,8 @@ class Logs:
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
             _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
+        finally:
+            reading.cancel()  # The log is no longer followed: a read that waits for its turn gives it up.
 
     async def _is_silent(self, address: LogAddress, reading: asyncio.Future[Reading], began: asyncio.Event) -> bool:
         """Whether the read has not completed in time."""

@@ -1,0 +1,52 @@
+"""The figures of a soak, and whether they are good."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from tests.e2e.steps import ReportedStep
+
+SLOWER = 1.3
+"""How many times as long the 99th percentile of the recoveries may be with attackers."""
+
+GROWTH = 0.05
+"""Share by which the memory of the leader may change during the second half."""
+
+
+def recovery(done: Sequence[ReportedStep], lost_at: float) -> float | None:
+    """Seconds from the loss of a program's node until another process makes a step that the lost one had not made; None
+    if none did."""
+    lost = next((step.process for step in reversed(done) if step.at <= lost_at), "")
+    newest = max((step.step for step in done if step.process == lost), default=0)
+    later = (step.at for step in done if step.at > lost_at and step.process != lost and step.step > newest)
+    return next((at - lost_at for at in later), None)
+
+
+def percentile(values: Sequence[float], share: float = 0.99) -> float:
+    """The smallest value that this share of the values does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def growth(samples: Sequence[float]) -> float:
+    """The share by which the median of the second half of the samples exceeds that of the first half."""
+    middle = len(samples) // 2
+    return median(samples[middle:]) / median(samples[:middle]) - 1
+
+
+def problems(alone: Sequence[float | None], attacked: Sequence[float | None], memory: Sequence[float]) -> list[str]:
+    """Why the soak has failed; [] if it has not. The recoveries are those without and with attackers, and `memory` that
+    of the last leader in the second half."""
+    found = []
+    if missing := sum(value is None for value in (*alone, *attacked)):
+        found.append(f"{missing} losses were followed by no new step")
+    first, second = ([value for value in values if value is not None] for values in (alone, attacked))
+    if not (first and second and len(memory) >= 2):
+        return [*found, f"too few figures: {len(first)} and {len(second)} recoveries, {len(memory)} samples of memory"]
+    before, after = percentile(first), percentile(second)
+    if after > SLOWER * before:
+        found.append(f"recovery p99 is {after:.1f} s with attackers, {before:.1f} s without: more than {SLOWER} times")
+    if abs(change := growth(memory)) > GROWTH:
+        found.append(f"the leader's memory changes by {change:+.1%} in the second half: more than {GROWTH:.0%}")
+    return found
