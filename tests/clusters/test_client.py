@@ -271,7 +271,7 @@ async def test_a_page_with_too_many_bytes_is_requested_again_with_fewer_objects(
 
 @pytest.mark.parametrize("items", [[], [{"n": 1}] * 500])
 async def test_a_list_without_end_is_given_up(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "MOST_OBJECTS", 40)
+    monkeypatch.setattr(client_module, "MAX_OBJECTS", 40)
     async with api(lambda _: {"metadata": {"continue": "on"}, "items": items}) as client:
         with pytest.raises(TooLarge, match=r"list pods: has at least \d+ objects, and at most 40 are read"):
             await _numbers(client)

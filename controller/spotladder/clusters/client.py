@@ -31,7 +31,7 @@ PAGE_TRIES = 4
 PAGE_REDUCTION = 8
 """Divides the limit of a page that has more bytes than a response may have, before the page is requested again."""
 
-MOST_OBJECTS = 100_000
+MAX_OBJECTS = 100_000
 """Maximum number of objects of one list."""
 
 PAGE_RETRY_INTERVAL: Seconds = 2.0
@@ -107,8 +107,8 @@ class Client(Transport):
                 query["limit"] = str(max(1, int(query["limit"]) // PAGE_REDUCTION))
                 continue
             meta, items = data.get("metadata") or {}, data.get("items") or []
-            if (listed := listed + max(1, len(items))) > MOST_OBJECTS:
-                raise TooLarge(f"list {kind.plural}", "objects", listed, MOST_OBJECTS)
+            if (listed := listed + max(1, len(items))) > MAX_OBJECTS:
+                raise TooLarge(f"list {kind.plural}", "objects", listed, MAX_OBJECTS)
             yield Page(items, str(meta.get("resourceVersion", "")))
             if not (following := meta.get("continue")):
                 return
