@@ -23,9 +23,9 @@ class DownloadCountingStore(MemoryStore):
         super().__init__()
         self.downloads: list[str] = []
 
-    def get_file(self, key: str, path: Path | None) -> FileEntry:
-        self.downloads.append(key.rpartition("/")[2])
-        return super().get_file(key, path)
+    def arrived(self, request: str, key: str) -> None:
+        if request == "get_file":
+            self.downloads.append(key.rpartition("/")[2])
 
 
 class CachedMachine:

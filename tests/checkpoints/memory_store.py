@@ -14,14 +14,19 @@ from spotladder.errors import TooLarge
 
 
 class MemoryStore(Store):
-    """Tests may read and change `objects`."""
+    """Tests may read and change `objects`. A subclass with faults, or one that counts, overrides `arrived`."""
 
     def __init__(self, uri: str = "memory:///") -> None:
         self.uri = uri
         self.objects: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
+    def arrived(self, request: str, key: str) -> None:
+        """A request, before it is executed: `put`, `get`, `head`, `list`, `put_file`, `get_file` or, for each object,
+        `delete`. An error that this raises is the answer."""
+
     def put_if_absent(self, key: str, data: bytes) -> bool:
+        self.arrived("put", key)
         with self._lock:
             if key in self.objects:
                 return False
@@ -29,6 +34,10 @@ class MemoryStore(Store):
             return True
 
     def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
+        self.arrived("get", key)
+        return self._read(key, most)
+
+    def _read(self, key: str, most: int) -> bytes:
         try:
             data = self.objects[key]
         except KeyError:
@@ -38,10 +47,12 @@ class MemoryStore(Store):
         return data
 
     def head(self, key: str) -> ObjectMeta | None:
+        self.arrived("head", key)
         data = self.objects.get(key)
         return None if data is None else ObjectMeta(key, len(data))
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        self.arrived("list", prefix)
         with self._lock:
             keys = sorted(self.objects)
         for key in keys:
@@ -49,20 +60,23 @@ class MemoryStore(Store):
                 yield ObjectMeta(key, len(self.objects[key]))
 
     def put_file(self, key: str, path: Path) -> FileEntry:
+        self.arrived("put_file", key)
         data = path.read_bytes()
         with self._lock:
             self.objects[key] = data
         return file_entry(key, data)
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        data = self.get(key, sys.maxsize)
+        self.arrived("get_file", key)
+        data = self._read(key, sys.maxsize)
         if path:
             path.write_bytes(data)
         return file_entry(key, data)
 
     def delete(self, keys: Iterable[str]) -> None:
-        with self._lock:
-            for key in keys:
+        for key in keys:
+            self.arrived("delete", key)
+            with self._lock:
                 self.objects.pop(key, None)
 
 

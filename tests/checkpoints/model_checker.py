@@ -102,8 +102,9 @@ class ProgramContext:
         return CommitLog(self.store, JOB, clock=lambda: 0.0, pause=lambda _: None, new_nonce=lambda: next(names))
 
 
-State = tuple[int, tuple[int, ...], tuple[Request, ...], int]
-"""Number of the store's contents, number of each program's responses, requests in transit, faults so far."""
+State = tuple[int, tuple[int, ...], tuple[int, ...], int]
+"""Number of the store's contents, number of each program's responses, numbers of the requests in transit, faults so
+far."""
 
 
 class Numbers:
@@ -131,9 +132,12 @@ class Checker:
         self.states = 0
         self.ends: set[tuple[tuple[Event, ...], ...]] = set()
         self._objects = Numbers()
+        self._requests = Numbers()
+        self._answer = Numbers()
         self._answers = Numbers()
-        self._steps: dict[tuple[int, int], tuple[Request | None, tuple[Event, ...]]] = {}
-        self._performed: dict[tuple[int, Request], tuple[int, Answer]] = {}
+        self._steps: dict[tuple[int, int], tuple[int | None, tuple[Event, ...]]] = {}
+        self._performed: dict[tuple[int, int], tuple[int, int]] = {}
+        self._longer: dict[tuple[int, int, int], int] = {}
         self._histories: dict[Objects, tuple[History, tuple[Entry, ...]]] = {}
         self._checked: set[tuple[int, tuple[tuple[Event, ...], ...]]] = set()
 
@@ -158,17 +162,17 @@ class Checker:
                     open_states.append(after)
         return self
 
-    def _step(self, number: int, answers: int) -> tuple[Request | None, tuple[Event, ...]]:
-        """The program's next request (None: it has ended) and its events so far."""
+    def _step(self, number: int, answers: int) -> tuple[int | None, tuple[Event, ...]]:
+        """The number of the program's next request (None: it has ended) and its events so far."""
         known = self._steps.get((number, answers))
         if known is None:
             name, program = self.programs[number]
             context = ProgramContext(ScriptedStore(self._answers.values[answers]), name)
-            request: Request | None = None
+            request: int | None = None
             try:
                 program(context)
             except NeedsAnswer as needs:
-                request = needs.request
+                request = self._requests.of(needs.request)
             except Fenced:
                 context.events.append(("fenced",))
             except StoreUnavailable:
@@ -193,23 +197,28 @@ class Checker:
                 continue
             changed, answer = self._perform(objects, request)
             yield changed, self._answered(answers, number, answer), in_transit, faults
-            if faults < self.faults and request[0] in self.faulty:
-                late = in_transit if request[0] in READS else (*in_transit, request)
-                yield objects, self._answered(answers, number, (UNANSWERED,)), late, faults + 1
+            if faults < self.faults and (kind := self._requests.values[request][0]) in self.faulty:
+                late = in_transit if kind in READS else (*in_transit, request)
+                unanswered = self._answer.of((UNANSWERED,))
+                yield objects, self._answered(answers, number, unanswered), late, faults + 1
         for index, request in enumerate(in_transit):
             changed, _ = self._perform(objects, request)
             yield changed, answers, in_transit[:index] + in_transit[index + 1 :], faults
 
-    def _perform(self, objects: int, request: Request) -> tuple[int, Answer]:
+    def _perform(self, objects: int, request: int) -> tuple[int, int]:
         known = self._performed.get((objects, request))
         if known is None:
-            changed, answer = perform(self._objects.values[objects], request)
-            known = self._performed[objects, request] = (self._objects.of(changed), answer)
+            changed, answer = perform(self._objects.values[objects], self._requests.values[request])
+            known = self._performed[objects, request] = (self._objects.of(changed), self._answer.of(answer))
         return known
 
-    def _answered(self, answers: tuple[int, ...], number: int, answer: Answer) -> tuple[int, ...]:
-        longer = self._answers.of((*self._answers.values[answers[number]], answer))
-        return (*answers[:number], self._shortest(number, longer), *answers[number + 1 :])
+    def _answered(self, answers: tuple[int, ...], number: int, answer: int) -> tuple[int, ...]:
+        so_far = answers[number]
+        longer = self._longer.get((number, so_far, answer))
+        if longer is None:
+            complete = self._answers.of((*self._answers.values[so_far], self._answer.values[answer]))
+            longer = self._longer[number, so_far, answer] = self._shortest(number, complete)
+        return (*answers[:number], longer, *answers[number + 1 :])
 
     # --- invariants of every state ----------------------------------------------------------------------------------
 

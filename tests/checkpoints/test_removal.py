@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
@@ -105,12 +105,11 @@ class LimitedStore(MemoryStore):
 
     left = 0
 
-    def delete(self, keys: Iterable[str]) -> None:
-        for key in keys:
+    def arrived(self, request: str, key: str) -> None:
+        if request == "delete":
             if self.left == 0:
                 raise StoreUnavailable("the bucket does not answer")
             self.left -= 1
-            super().delete([key])
 
 
 @pytest.mark.parametrize("cut", range(6))

@@ -37,8 +37,9 @@ class Races(MemoryStore):
 class ReadsLate(MemoryStore):
     """A created object cannot be read at first."""
 
-    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
-        raise ObjectMissing(f"{key}: no such object")
+    def arrived(self, request: str, key: str) -> None:
+        if request == "get":
+            raise ObjectMissing(f"{key}: no such object")
 
 
 class ReadsOld(MemoryStore):
@@ -78,8 +79,9 @@ class LosesObjects(MemoryStore):
 class DoesNotImplement(MemoryStore):
     """A conditional create is answered with 501."""
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
-        raise StoreUnavailable(f"cannot create {key}: the server answers 501 Not Implemented: check the network")
+    def arrived(self, request: str, key: str) -> None:
+        if request == "put":
+            raise StoreUnavailable(f"cannot create {key}: the server answers 501 Not Implemented: check the network")
 
 
 class HangsInRaces(MemoryStore):
@@ -89,7 +91,6 @@ class HangsInRaces(MemoryStore):
         super().__init__()
         self.released = threading.Event()
 
-    def put_if_absent(self, key: str, data: bytes) -> bool:
-        if key.endswith("/raced"):
+    def arrived(self, request: str, key: str) -> None:
+        if request == "put" and key.endswith("/raced"):
             self.released.wait()
-        return super().put_if_absent(key, data)

@@ -123,15 +123,6 @@ def refused(_: int) -> None:
     raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
-def test_verify_continues_after_a_folder_in_place_of_a_file(place: Path, capsys: Output) -> None:
-    file = place / "digits/attempts/0002/ckpt-000020/weights"
-    file.unlink()
-    file.mkdir()
-    code, out, _ = run(capsys, "verify", str(place))
-    assert (code, out.count(" ok"), out.count(" corrupt ")) == (5, 2, 1)
-    assert "ckpt-000020/weights: this file of step 20 is missing" in out
-
-
 def test_gc_deletes_all_but_the_newest_commits(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "gc", str(place), "--keep", "1", "--dry-run")
     assert (code, "would delete 2 commits" in out) == (0, True)
@@ -179,11 +170,3 @@ def test_an_address_with_several_logs(place: Path, capsys: Output) -> None:
     code, _, err = run(capsys, "ls", str(place))
     assert code == 2
     assert f"contains the logs of 2 jobs: name one: {place}/digits, {place}/other" in err
-
-
-def test_a_truncated_entry_is_named(place: Path, capsys: Output) -> None:
-    entry = place / "digits" / "log" / "00000003.json"
-    entry.write_bytes(entry.read_bytes()[:50])
-    code, _, err = run(capsys, "ls", str(place))
-    assert code == 5
-    assert "log/00000003.json: torn log entry (50 bytes, not JSON)" in err

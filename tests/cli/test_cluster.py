@@ -61,9 +61,7 @@ def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None
     assert len(answer.err.splitlines()) == 1
 
 
-def test_a_missing_package_is_named_with_its_extra(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_its_extra(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.transport", raising=False)
@@ -92,8 +90,10 @@ def test_wrong_arguments_are_rejected(arguments: tuple[str, ...], said: str, cap
     assert said in answer.err
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "Digits", "-a", "a" * 254])
-@pytest.mark.parametrize("command", JOB)
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [*((each, "a/b") for each in JOB), *(("get", bad) for bad in ("", "..", "Digits", "-a", "a" * 254))],
+)
 def test_invalid_names_are_rejected_before_any_request(command: str, name: str, capsys: Capture) -> None:
     answer = call(capsys, command, "--kubeconfig", "none", "--", name)
     assert (answer.code, answer.out) == (2, "")
@@ -102,8 +102,9 @@ def test_invalid_names_are_rejected_before_any_request(command: str, name: str, 
     assert len(answer.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("namespace", ["", "..", "team.a"])
-@pytest.mark.parametrize("command", [*JOB, "controller"])
+@pytest.mark.parametrize(
+    ("command", "namespace"), [*((each, "team.a") for each in (*JOB, "controller")), ("get", ""), ("get", "..")]
+)
 def test_invalid_namespaces_are_rejected(command: str, namespace: str, capsys: Capture) -> None:
     name = () if command == "controller" else ("digits",)
     answer = call(capsys, command, *name, "--kubeconfig", "none", "-n", namespace)

@@ -12,14 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from spotladder.cli.infra import app
 from tests.topology.builders import FLEET
 from tests.topology.programs import program
 
 HIDDEN = """\
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys
 
 BLOCKED = {"pulumi", "cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "botocore", "google", "requests"}
 
@@ -39,7 +37,7 @@ sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 from spotladder.cli.main import main
 
 answers = []
-for arguments in json.loads(sys.argv[1]):
+for os.environ["PATH"], arguments in json.loads(sys.argv[1]):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -96,18 +94,24 @@ ANYWHERE = {"doctor", "explain", "graph", "permissions"}
 
 MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[")
 
+PROGRAMS = {"terraform": "Terraform v1.12.1", "helm": "v4.2.4", "kubectl": "", "pulumi": "v3.250.0"}
+DOCTOR = ("doctor", "--offline", "--output", "json")
 
-def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) -> list[tuple[object, str, str]]:
-    """Exit code, stdout and stderr of each command, with these programs alone on the PATH."""
+
+def answers(folder: Path) -> list[tuple[int, str, str]]:
+    """Exit code, stdout and stderr of each command: with the programs alone on the PATH, then without programs. One
+    process runs them all."""
     (folder / "fleet.yaml").write_text(FLEET)
     path = folder / "bin"
     path.mkdir()
-    for name, printed in programs.items():
+    for name, printed in PROGRAMS.items():
         program(path, name, f"echo '{printed}'")
+    asked = [(path, words) for words in WITHOUT_PACKAGES]
+    asked += [(folder / "none", words) for words in (*WITHOUT_PROGRAMS, DOCTOR)]
     done = subprocess.run(
-        [sys.executable, "-c", HIDDEN, json.dumps(commands)],
+        [sys.executable, "-c", HIDDEN, json.dumps(asked, default=str)],
         cwd=folder,
-        env={"PATH": str(path), "HOME": str(folder), "KUBECONFIG": str(folder / "none")},
+        env={"PATH": "", "HOME": str(folder), "KUBECONFIG": str(folder / "none")},
         capture_output=True,
         text=True,
         check=True,
@@ -121,43 +125,22 @@ def test_every_command_is_covered() -> None:
     assert names == {words[0] for words in WITHOUT_PACKAGES} | ANYWHERE
 
 
-def test_a_missing_package_is_named(tmp_path: Path) -> None:
-    programs = {
-        "terraform": "Terraform v1.12.1",
-        "helm": "v4.2.4",
-        "kubectl": "",
-        "pulumi": "v3.250.0",
-    }
-    found = answers(tmp_path, programs, *WITHOUT_PACKAGES)
-    for (words, package), (code, out, err) in zip(WITHOUT_PACKAGES.items(), found, strict=True):
+def test_a_missing_package_or_program_is_named(tmp_path: Path) -> None:
+    found = answers(tmp_path)
+    first = len(WITHOUT_PACKAGES)
+    for (words, package), (code, out, err) in zip(WITHOUT_PACKAGES.items(), found[:first], strict=True):
         last = err.strip().splitlines()[-1:] or [""]
         named = match[1] if (match := MISSING.match(last[0])) else ""
         assert (code, named) == (5 if package else 0, package), f"{words}: {code}\n{out}\n{err}"
         assert "Traceback" not in err
-
-
-def test_a_missing_program_is_named(tmp_path: Path) -> None:
-    found = answers(tmp_path, {}, *WITHOUT_PROGRAMS)
-    for (words, missing), (code, out, err) in zip(WITHOUT_PROGRAMS.items(), found, strict=True):
+    for (words, missing), (code, out, err) in zip(WITHOUT_PROGRAMS.items(), found[first:-1], strict=True):
         lines = [line for line in err.splitlines() if line.startswith("error: ")]
         assert code == 5, f"{words}: {code}\n{out}\n{err}"
         assert len(lines) == 1, err
         assert lines[0].startswith(f"error: {missing} is"), lines[0]
         assert "install" in lines[0]
-
-
-def test_doctor_lists_what_is_missing(tmp_path: Path) -> None:
-    ((code, out, err),) = answers(tmp_path, {}, ("doctor", "--offline", "--output", "json"))
+    code, out, err = found[-1]
     assert code == 5, err
     failed = {entry["check"]: entry["fix"] for entry in json.loads(out)["checks"] if entry["status"] == "failed"}
     assert {"helm", "kubectl", "pulumi", "terraform or tofu"} <= set(failed)
     assert all(failed.values()), "each has a remedy"
-
-
-@pytest.mark.parametrize("command", sorted({words[0] for words in WITHOUT_PACKAGES} | ANYWHERE))
-def test_every_command_has_a_help_text(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.cli.terminal import call
-
-    answer = call(capsys, "infra", command, "--help")
-    assert answer.code == 0
-    assert f"spotladder infra {command}" in answer.out.partition("Example")[2], "its help has an example"

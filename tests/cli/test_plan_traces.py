@@ -18,13 +18,13 @@ def a_trace(folder: Path, name: str, flags: list[int]) -> Path:
 
 def test_a_tier_with_a_trace_is_simulated_with_its_capacity(capsys: Capture, tmp_path: Path) -> None:
     trace = a_trace(tmp_path, "z.csv", ([0] * 11 + [1]) * 12)
-    found = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", world=UNKNOWN_RATE)
+    found = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", world=UNKNOWN_RATE)
     assert (found.code, found.err) == (0, "")
     assert f"observed: spot-a: 24 h of {trace}, 92 % of them with nodes for all workers, which were lost 12 times" in (
         found.out
     )
     assert "assumed: each run begins at a random moment of the traces of spot-a\n" in found.out
-    data = json.loads(planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", "-o", "json").out)
+    data = json.loads(planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "-o", "json").out)
     assert data["tiers"][0]["evictionsPerNodeHour"] == pytest.approx(0.27, abs=0.01)
     assert data["simulation"]["losses"] > 0
     assert "spot-a: 24 h" in data["simulation"]["observations"][0]
@@ -73,7 +73,7 @@ def test_a_trace_that_says_little_is_planned_with_the_reason_for_a_wide_range(
     lines: list[str], said: str, capsys: Capture, tmp_path: Path
 ) -> None:
     trace = written(tmp_path, "z.csv", "\n".join(["time,available", *lines]))
-    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10")
+    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}")
     assert (answer.code, answer.err) == (0, "")
     assert said in answer.out
 
@@ -81,7 +81,7 @@ def test_a_trace_that_says_little_is_planned_with_the_reason_for_a_wide_range(
 def test_prices_of_zero_are_prices(capsys: Capture, tmp_path: Path) -> None:
     lines = [f"{3600 * at},{at % 4 != 3:d},0" for at in range(48)]
     trace = written(tmp_path, "z.csv", "\n".join(["time,available,price", *lines]))
-    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", "-o", "json")
+    answer = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "-o", "json")
     assert (answer.code, answer.err) == (0, "")
     assert {tier["name"]: tier["costUsd"]["mean"] for tier in json.loads(answer.out)["simulation"]["tiers"]}[
         "spot-a"

@@ -26,8 +26,7 @@ def record() -> ModuleType:
     return module
 
 
-def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> None:
-    run = PlayedRun().play()
+def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType, run: PlayedRun) -> None:
     for shot in run.shots:
         past = [each for each in run.records if each.at <= shot.now]
         replayed = record.snapshot(past, shot.now)
@@ -35,8 +34,7 @@ def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> Non
         assert replayed.seen.progress.step == shot.seen.progress.step
 
 
-def test_the_picture_shows_the_wait_for_capacity_and_loads_no_resources(record: ModuleType) -> None:
-    run = PlayedRun().play()
+def test_the_picture_shows_the_wait_for_capacity_and_loads_no_resources(record: ModuleType, run: PlayedRun) -> None:
     at = record.telling_moment(tuple(run.records))
     assert START + 59 < at < START + 72, "attempt 3 waits on spot-b"
     drawing = record.live_view(tuple(run.records), at)

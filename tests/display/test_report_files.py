@@ -13,17 +13,17 @@ from tests.display.builders import SPEC, PlayedRun
 from tests.display.report_checks import check_json, check_page, recorded
 
 
-def test_both_files_are_written_and_the_json_matches_its_schema(tmp_path: Path) -> None:
+def test_both_files_are_written_and_the_json_matches_its_schema(tmp_path: Path, run: PlayedRun) -> None:
     folder = tmp_path / "deep" / "report"
-    write_report(folder, recorded(PlayedRun().play()))
+    write_report(folder, recorded(run))
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json"]
     check_json((folder / "report.json").read_text(encoding="utf-8"))
 
 
-def test_a_report_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+def test_a_report_folder_that_cannot_be_written_is_reported(tmp_path: Path, run: PlayedRun) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFailure, match=r"cannot write the report: .*; use another folder"):
-        write_report(tmp_path / "file" / "report", recorded(PlayedRun().play()))
+        write_report(tmp_path / "file" / "report", recorded(run))
 
 
 def test_a_run_without_attempts_has_a_report(tmp_path: Path) -> None:

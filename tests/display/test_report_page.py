@@ -62,8 +62,10 @@ def test_the_page_stays_small_with_many_tiers_attempts_and_steps() -> None:
     assert len(text) < 600_000
 
 
-def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> None:
-    timeline = recorded(PlayedRun().play())
+def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path, run: PlayedRun) -> None:
+    timeline = recorded(run)
+    write_report(tmp_path, timeline)
+    assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
     write_report(tmp_path, replace(timeline, printed=((2, "driver", lines),)))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -71,8 +73,3 @@ def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> Non
     assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text
     reported = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert reported["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
-
-
-def test_the_report_has_no_output_section_without_output(tmp_path: Path) -> None:
-    write_report(tmp_path, recorded(PlayedRun().play()))
-    assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ from rich.console import Console
 from spotladder.records.model import Noted
 from spotladder.display.view import view_on
 with view_on(Console()) as view:
-    for number in range(100_000):
+    for number in range(5_000):  # more than a pipe holds
         view.add(Noted(float(number), "x" * 50))
 sys.stderr.write("continued to its end")
 """

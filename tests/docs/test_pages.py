@@ -14,7 +14,8 @@ import pytest
 
 from spotladder.api.read import read_documents, read_job, read_world
 from spotladder_infra.topology.read import read_fleet
-from tests.docs.follow import follow
+from tests.cli.terminal import call
+from tests.docs.follow import lay_out, typed
 from tests.docs.markdown import ROOT, Block, blocks, commands, pages
 
 LANGUAGES = {"sh", "yaml", "python", "lua", "text", "json"}
@@ -169,6 +170,19 @@ def test_commands_name_files_that_exist(page: Path) -> None:
         assert not missing, command
 
 
+FEW_RUNS = {"plan": ("--runs", "2"), "sim": ("--seeds", "1")}
+"""Options that are added to commands with simulated runs."""
+
+
 @pytest.mark.parametrize("page", pages_with_commands(), ids=ids)
-def test_commands_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
-    follow(page, tmp_path)
+def test_commands_run_one_after_the_other(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which is quicker; tests/cli/test_main.py starts the program itself."""
+    lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for program, *words in typed(page):
+        assert program == ".venv/bin/spotladder"
+        answer = call(capsys, *words, *FEW_RUNS.get(words[0], ()))
+        assert answer.code == 0, f"{words}\n{answer.err}"

@@ -128,7 +128,7 @@ def test_the_watchdog_ignores_signals_of_the_terminal(mark: str, tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no child subreapers")
-def test_a_daemon_without_mark_and_session_ends_with_the_run(mark: str, tmp_path: Path) -> None:
+def test_a_daemon_without_mark_and_session_ends_with_the_run(mark: str) -> None:
     """The daemon is found as a descendant of a subreaper of the run (`ray start`)."""
     leave = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
     bare = leave + "os.execve('/bin/sleep', ['bare', '600'], {})"

@@ -44,7 +44,7 @@ def planned(capsys: Capture, folder: Path, status: dict[str, Any]) -> dict[str, 
     ]
     listed = {"kind": "CapacityTierList", "metadata": {"resourceVersion": "7"}, "items": tiers}
     with api_server(folder, {"/apis/spotladder.io/v1alpha1/capacitytiers": listed}) as kubeconfig:
-        answer = call(capsys, "plan", JOB, "--kubeconfig", kubeconfig, "--hours", "5", "--runs", "20", "-o", "json")
+        answer = call(capsys, "plan", JOB, "--kubeconfig", kubeconfig, "--hours", "5", "--runs", "1", "-o", "json")
     assert (answer.code, answer.err) == (0, "")
     found: dict[str, Any] = json.loads(answer.out)
     return found

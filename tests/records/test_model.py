@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import JobState, Observation, Progress
 from spotladder.records.model import KINDS, Beat, Decided, Noted, Record, Recorded, decode, encode
+from tests.searching import examples
 
 st.register_type_strategy(float, st.floats(allow_nan=False))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=examples(20))
 @given(data=st.data())
 def test_every_record_is_decoded_unchanged(kind: str, data: st.DataObject) -> None:
     record = data.draw(st.from_type(KINDS[kind]))

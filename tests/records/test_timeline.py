@@ -113,13 +113,13 @@ def test_the_number_of_samples_and_the_size_of_the_file_are_bounded(tmp_path: Pa
     seconds = 30 * 86_400
     with Timeline(path) as written:
         written.append(replace(STORY[0], at=0.0))
-        for at in range(1, seconds, 5):
+        for at in range(1, seconds, 30):
             written.append(Beat(float(at), 1, at))
     beats = [record for record in read(path).records if isinstance(record, Beat)]
     bound = SAMPLES + SAMPLES * math.log(seconds / SAMPLES) + 10
     assert len(beats) < bound
     assert path.stat().st_size < 1_000_000
-    assert beats[-1].step == max(range(1, seconds, 5)), "the last sample is kept at the close"
+    assert beats[-1].step == max(range(1, seconds, 30)), "the last sample is kept at the close"
 
 
 def decided(at: float, step: int = 0, *, changed: bool = False) -> Decided:

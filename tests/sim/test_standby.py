@@ -30,11 +30,12 @@ class Returns:
 
 
 def outcome(*steps: tuple[float, int], overlap: Overlap | None = None, stands_by: bool = True) -> SimulationOutcome:
-    """One worker. A spot node joins after 100 s; a program restarts in 60 s, 20 s of which read the checkpoint."""
+    """One worker, for three hours. A spot node joins after 100 s; a program restarts in 60 s, 20 s of which read the
+    checkpoint."""
     here = market(zone("spot", *steps, provision_delay=BOOT), zone("on-demand", price=3.0))
     program: dict[str, Any] = {"restart": RESTART, "resume": RESUME, "commit_time": COMMIT, "stands_by": stands_by}
     job = runner(here, policy=Returns(), spec={"overlap": overlap, "start_timeout": 600.0}, **program)
-    return run(here, [job], 100 * HOUR)[0]
+    return run(here, [job], 3 * HOUR)[0]
 
 
 def test_a_return_by_standby_costs_one_commit_and_the_reading_of_the_checkpoint() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 import time as real
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, RightsRefused
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.train import membership
 from spotladder.train.commits import Commits
@@ -92,37 +91,17 @@ class OutageStore(MemoryStore):
     def renew(self) -> bool:
         return self.renewable
 
-    def _answer(self, takes: float = 10.0) -> None:
+    def arrived(self, request: str, key: str) -> None:
         if not self.begins <= self.time.now < self.ends:
             return
         match self.kind:
             case "503":
                 self.time.sleep(1.0)
             case "hanging":
-                self.time.sleep(takes)
+                self.time.sleep(60.0 if request == "put_file" else 10.0)
             case "rights":
                 raise RightsRefused("access denied")
         raise StoreUnavailable(f"the bucket does not answer ({self.kind})")
-
-    def put_if_absent(self, key: str, data: bytes) -> bool:
-        self._answer()
-        return super().put_if_absent(key, data)
-
-    def get(self, key: str, most: int = LARGEST_OBJECT) -> bytes:
-        self._answer()
-        return super().get(key, most)
-
-    def get_many(self, keys: Sequence[str], most: int = LARGEST_OBJECT) -> list[bytes | None]:
-        self._answer()
-        return super().get_many(keys, most)
-
-    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
-        self._answer()
-        return super().list(prefix, after)
-
-    def put_file(self, key: str, path: Path) -> FileEntry:
-        self._answer(60.0)
-        return super().put_file(key, path)
 
 
 class OutageSite:

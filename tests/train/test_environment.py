@@ -83,10 +83,6 @@ def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (here.cache_folder, here.cache_size) == (None, None)
 
 
-def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None:
-    assert of(STATE="/srv/state", NAMESPACE="team", JOB="digits").uri == "/srv/state/team/checkpoints"
-
-
 def test_exported_variables_recreate_the_environment() -> None:
     exported = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
     recreated = Environment(exported.exported())

@@ -21,7 +21,7 @@ from spotladder.train.session import Job
 from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_profile, write_profile
 from tests.train.builders import variables
 
-AWAY = 3.0
+AWAY = 1.5
 """Minimum duration of an outage in seconds."""
 
 STEPS = 100

@@ -17,28 +17,13 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import rayfiles
 from spotladder.train.environment import Environment
 from spotladder.train.raytrain import ray_run_config, storage_of
-from tests.checkpoints.servers import OutageProxy
-from tests.s3_server import started
+from tests.checkpoints.servers import OutageProxy, moto, new_bucket
 
 
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    import boto3
-
-    server, endpoint = started("127.0.0.1")
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint,
-    }.items():
-        monkeypatch.setenv(name, value)
-    rayfiles._Bucket.clear_instance_cache()  # Otherwise the server of the previous test would get the requests.
-    try:
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="checkpoints")
-        yield "s3://checkpoints/team"
-    finally:
-        server.stop()
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment, moto(environment) as endpoint:
+        yield new_bucket(endpoint).replace(" ", "-")
 
 
 def test_ray_stores_its_files_beside_the_log(bucket: str, tmp_path: Path) -> None:
@@ -47,7 +32,7 @@ def test_ray_stores_its_files_beside_the_log(bucket: str, tmp_path: Path) -> Non
 
     here = Environment({"SPOTLADDER_URI": bucket, "SPOTLADDER_JOB": "digits"})
     path, filesystem = storage_of(here, "attempts/0001")
-    assert path == "checkpoints/team/digits/attempts/0001"
+    assert path == f"{bucket.removeprefix('s3://')}/digits/attempts/0001"
     unpickled = pickle.loads(pickle.dumps(filesystem))  # noqa: S301 – pickled here
     assert unpickled == filesystem
     storage = StorageContext(path, "ray-1", filesystem)
@@ -71,6 +56,7 @@ def test_rays_uploads_wait_for_the_end_of_an_outage(
 
     away = OutageProxy(os.environ["AWS_ENDPOINT_URL"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", away.endpoint)
+    rayfiles._Bucket.clear_instance_cache()  # Otherwise the server itself would get the requests.
     monkeypatch.setattr(rayfiles, "FIRST_RETRY_INTERVAL", timedelta(seconds=0.01))
     monkeypatch.setattr(rayfiles, "LONGEST_RETRY_INTERVAL", timedelta(seconds=0.05))
     monkeypatch.setattr(rayfiles, "REQUEST_TIMEOUT", timedelta(seconds=0.5))

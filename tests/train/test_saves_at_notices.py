@@ -175,7 +175,7 @@ def test_a_module_that_is_imported_later_is_changed_then(tmp_path: Path, monkeyp
 
 
 def test_a_module_that_does_not_exist_or_is_not_as_expected_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = list(sys.meta_path)
     after_import("never_to_be_found", lambda module: None)
