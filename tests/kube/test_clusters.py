@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from spotladder.api.stored import FORCE_DELETE
-from spotladder.clusters.errors import NotFound
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads import names
@@ -65,14 +64,6 @@ async def none_left(cluster: KubeWorld) -> bool:
         for found in page.items
     ]
     return await cluster.rayjobs() == [] and not others
-
-
-async def gone(kube: KubeWorld, name: str = "digits") -> bool:
-    try:
-        await kube.job(name)
-    except NotFound:
-        return True
-    return False
 
 
 async def test_a_job_moves_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -186,11 +177,11 @@ async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
         await kube.delete()
         for _ in range(12):
             await kube.pass_time(20)
-        assert not await gone(kube)
+        assert not await kube.is_gone()
         assert "1 (east)" in (await kube.condition("Degraded"))["message"]
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
         await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)
         east.proxy.mend()
         await kube.pass_time(45)  # The backoff between two checks has grown.
 
@@ -217,4 +208,4 @@ async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
         await kube.pass_time(91)
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)

@@ -200,6 +200,14 @@ class KubeWorld:
     async def delete(self, name: str = "digits") -> None:
         await self.client.delete(TIEREDJOBS, name, self.namespace)
 
+    async def is_gone(self, name: str = "digits") -> bool:
+        """Whether the job exists no longer."""
+        try:
+            await self.job(name)
+        except NotFound:
+            return True
+        return False
+
     async def condition(self, kind: str, name: str = "digits") -> Object:
         conditions = (await self.status(name)).get("conditions") or []
         return next((entry for entry in conditions if entry["type"] == kind), {})
