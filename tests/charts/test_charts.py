@@ -271,23 +271,6 @@ def test_a_rule_that_lists_only_endpoints_restricts_no_address() -> None:
     assert json.loads(allowed) == [{"namespaces": ["*"]}]
 
 
-def test_the_controller_has_no_privileges_on_its_node() -> None:
-    (deployment,) = of_kind(release(), "Deployment")
-    assert deployment["spec"]["replicas"] == 2
-    pod = deployment["spec"]["template"]["spec"]
-    assert pod["securityContext"] == {
-        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
-    for container in pod["containers"]:
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
-
-
 def test_the_controller_may_run_on_spot_nodes_where_the_values_allow_it() -> None:
     """The golden file has the labels of the spot nodes that it stays off by default."""
     (deployment,) = of_kind(release("--set", "allowSpotNodes=true"), "Deployment")

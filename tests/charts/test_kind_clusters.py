@@ -36,8 +36,10 @@ elif words[:2] == ["create", "cluster"]:
     if cluster["name"] == "broken":
         sys.exit("ERROR: failed to create cluster: the container runtime does not answer\\nmore")
     context(cluster["name"])
-    found = [dict(name=node["role"] + str(n), labels=node.get("labels", {{}})) for n, node in enumerate(cluster["nodes"])]
-    nodes = [dict(apiVersion="v1", kind="Node", metadata=metadata) for metadata in found]
+    nodes = []
+    for place, node in enumerate(cluster["nodes"]):
+        metadata = dict(name=node["role"] + str(place), labels=node.get("labels", {{}}))
+        nodes.append(dict(apiVersion="v1", kind="Node", metadata=metadata))
     given = json.dumps(dict(apiVersion="v1", kind="List", items=nodes))
     subprocess.run([{kubectl!r}, "apply", "-f", "-"], input=given, text=True, check=True)
     state.write_text(json.dumps(cluster))
