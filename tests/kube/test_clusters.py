@@ -20,10 +20,10 @@ LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 
 @asynccontextmanager
 async def two_clusters(
-    api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
+    api_server: ApiServer, second_server: ApiServer
 ) -> AsyncIterator[tuple[KubeWorld, SecondCluster]]:
     """The home cluster, and `east` with its own tier `spot-east`."""
-    async with world(api_server) as kube, second_cluster(second_server, kube, namespace=namespace) as east:
+    async with world(api_server) as kube, second_cluster(second_server, kube) as east:
         await kube.capacity("spot-east", cluster="east")
         yield kube, east
 
@@ -36,10 +36,10 @@ async def submit(kube: KubeWorld, name: str = "digits", **spec: Any) -> None:
     await kube.submit(name, tiers=tiers(kube, "spot-east", "on-demand"), **spec)
 
 
-async def running_in_east(kube: KubeWorld, east: SecondCluster, name: str = "digits", **spec: Any) -> None:
-    await submit(kube, name, **spec)
-    await east.run(1, name)
-    await eventually(lambda: kube.has_phase("Running", name))
+async def running_in_east(kube: KubeWorld, east: SecondCluster, **spec: Any) -> None:
+    await submit(kube, **spec)
+    await east.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
 
 
 async def up(runtime: LeaderRuntime, name: str = "east") -> None:
@@ -49,9 +49,9 @@ async def up(runtime: LeaderRuntime, name: str = "east") -> None:
     await eventually(is_up)
 
 
-async def down(kube: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> None:
+async def down(runtime: LeaderRuntime) -> None:
     async def is_down() -> bool:
-        return bool(runtime.clusters.problem(name))
+        return bool(runtime.clusters.problem("east"))
 
     await eventually(is_down)
 
@@ -98,7 +98,7 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         await running_in_east(kube, east)
         await kube.program_starts(1)
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await eventually(lambda: degraded(kube, "ClusterUnreachable"))
         assert "east" in (await kube.condition("Degraded"))["message"]
         assert await kube.is_on("spot-east", 1)  # The job stays until provisionTimeout.
@@ -117,8 +117,8 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         assert (await kube.status())["failures"] == 1  # The lost attempt counts once.
 
 
-async def degraded(kube: KubeWorld, reason: str, name: str = "digits") -> bool:
-    return (await kube.condition("Degraded", name)).get("reason") == reason
+async def degraded(kube: KubeWorld, reason: str) -> bool:
+    return (await kube.condition("Degraded")).get("reason") == reason
 
 
 async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -129,7 +129,7 @@ async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_serv
         await running_in_east(kube, east)
         await kube.program_starts(1)
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await east.kill_worker(1)  # The controller does not observe this.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
@@ -173,7 +173,7 @@ async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
         await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
         await foreign(east, made, "without-labels", {names.HOME: None, names.MANAGED_BY: None})
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await kube.delete()
         for _ in range(12):
             await kube.pass_time(20)
