@@ -26,6 +26,12 @@ def converted(name: str, *tiers: str, checkpoints: str = "") -> Converted:
 
 
 @cache
+def sources_of(name: str) -> list[Source]:
+    """The objects of a manifest, which a test must not change."""
+    return read_sources([FOLDER / f"{name}.yaml"])
+
+
+@cache
 def _converted(name: str, options: Options) -> Converted:
     return convert(read_sources([FOLDER / f"{name}.yaml"]), options)
 
