@@ -60,6 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class RayApart(LoadScopeScheduling):
     """Schedules each test alone, tests that share a Ray cluster together, and Ray tests on one process first."""
 
+    _ray_is_over = False
+    """No Ray test waits any more. Otherwise each test would search the whole queue for one."""
+
     def _split_scope(self, nodeid: str) -> str:
         return RAY_FILES.get(nodeid.partition("::")[0]) or nodeid
 
@@ -68,7 +71,8 @@ class RayApart(LoadScopeScheduling):
         super()._assign_work_unit(node)
 
     def _next_for(self, node: WorkerController) -> str:
-        ray = next(filter(self._is_ray, self.workqueue), None)
+        ray = None if self._ray_is_over else next(filter(self._is_ray, self.workqueue), None)
+        self._ray_is_over = ray is None
         other = next((scope for scope in self.workqueue if not self._is_ray(scope)), None)
         running_on_another = any(
             self._is_ray(scope) and not all(tests.values())

@@ -16,10 +16,15 @@ NOISE = 0.002
 def growth(work: Callable[[T], object], make: Callable[[int], T], length: int, *, doublings: int, tries: int) -> float:
     """How many times longer `work` takes for an input of twice the length, on average over these doublings from
     `length` on; 1 if it is too fast to be measured. Each time is the least of several tries."""
-    small, large = make(length), make(length << doublings)
-    before = min(_seconds(work, small) for _ in range(tries))
-    after = min(_seconds(work, large) for _ in range(tries))
-    return 1.0 if after < NOISE else float((after / max(before, NOISE / 8)) ** (1 / doublings))
+    after = _least_seconds(work, make(length << doublings), tries)
+    if after < NOISE:
+        return 1.0
+    before = _least_seconds(work, make(length), tries)
+    return float((after / max(before, NOISE / 8)) ** (1 / doublings))
+
+
+def _least_seconds(work: Callable[[T], object], given: T, tries: int) -> float:
+    return min(_seconds(work, given) for _ in range(tries))
 
 
 def _seconds(work: Callable[[T], object], given: T) -> float:

@@ -53,17 +53,6 @@ def test_the_schema_is_structural() -> None:
         assert not ("properties" in schema and "additionalProperties" in schema), at
 
 
-def test_every_field_has_a_description() -> None:
-    said_by_kubernetes = ("apiVersion", "kind", "metadata")
-    silent = [
-        f"{at}.{name}"
-        for at, schema in EVERYWHERE
-        for name, inner in schema.get("properties", {}).items()
-        if not inner.get("description") and name not in said_by_kubernetes
-    ]
-    assert silent == []
-
-
 def test_every_spec_field_is_bounded() -> None:
     for at, schema in EVERYWHERE:
         if ".spec" not in at:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -39,6 +42,18 @@ def rendered(
     return result.stdout
 
 
+@cache
+def release(*values: str) -> str:
+    """The rendered controller with these values. Helm runs once for all tests that ask for the same ones."""
+    with TemporaryDirectory() as folder:
+        return rendered(Path(folder), *values)
+
+
 def objects(text: str) -> list[dict[str, Any]]:
-    """The objects in a rendered text."""
+    """The objects in a rendered text, which a test may change."""
+    return deepcopy(_objects(text))
+
+
+@cache
+def _objects(text: str) -> list[dict[str, Any]]:
     return [found for found in YAML(typ="safe", pure=True).load_all(text) if found]

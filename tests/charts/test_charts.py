@@ -14,7 +14,7 @@ from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
 from tests.charts import dashboards
 from tests.charts.dashboards import DASHBOARDS
-from tests.charts.helm import CHARTS, helm, objects, rendered
+from tests.charts.helm import CHARTS, helm, objects, release
 from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT
 
@@ -74,8 +74,8 @@ def test_the_charts_pass_helm_lint(chart: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["default", "everything"])
-def test_the_rendered_chart_equals_its_golden_file(case: str, tmp_path: Path) -> None:
-    text = rendered(tmp_path, *CASES[case])
+def test_the_rendered_chart_equals_its_golden_file(case: str) -> None:
+    text = release(*CASES[case])
     file = GOLDEN / f"{case}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
@@ -95,10 +95,10 @@ TENANCY = ("ValidatingAdmissionPolicy", "", f"{GLOBAL}-tenancy")
 NETWORK = ("NetworkPolicy", "spotladder-system", "spotladder")
 
 
-def named(folder: Path, *values: str) -> dict[Name, dict[str, Any]]:
+def named(*values: str) -> dict[Name, dict[str, Any]]:
     """The rendered objects by name, without the checksum of the settings."""
     found = {}
-    for one in objects(rendered(folder, *values)):
+    for one in objects(release(*values)):
         metadata = one["metadata"]
         if one["kind"] == "Deployment" and metadata["labels"]["app.kubernetes.io/component"] == "controller":
             assert one["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
@@ -106,15 +106,15 @@ def named(folder: Path, *values: str) -> dict[Name, dict[str, Any]]:
     return found
 
 
-def changes(folder: Path, *values: str) -> tuple[set[Name], set[Name], set[Name]]:
+def changes(*values: str) -> tuple[set[Name], set[Name], set[Name]]:
     """The names of the objects that the values add to the default release, remove from it, and change in it."""
-    default, other = named(folder), named(folder, *values)
+    default, other = named(), named(*values)
     changed = {name for name in default.keys() & other.keys() if default[name] != other[name]}
     return other.keys() - default.keys(), default.keys() - other.keys(), changed
 
 
-def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
-    default, found = named(tmp_path, *CASES["all-namespaces"]), named(tmp_path, *CASES["two-namespaces"])
+def test_namespaces_move_the_permissions_into_roles() -> None:
+    default, found = named(*CASES["all-namespaces"]), named(*CASES["two-namespaces"])
     homes = {("team-a", "spotladder"), ("team-b", "spotladder"), ("default", "spotladder-events")}
     assert found.keys() - default.keys() == {(kind, *home) for home in homes for kind in ("Role", "RoleBinding")}
     assert {each for each in default if default[each] != found[each]} == {CONFIG, CLUSTER_ROLE, TENANCY}
@@ -124,7 +124,7 @@ def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
         if rule["resources"] == ["namespaces"]:
             assert rule.pop("resourceNames") == ["team-a", "team-b", "kube-system"]
     assert found[CLUSTER_ROLE]["rules"] + mine == default[CLUSTER_ROLE]["rules"]
-    assert ("Role", "default", "spotladder") in named(tmp_path), "a fresh install runs jobs in one namespace"
+    assert ("Role", "default", "spotladder") in named(), "a fresh install runs jobs in one namespace"
     events = found["Role", "default", "spotladder-events"]["rules"]
     assert events == [{"apiGroups": [""], "resources": ["events"], "verbs": ["list", "watch"]}]
     for namespace, name in homes:
@@ -133,10 +133,10 @@ def test_namespaces_move_the_permissions_into_roles(tmp_path: Path) -> None:
         assert binding["subjects"] == default["ClusterRoleBinding", "", GLOBAL]["subjects"]
 
 
-def test_other_clusters_need_their_kubeconfigs_and_the_identity_of_the_home_cluster(tmp_path: Path) -> None:
+def test_other_clusters_need_their_kubeconfigs_and_the_identity_of_the_home_cluster() -> None:
     lease = ("Role", "spotladder-system", "spotladder-lease")
-    assert changes(tmp_path, *CASES["clusters"]) == (set(), set(), {CONFIG, lease})
-    default, found = named(tmp_path), named(tmp_path, *CASES["clusters"])
+    assert changes(*CASES["clusters"]) == (set(), set(), {CONFIG, lease})
+    default, found = named(), named(*CASES["clusters"])
 
     def added(name: Name) -> list[tuple[list[str], list[str], list[str]]]:
         rules = [rule for rule in found[name]["rules"] if rule not in default[name]["rules"]]
@@ -145,9 +145,9 @@ def test_other_clusters_need_their_kubeconfigs_and_the_identity_of_the_home_clus
     assert added(lease) == [(["secrets"], ["cluster-east"], ["get"])]
 
 
-def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tmp_path: Path) -> None:
+def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release() -> None:
     name = TENANCY[2]
-    default, found = named(tmp_path, *CASES["two-namespaces"]), named(tmp_path, *CASES["access"])
+    default, found = named(*CASES["two-namespaces"]), named(*CASES["access"])
     policy = found[TENANCY]["spec"]
     (namespaces,) = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"]
     assert (namespaces["operator"], namespaces["values"]) == ("In", ["team-a", "team-b"])
@@ -167,8 +167,8 @@ def test_the_admission_policy_has_the_rules_and_the_namespaces_of_the_release(tm
     assert container == plain
 
 
-def test_a_release_may_have_only_what_runs_the_controller(tmp_path: Path) -> None:
-    found = named(tmp_path, *CASES["nothing-optional"])
+def test_a_release_may_have_only_what_runs_the_controller() -> None:
+    found = named(*CASES["nothing-optional"])
     policies = {
         (f"ValidatingAdmissionPolicy{kind}", "", f"{GLOBAL}-{name}")
         for kind in ("", "Binding")
@@ -176,17 +176,17 @@ def test_a_release_may_have_only_what_runs_the_controller(tmp_path: Path) -> Non
     }
     runs = {CONFIG, DEPLOYMENT, ("Service", "spotladder-system", "spotladder"), ("PriorityClass", "", GLOBAL)}
     assert set(found) == runs | policies
-    added, _removed, changed = changes(tmp_path, *CASES["nothing-optional"])
+    added, _removed, changed = changes(*CASES["nothing-optional"])
     assert (added, changed) == (set(), {DEPLOYMENT, ("ValidatingAdmissionPolicy", "", f"{GLOBAL}-fence")})
     assert found[DEPLOYMENT]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
 
 
-def test_a_member_has_the_default_permissions_without_those_for_jobs(tmp_path: Path) -> None:
+def test_a_member_has_the_default_permissions_without_those_for_jobs() -> None:
     """TieredJobs and their Events, CapacityTiers and the election exist only in the home cluster."""
     group = ("--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder,serviceAccount.create=false")
     everywhere = CASES["all-namespaces"]
-    default = named(tmp_path, *everywhere)
-    found = named(tmp_path, "--set", "member.enabled=true", *everywhere, *group)
+    default = named(*everywhere)
+    found = named("--set", "member.enabled=true", *everywhere, *group)
     heartbeats = f"{GLOBAL}-heartbeats"
     assert set(found) == {
         (kind, namespace, name)
@@ -264,38 +264,21 @@ def of_kind(text: str, kind: str) -> list[dict[str, Any]]:
     return [found for found in objects(text) if found["kind"] == kind]
 
 
-def test_a_rule_that_lists_only_endpoints_restricts_no_address(tmp_path: Path) -> None:
+def test_a_rule_that_lists_only_endpoints_restricts_no_address() -> None:
     rule = "tenancy[0].namespaces={*},tenancy[0].endpoints={https://store.example}"
-    policy = named(tmp_path, "--set", rule)[TENANCY]
+    policy = named("--set", rule)[TENANCY]
     (allowed,) = [entry["expression"] for entry in policy["spec"]["variables"] if entry["name"] == "rules"]
     assert json.loads(allowed) == [{"namespaces": ["*"]}]
 
 
-def test_the_controller_has_no_privileges_on_its_node(tmp_path: Path) -> None:
-    (deployment,) = of_kind(rendered(tmp_path), "Deployment")
-    assert deployment["spec"]["replicas"] == 2
-    pod = deployment["spec"]["template"]["spec"]
-    assert pod["securityContext"] == {
-        "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }  # fmt: skip
-    for container in pod["containers"]:
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
-
-
-def test_the_controller_may_run_on_spot_nodes_where_the_values_allow_it(tmp_path: Path) -> None:
+def test_the_controller_may_run_on_spot_nodes_where_the_values_allow_it() -> None:
     """The golden file has the labels of the spot nodes that it stays off by default."""
-    (deployment,) = of_kind(rendered(tmp_path, "--set", "allowSpotNodes=true"), "Deployment")
+    (deployment,) = of_kind(release("--set", "allowSpotNodes=true"), "Deployment")
     assert set(deployment["spec"]["template"]["spec"]["affinity"]) == {"podAntiAffinity"}
 
 
-def network_policy(folder: Path, *values: str) -> dict[str, Any]:
-    (policy,) = of_kind(rendered(folder, *values), "NetworkPolicy")
+def network_policy(*values: str) -> dict[str, Any]:
+    (policy,) = of_kind(release(*values), "NetworkPolicy")
     return dict(policy["spec"])
 
 
@@ -310,30 +293,28 @@ def network_policy(folder: Path, *values: str) -> dict[str, Any]:
         (("networkPolicy.egressPorts={443,9003}",), {9003}),
     ],
 )  # fmt: skip
-def test_the_controller_may_reach_the_endpoints_that_the_values_name(
-    given: tuple[str, ...], ports: set[int], tmp_path: Path
-) -> None:
+def test_the_controller_may_reach_the_endpoints_that_the_values_name(given: tuple[str, ...], ports: set[int]) -> None:
     values = [part for value in given for part in ("--set", value)]
-    _dns, out, *_ = network_policy(tmp_path, *values)["egress"]
+    _dns, out, *_ = network_policy(*values)["egress"]
     assert {entry["port"] for entry in out["ports"]} == {443, 6443} | ports
 
 
-def test_metrics_are_for_the_monitoring_namespace(tmp_path: Path) -> None:
-    (into,) = network_policy(tmp_path)["ingress"]
+def test_metrics_are_for_the_monitoring_namespace() -> None:
+    (into,) = network_policy()["ingress"]
     assert into["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
     other = "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus"
-    (into,) = network_policy(tmp_path, "--set", other)["ingress"]
+    (into,) = network_policy("--set", other)["ingress"]
     assert into["from"] == [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
-    assert network_policy(tmp_path, "--set", "networkPolicy.metricsFrom=null")["ingress"] == []
+    assert network_policy("--set", "networkPolicy.metricsFrom=null")["ingress"] == []
 
 
 def rules(text: str) -> list[dict[str, Any]]:
     return [rule for role in (*of_kind(text, "Role"), *of_kind(text, "ClusterRole")) for rule in role["rules"]]
 
 
-def test_permissions_have_no_wildcards_and_secrets_only_names(tmp_path: Path) -> None:
+def test_permissions_have_no_wildcards_and_secrets_only_names() -> None:
     for name, case in CASES.items():
-        for rule in rules(rendered(tmp_path, *case)):
+        for rule in rules(release(*case)):
             assert not {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
             assert not {"pods/exec"} & set(rule["resources"])
             if "secrets" in rule["resources"] and name != "member":
@@ -345,27 +326,27 @@ def test_permissions_have_no_wildcards_and_secrets_only_names(tmp_path: Path) ->
                     assert rule["verbs"] == (["get"] if "resourceNames" in rule else ["create"])
 
 
-def test_rbac_secrets_allows_reading_all_secrets(tmp_path: Path) -> None:
+def test_rbac_secrets_allows_reading_all_secrets() -> None:
     given = ("--set", "rbac.secrets=true", "--set", "checkpointSecrets={bucket}")
-    found = [rule for rule in rules(rendered(tmp_path, *given)) if "secrets" in rule["resources"]]
+    found = [rule for rule in rules(release(*given)) if "secrets" in rule["resources"]]
     assert [rule["verbs"] for rule in found] == [["get"], ["create"], ["list", "watch"]]
     assert [rule.get("resourceNames") for rule in found] == [None, None, ["spotladder-ray-token"]]
 
 
-def test_a_member_release_installs_only_permissions(tmp_path: Path) -> None:
+def test_a_member_release_installs_only_permissions() -> None:
     roles = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
     fence = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    kinds = {found["kind"] for found in objects(rendered(tmp_path, *CASES["member"]))}
+    kinds = {found["kind"] for found in objects(release(*CASES["member"]))}
     assert kinds == {"ServiceAccount", "Secret"} | roles | fence
-    text = rendered(tmp_path, *CASES["member-by-group"])
+    text = release(*CASES["member-by-group"])
     assert {found["kind"] for found in objects(text)} == roles | fence
     assert all("spotladder.io" not in rule["apiGroups"] for rule in rules(text))
     (binding,) = of_kind(text, "ClusterRoleBinding")
     assert binding["subjects"] == [{"kind": "Group", "name": "spotladder", "apiGroup": "rbac.authorization.k8s.io"}]
 
 
-def test_member_subjects_do_not_affect_a_home_release(tmp_path: Path) -> None:
-    text = rendered(tmp_path, "--set", "member.subjects[0].kind=User,member.subjects[0].name=me,namespaces={team-a}")
+def test_member_subjects_do_not_affect_a_home_release() -> None:
+    text = release("--set", "member.subjects[0].kind=User,member.subjects[0].name=me,namespaces={team-a}")
     bindings = [*of_kind(text, "ClusterRoleBinding"), *of_kind(text, "RoleBinding")]
     assert len(bindings) == 5
     account = {"kind": "ServiceAccount", "name": "spotladder", "namespace": "spotladder-system"}
@@ -392,14 +373,14 @@ def test_an_unusable_member_release_is_rejected(given: str, said: str, tmp_path:
     assert said in result.stderr
 
 
-def test_a_member_may_have_a_service_account_that_exists(tmp_path: Path) -> None:
+def test_a_member_may_have_a_service_account_that_exists() -> None:
     given = "member.enabled=true,serviceAccount.create=false,serviceAccount.name=mine"
-    (binding,) = of_kind(rendered(tmp_path, "--set", given), "ClusterRoleBinding")
+    (binding,) = of_kind(release("--set", given), "ClusterRoleBinding")
     assert [subject["name"] for subject in binding["subjects"]] == ["mine"]
 
 
-def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp_path: Path) -> None:
-    text = rendered(tmp_path, "--set", "namespaces={team-a}", "--set", "rbac.userRoles=false")
+def test_with_namespaces_cluster_permissions_are_read_only_except_one_status() -> None:
+    text = release("--set", "namespaces={team-a}", "--set", "rbac.userRoles=false")
     (role,) = of_kind(text, "ClusterRole")
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     reads = {(resource, verb) for resource in ("nodes", "capacitytiers") for verb in ("list", "watch")}
@@ -412,7 +393,7 @@ def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp
 
 @pytest.mark.parametrize("case", [name for name in CASES if not name.startswith("member")])
 def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
-    config = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")[0]
+    config = of_kind(release(*CASES[case]), "ConfigMap")[0]
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     settings = read_settings(file, {})
@@ -425,24 +406,24 @@ def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
 
 
 def test_unset_values_are_the_controllers_defaults(tmp_path: Path) -> None:
-    (config,) = of_kind(rendered(tmp_path, *CASES["all-namespaces"]), "ConfigMap")
+    (config,) = of_kind(release(*CASES["all-namespaces"]), "ConfigMap")
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
     said = read_settings(file, {}).model_dump(exclude={"lease_namespace", "listen"})
     assert said == Settings().model_dump(exclude={"lease_namespace", "listen"})
 
 
-def prometheus_rules(folder: Path) -> list[dict[str, Any]]:
-    (rule,) = of_kind(rendered(folder, *MONITORED), "PrometheusRule")
+def prometheus_rules() -> list[dict[str, Any]]:
+    (rule,) = of_kind(release(*MONITORED), "PrometheusRule")
     return [entry for group in rule["spec"]["groups"] for entry in group["rules"]]
 
 
-def test_rules_and_dashboards_query_existing_metrics(tmp_path: Path) -> None:
+def test_rules_and_dashboards_query_existing_metrics() -> None:
     known = {"spotladder_namespace_cost_usd"}  # in the name of a recording rule
     for family in Metrics(SteppedClock()).registry.collect():
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count")}.get(family.type, ("",))
         known |= {f"{family.name}{suffix}" for suffix in suffixes}
-    queries = [rule["expr"] for rule in prometheus_rules(tmp_path)]
+    queries = [rule["expr"] for rule in prometheus_rules()]
     queries += [query for board in DASHBOARDS for panel in board.panels for query in panel.queries.values()]
     for query in queries:
         asked = set(re.findall(r"spotladder_[a-z_]+", query))
@@ -450,16 +431,16 @@ def test_rules_and_dashboards_query_existing_metrics(tmp_path: Path) -> None:
         assert asked <= known, query
 
 
-def test_the_dashboards_of_the_chart_are_those_of_their_table_and_both_loaders_find_them(tmp_path: Path) -> None:
+def test_the_dashboards_of_the_chart_are_those_of_their_table_and_both_loaders_find_them() -> None:
     names = sorted(dashboards.files())
     assert names == sorted((CHARTS / "spotladder" / "dashboards").iterdir())
     for path, text in dashboards.files().items():
         assert path.read_text(encoding="utf-8") == text, "`make dashboards` writes it anew"
-    new, gone, changed = changes(tmp_path, *CASES["dashboards"])
+    new, gone, changed = changes(*CASES["dashboards"])
     held = ("ConfigMap", "spotladder-system", "spotladder-dashboards")
     custom = {("GrafanaDashboard", "spotladder-system", f"spotladder-{path.stem}") for path in names}
     assert (new, gone, changed) == ({held, *custom}, set(), set())
-    found = named(tmp_path, *CASES["dashboards"])
+    found = named(*CASES["dashboards"])
     assert found[held]["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found[held]["data"] == {f"spotladder-{path.name}": text for path, text in dashboards.files().items()}
     for name in custom:
@@ -469,10 +450,10 @@ def test_the_dashboards_of_the_chart_are_those_of_their_table_and_both_loaders_f
         assert f"{found[name]['metadata']['name']}.json" == reference["key"]
 
 
-def test_every_alert_has_a_section_in_the_runbook(tmp_path: Path) -> None:
+def test_every_alert_has_a_section_in_the_runbook() -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
     headings = {line.removeprefix("## ") for line in runbook.splitlines() if line.startswith("## Spotladder")}
-    found = [rule for rule in prometheus_rules(tmp_path) if "alert" in rule]
+    found = [rule for rule in prometheus_rules() if "alert" in rule]
     assert {alert["alert"] for alert in found} == headings
     for alert in found:
         assert alert["annotations"]["runbook_url"] == f"https://docs.example/runbook#{alert['alert'].lower()}"
@@ -487,12 +468,12 @@ def test_the_image_is_pinned_and_not_root() -> None:
         assert (ROOT / path).exists()
 
 
-def test_notifications_come_from_a_pod_that_only_reads_jobs(tmp_path: Path) -> None:
-    new, gone, changed = changes(tmp_path, *CASES["notify"])
+def test_notifications_come_from_a_pod_that_only_reads_jobs() -> None:
+    new, gone, changed = changes(*CASES["notify"])
     role = ("ClusterRole", "", f"{GLOBAL}-notify")
     pod = ("Deployment", "spotladder-system", "spotladder-notify")
     account = ("ServiceAccount", "spotladder-system", "spotladder-notify")
     assert (new, gone, changed) == ({role, pod, account, ("ClusterRoleBinding", "", f"{GLOBAL}-notify")}, set(), set())
-    found = named(tmp_path, *CASES["notify"])
+    found = named(*CASES["notify"])
     assert [rule["verbs"] for rule in found[role]["rules"]] == [["list", "watch"]]
     assert found[pod]["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--on=FellBack", "--on=Failed"]

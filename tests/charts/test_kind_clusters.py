@@ -36,10 +36,12 @@ elif words[:2] == ["create", "cluster"]:
     if cluster["name"] == "broken":
         sys.exit("ERROR: failed to create cluster: the container runtime does not answer\\nmore")
     context(cluster["name"])
+    nodes = []
     for place, node in enumerate(cluster["nodes"]):
         metadata = dict(name=node["role"] + str(place), labels=node.get("labels", {{}}))
-        given = json.dumps(dict(apiVersion="v1", kind="Node", metadata=metadata))
-        subprocess.run([{kubectl!r}, "apply", "-f", "-"], input=given, text=True, check=True)
+        nodes.append(dict(apiVersion="v1", kind="Node", metadata=metadata))
+    given = json.dumps(dict(apiVersion="v1", kind="List", items=nodes))
+    subprocess.run([{kubectl!r}, "apply", "-f", "-"], input=given, text=True, check=True)
     state.write_text(json.dumps(cluster))
 elif words[:2] == ["export", "kubeconfig"]:
     context(words[3])

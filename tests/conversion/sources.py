@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,18 @@ ENTRYPOINTS = {"raycluster": "python dune.py"}
 
 
 def converted(name: str, *tiers: str, checkpoints: str = "") -> Converted:
-    """The result of `spotladder convert` for a manifest."""
-    options = Options(tiers, checkpoints, ENTRYPOINTS.get(name, ""))
+    """The result of `spotladder convert` for a manifest, which a test may change."""
+    return deepcopy(_converted(name, Options(tiers, checkpoints, ENTRYPOINTS.get(name, ""))))
+
+
+@cache
+def sources_of(name: str) -> list[Source]:
+    """The objects of a manifest, which a test must not change."""
+    return read_sources([FOLDER / f"{name}.yaml"])
+
+
+@cache
+def _converted(name: str, options: Options) -> Converted:
     return convert(read_sources([FOLDER / f"{name}.yaml"]), options)
 
 

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from spotladder.api.document import documents_of
 from spotladder.api.review import review
-from spotladder.conversion.reading import read_sources
 from spotladder.conversion.registry import convert
 from spotladder.conversion.render import text_of
 from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.file_review import for_cluster
-from tests.conversion.sources import ENTRYPOINTS, FOLDER, MANIFESTS, converted
+from tests.conversion.sources import ENTRYPOINTS, FOLDER, MANIFESTS, converted, sources_of
 
 _EXPECTED = "(expected RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob"
 
@@ -83,9 +82,7 @@ NOT_FIELDS = {"apiVersion", "kind", "generateName", "clusterSelector", "ray.io/c
 def test_every_field_of_the_source_is_in_the_result_or_in_a_comment(name: str) -> None:
     made = converted(name)
     words = " ".join(text_of(made.drafts, made.others).replace("#", " ").split())
-    jobs = [
-        one for one in read_sources([FOLDER / f"{name}.yaml"]) if one.kind in ("RayJob", "RayCluster", "JobSet", "Job")
-    ]
+    jobs = [one for one in sources_of(name) if one.kind in ("RayJob", "RayCluster", "JobSet", "Job")]
     for source in jobs:
         fields = {key: value for key, value in source.data.items() if key != "status"}
         assert [key for key in keys(fields) if key not in words and key not in NOT_FIELDS] == []
@@ -110,7 +107,7 @@ VALUES: list[Any] = [None, 3, -1, True, "text", "", [], ["a"], {}, {"a": 1}, [No
 def test_a_field_of_another_type_is_an_error_of_the_source(name: str, random: Any, value: Any) -> None:
     """Converting either works or names the field; the text has the job's fields in any case."""
     changed = []
-    for source in read_sources([FOLDER / f"{name}.yaml"]):
+    for source in sources_of(name):
         data = copy.deepcopy(dict(source.data))
         path = random.choice([path for path in paths(data, ()) if path])
         place: Any = data

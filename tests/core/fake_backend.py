@@ -141,15 +141,14 @@ class FakeBackend:
             ),
         )
 
-    def lose(self, uid: str, cause: Cause = Cause.NODE_LOST, *, replaced: bool = True) -> None:
+    def lose(self, uid: str, cause: Cause = Cause.NODE_LOST) -> None:
         """Lose the pod; a replacement is pending."""
         number = self._owner(uid)
         self._change(
             number, lambda pod: replace(pod, phase=PodPhase.LOST, ready=False, cause=cause) if pod.uid == uid else pod
         )
-        if replaced:
-            seen = self._attempts[number]
-            self._attempts[number] = replace(seen, pods=(*seen.pods, self._wanted(number)))
+        seen = self._attempts[number]
+        self._attempts[number] = replace(seen, pods=(*seen.pods, self._wanted(number)))
 
     def notice(self, uid: str, ends_at: Instant) -> None:
         """Announce that the pod's node will be reclaimed."""

@@ -162,8 +162,8 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
 
 
-def running_four(unit: FailureUnit = FailureUnit.POD) -> SteppedJob:
-    return SteppedJob(spec(tier("spot-a", -1), workers=4, failure_unit=unit)).running(workers=4)
+def running_four() -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", -1), workers=4)).running(workers=4)
 
 
 def gone(*where: tuple[str, str, Cause]) -> list[PodSeen]:

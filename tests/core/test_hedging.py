@@ -236,6 +236,7 @@ def test_a_job_that_its_queue_holds_is_not_hedged() -> None:
     job.see(WITHOUT_NODES, after=AFTER - 2)
     assert job.state.standby is None, "the wait for quota does not count"
     job.see(WITHOUT_NODES, after=2)
+    assert job.standby.number == 2
 
 
 def test_a_hedge_ends_without_hedge_after_in_the_spec() -> None:

@@ -257,14 +257,12 @@ def test_a_job_that_trains_has_no_impediment() -> None:
     assert running().state.impeded is None
 
 
-@pytest.mark.parametrize("end", list(Exhausted))
-def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end: Exhausted) -> None:
-    job = SteppedJob(spec(tier("spot-a", 0, 30), exhausted=end))
+def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 30), exhausted=Exhausted.WAIT))
     job.see()
     job.see(attempt(1, head(), pending("w-0")), after=31)
     job.see(after=1)
-    if end is Exhausted.WAIT:
-        assert job.impeded.reason is Reason.WAITING_FOR_CAPACITY
+    assert job.impeded.reason is Reason.WAITING_FOR_CAPACITY
 
 
 def test_a_webhook_that_does_not_answer_exhausts_no_tier() -> None:

@@ -106,6 +106,7 @@ def test_max_duration_bounds_a_tier_without_price() -> None:
     chosen = (cheap, priced("on-demand", 3.0, 3.0, max_failures=-1))
     job = training(tiers(tiers=chosen, overlap=Overlap(max_duration=600.0)))
     job.see(all_ready(1), after=1)
+    assert job.standby.number == 2
 
 
 def test_an_unavailable_tier_is_not_tried() -> None:

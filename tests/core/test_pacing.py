@@ -64,3 +64,4 @@ def test_the_next_attempt_after_a_notice_starts_without_backoff() -> None:
         number = job.number
         job.see(attempt(number, head(), exit=Exit.INTERRUPTED), after=1)
         job.see(after=1)
+        assert job.number == number + 1

@@ -20,9 +20,8 @@ from spotladder.core.model import (
     Progress,
     Replace,
 )
-from spotladder.core.reasons import Cause
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, silent, spec, tier, worker
 
 WINDOW = 60.0
 CONTACT = 100.0
@@ -41,10 +40,6 @@ def job_spec(**more: object) -> JobSpec:
 def gone_after(seconds: float, *pods: PodSeen, **more: object) -> Shown:
     """The attempt with these pods, which is gone this long after the loss."""
     return lambda since: None if since >= seconds else attempt(1, head(), *pods, **more)
-
-
-def silent(uid: str) -> PodSeen:
-    return lost(uid, Cause.NODE_LOST, silent=True)
 
 
 def seconds_until(made: SteppedJob, observed: Shown, acts: type[Launch] | type[Replace]) -> float:

@@ -11,13 +11,13 @@ from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pric
 HOUR = 3600.0
 
 
-def trained(*steps: int, per_step: float = 36.0) -> SteppedJob:
+def trained(*steps: int) -> SteppedJob:
     """A job on two spot nodes at a quarter of the on-demand price of $4, that commits at these steps."""
     job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
     before = 0
     for step in steps:
         job.commit(step)
-        job.see(all_ready(1), after=(step - before) * per_step)
+        job.see(all_ready(1), after=(step - before) * 36.0)
         before = step
     return job
 

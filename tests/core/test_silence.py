@@ -17,9 +17,9 @@ def suspect(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
     return PodSeen(uid, role, suspect=True, node=f"node-of-{uid}")
 
 
-def silent_gang(number: int = 1, **more: Any) -> AttemptSeen:
-    pods = (suspect("head", PodRole.HEAD), suspect(f"w{number}-0"), suspect(f"w{number}-1"))
-    return attempt(number, *pods, **{"heartbeat_stopped": True, **more})
+def silent_gang(*, heartbeat_stopped: bool = True) -> AttemptSeen:
+    pods = (suspect("head", PodRole.HEAD), suspect("w1-0"), suspect("w1-1"))
+    return attempt(1, *pods, heartbeat_stopped=heartbeat_stopped)
 
 
 def job(max_failures: int = -1, **more: Any) -> SteppedJob:

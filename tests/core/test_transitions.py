@@ -29,10 +29,9 @@ def test_every_stage_is_reachable_from_idle() -> None:
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-@pytest.mark.parametrize("reason", list(Reason))
-def test_a_transition_that_is_not_in_the_table_raises(stage: Stage, reason: Reason) -> None:
-    if reason in TRANSITIONS[stage]:
+def test_a_transition_that_is_not_in_the_table_raises(stage: Stage) -> None:
+    for reason in TRANSITIONS[stage]:
         assert target(stage, reason) in Stage
-    else:
+    for reason in set(Reason) - set(TRANSITIONS[stage]):
         with pytest.raises(IllegalTransition):
             target(stage, reason)

@@ -112,11 +112,11 @@ def elastic(workers: int) -> SteppedJob:
     return SteppedJob(spec(workers=4, min_workers=2)).running(workers=workers)
 
 
-def commits(job: SteppedJob, *steps: int, workers: int, after: float, total: int = 100, **more: Any) -> None:
+def commits(job: SteppedJob, *steps: int, workers: int, after: float, **more: Any) -> None:
     """The job trains with this number of workers, and commits each of these steps after as many seconds."""
     for step in steps:
         job.see(all_ready(1, workers), after=after)
-        job.commit(step, total, workers=workers, **more).see(all_ready(1, workers))
+        job.commit(step, workers=workers, **more).see(all_ready(1, workers))
 
 
 @pytest.mark.parametrize(("workers", "after"), [(2, 60.0), (3, 40.0), (4, 30.0)])

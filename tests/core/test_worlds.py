@@ -33,6 +33,7 @@ from tests.core.world_invariants import (
     success_has_evidence,
     world_with_hedges,
     world_with_overlap,
+    worlds_contain,
 )
 from tests.core.worlds import TOTAL, RandomWorld, edit, suspend
 from tests.searching import examples
@@ -155,35 +156,25 @@ def test_avoided_nodes_keep_no_job_from_its_pool(seed: int, crashes: float) -> N
 
 
 def test_many_worlds_of_a_pool_contain_an_attempt_that_no_other_node_can_take() -> None:
-    """Otherwise the previous test would not cover them."""
-    unplaceable = 0
-    for seed in range(60):
+    def contains(seed: int) -> dict[str, bool]:
         decider = Decider(world_of_a_pool(seed), 0.0)
         decider.run(120)
-        unplaceable += any(record.reason is Reason.INSUFFICIENT_CAPACITY for record in decider.state.history)
-    assert unplaceable > 10
+        return {"one": any(record.reason is Reason.INSUFFICIENT_CAPACITY for record in decider.state.history)}
+
+    worlds_contain(contains, seeds=60, one=10)
 
 
-def test_most_worlds_with_notices_contain_a_handover() -> None:
-    """Otherwise the previous test would not cover handovers."""
-    handed_over = 0
-    for seed in range(40):
-        world = world_of_notices(seed)
-        Decider(world, 0.0).run(120)
-        handed_over += world.handovers > 0
-    assert handed_over > 10
+def test_many_worlds_with_notices_contain_a_handover_and_maintenance_one_without_a_failure() -> None:
+    def contains(seed: int) -> dict[str, bool]:
+        noticed, maintained = world_of_notices(seed), world_of_notices(seed, maintenance=0.1)
+        maintained.notices = 0.0
+        deciders = [Decider(world, 0.0) for world in (noticed, maintained)]
+        for decider in deciders:
+            decider.run(120)
+        without_failure = maintained.handovers > 0 and deciders[1].state.failures == 0
+        return {"handover": noticed.handovers > 0, "without_failure": without_failure}
 
-
-def test_many_worlds_contain_a_handover_without_a_failure() -> None:
-    """Otherwise maintenance would not be covered."""
-    handed_over = 0
-    for seed in range(40):
-        world = world_of_notices(seed, maintenance=0.1)
-        world.notices = 0.0
-        decider = Decider(world, 0.0)
-        decider.run(120)
-        handed_over += world.handovers > 0 and decider.state.failures == 0
-    assert handed_over > 10
+    worlds_contain(contains, seeds=40, handover=10, without_failure=10)
 
 
 @many
@@ -207,14 +198,14 @@ def test_elastic_jobs_keep_the_invariants_in_any_world(seed: int, crashes: float
 
 
 def test_many_elastic_worlds_contain_a_start_and_a_restart_with_fewer_workers() -> None:
-    """Otherwise the previous test would not cover them."""
-    worlds = [elastic_world(seed) for seed in range(40)]
-    for world in worlds:
+    def contains(seed: int) -> dict[str, bool]:
+        world = elastic_world(seed)
         decider = Decider(world, 0.0)
         for world.calm, passes in ((True, 10), (False, 50)):  # Scarce workers need time before a loss.
             decider.run(passes)
-    assert sum(world.shrinks > 0 for world in worlds) > 10
-    assert sum(world.begun_smaller > 0 for world in worlds) > 2
+        return {"restart": world.shrinks > 0, "start": world.begun_smaller > 0}
+
+    worlds_contain(contains, seeds=40, restart=10, start=2)
 
 
 @many
@@ -227,28 +218,24 @@ def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: f
 
 
 def test_many_worlds_with_overlap_contain_a_takeover() -> None:
-    """Otherwise the previous test would not cover takeovers."""
-    taken_over = 0
-    for seed in range(120):
+    def contains(seed: int) -> dict[str, bool]:
         world = world_with_overlap(seed)
         decider = Decider(world, 0.0, Returning())
         for _ in range(15):
             decider.run(4)
             edit(world)
-        taken_over += world.takeovers > 0
-    assert taken_over > 10
+        return {"takeover": world.takeovers > 0}
+
+    worlds_contain(contains, seeds=120, takeover=10)
 
 
 def test_many_worlds_with_overlap_contain_a_takeover_after_a_notice() -> None:
-    """Otherwise the invariants would not be tested for standby attempts that boot during a notice."""
-    relieved = 0
-    for seed in range(120):
+    def contains(seed: int) -> dict[str, bool]:
         world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
-        decider = Decider(world, 0.0)
-        for _ in range(15):
-            decider.run(4)
-        relieved += world.takeovers > 0
-    assert relieved > 10
+        Decider(world, 0.0).run(60)
+        return {"takeover": world.takeovers > 0}
+
+    worlds_contain(contains, seeds=120, takeover=10)
 
 
 @many
@@ -259,19 +246,16 @@ def test_standby_attempts_of_elastic_jobs_keep_the_invariants_in_any_world(seed:
 
 
 def test_many_elastic_worlds_contain_a_takeover_and_a_standby_that_begins_with_fewer_workers() -> None:
-    """Otherwise the previous test would not cover them."""
-    taken_over = smaller = 0
-    for seed in range(120):
+    def contains(seed: int) -> dict[str, bool]:
         world = elastic_world_with_overlap(seed)
         decider = Decider(world, 0.0, Returning())
         world.calm = seed % 2 == 0  # Scarce workers need time before a loss.
         for _ in range(5):
             decider.run(8)
             edit(world)
-        taken_over += world.takeovers > 0
-        smaller += world.held_smaller > 0
-    assert taken_over > 10
-    assert smaller > 2
+        return {"takeover": world.takeovers > 0, "smaller": world.held_smaller > 0}
+
+    worlds_contain(contains, seeds=120, takeover=10, smaller=2)
 
 
 @many
@@ -284,13 +268,12 @@ def test_hedges_keep_the_invariants_in_any_world(seed: int, crashes: float) -> N
 
 
 def test_many_worlds_contain_a_hedge_that_is_ready_first() -> None:
-    """Otherwise the previous test would not cover them."""
-    hedged = 0
-    for seed in range(60):
+    def contains(seed: int) -> dict[str, bool]:
         decider = Decider(world_with_hedges(seed, exhausted=Exhausted.RESTART, backoff_limit=None), 0.0)
         decider.run(60)
-        hedged += decider.hedged > 0
-    assert hedged > 10
+        return {"hedge": decider.hedged > 0}
+
+    worlds_contain(contains, seeds=60, hedge=10)
 
 
 def world_of_notices(seed: int, suspicions: float = 0.0, maintenance: float = 0.0) -> RandomWorld:

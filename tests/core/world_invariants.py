@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -51,6 +53,17 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
         "start_timeout": dice.choice([120.0, 1800.0]),
     }
     return spec(*tiers, **{**chosen, **fixed})
+
+
+def worlds_contain(in_world: Callable[[int], Mapping[str, bool]], *, seeds: int, **times: int) -> None:
+    """Make worlds until more than `times` of them had each of these; otherwise an invariant would not be tested for
+    it. `in_world` says what the world of a seed had."""
+    found: Counter[str] = Counter()
+    for seed in range(seeds):
+        found.update(in_world(seed))
+        if all(found[name] > least for name, least in times.items()):
+            return
+    raise AssertionError(f"{seeds} worlds have only {dict(found)}")
 
 
 def success_has_evidence(decider: Decider) -> None:

@@ -38,7 +38,7 @@ def full_job(template: Object) -> TieredJob:
     }  # fmt: skip
     overrides = {
         "image": "rayproject/ray:2.58.1-gpu",
-        "resources": {"limits": {"nvidia.com/gpu": 1}},
+        "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "8Gi"}},
         "env": {"A": "b"},
     }
     metadata = {"labels": {"team": "vision"}, "annotations": {"note": "mine"}}

@@ -142,7 +142,7 @@ class ApiServer:
             process.kill()
             process.wait()
 
-    def _wait(self, name: str, ready: Callable[[], bool], limit: float = 60.0) -> None:
+    def _wait(self, name: str, ready: Callable[[], bool], limit: float = 300.0) -> None:
         end = time.monotonic() + limit
         while not ready():
             if self._processes[name].poll() is not None or time.monotonic() > end:

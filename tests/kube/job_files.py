@@ -11,18 +11,18 @@ from spotladder.resources import TIEREDJOBS
 from tests.kube.world import KubeWorld, ray_spec
 
 
-def job_file(folder: Path, kube: KubeWorld, *, name: str = "digits", **metadata: str) -> Path:
+def job_file(folder: Path, kube: KubeWorld) -> Path:
     job = {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": "TieredJob",
-        "metadata": {"name": name, **metadata},
+        "metadata": {"name": "digits"},
         "spec": {
             "tiers": [{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "maxFailures": 1}],
             "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": {"spec": ray_spec()}}},
         },
     }
-    return written(folder / f"{name}.yaml", job)
+    return written(folder / "digits.yaml", job)
 
 
 def written(path: Path, *documents: Any) -> Path:

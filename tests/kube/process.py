@@ -44,12 +44,12 @@ class Process:
     def logged(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]
 
-    async def wait_for(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
-        async def logged_often() -> Any:
+    async def wait_for(self, event: str, limit: float = 60.0) -> dict[str, Any]:
+        async def logged() -> list[dict[str, Any]]:
             assert self._process.returncode is None or self.logged(event), self.lines
-            return len(self.logged(event)) >= times and self.logged(event)[times - 1]
+            return self.logged(event)
 
-        return dict(await eventually(logged_often, limit=limit))
+        return dict((await eventually(logged, limit=limit))[0])
 
     async def get(self, path: str) -> tuple[int, str]:
         port = (await self.wait_for("started"))["port"]

@@ -48,14 +48,13 @@ class ControlledConnection:
 
 
 @asynccontextmanager
-async def second_cluster(server: ApiServer, kube: KubeWorld, *, namespace: bool = True) -> AsyncIterator[SecondCluster]:
+async def second_cluster(server: ApiServer, kube: KubeWorld) -> AsyncIterator[SecondCluster]:
     """A second cluster for the test's jobs; cleaned up afterwards."""
     proxy = Proxy(server.url)
     await proxy.start()
     async with Client(connect(str(server.kubeconfig))) as client:
         made = SecondCluster(client, server, kube.namespace, proxy)
-        if namespace:
-            await made.make_namespace()
+        await made.make_namespace()
         try:
             yield made
         finally:

@@ -86,7 +86,7 @@ async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server:
             async with kube.operator():
                 await eventually(lambda: kube.has_phase("Suspended"))
                 await kube.delete()
-                await eventually(lambda: gone(kube))
+                await eventually(kube.is_gone)
         finally:
             await remove(kube, found)
 
@@ -114,7 +114,3 @@ async def refused(kube: KubeWorld, uri: str, *, secret: bool) -> str:
     except Invalid as error:
         return error.message if "spec.checkpoints.uri" in error.message else ""
     return ""
-
-
-async def gone(kube: KubeWorld) -> bool:
-    return not [job async for page in kube.client.pages(TIEREDJOBS, kube.namespace) for job in page.items]

@@ -19,7 +19,7 @@ from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddres
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import Election
-from spotladder.clusters.errors import ApiError, Invalid, NotFound
+from spotladder.clusters.errors import ApiError, Invalid
 from spotladder.clusters.registry import sources
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import (
@@ -359,12 +359,12 @@ async def walk(kube: KubeWorld, member: KubeWorld, **spec: Any) -> None:
     await member.collect(1)  # No kubelet ends the pods.
     await eventually(lambda: kube.has_phase("Suspended"))
     await kube.delete()
-    await eventually(lambda: gone(kube, "digits"))
+    await eventually(kube.is_gone)
     await kube.submit("odd", **spec)
     await eventually(lambda: member.rayjob(1, "odd"))
     await kube.patch("odd", policy="no-such")
     await kube.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
-    await eventually(lambda: gone(kube, "odd"))
+    await eventually(lambda: kube.is_gone("odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
         await member.client.delete(kind, "needed")
 
@@ -388,14 +388,6 @@ async def orphan(member: KubeWorld, rayjob: dict[str, Any]) -> None:
 
 async def no_rayclusters(kube: KubeWorld) -> bool:
     return not [found async for page in kube.client.pages(RAYCLUSTERS, kube.namespace) for found in page.items]
-
-
-async def gone(kube: KubeWorld, name: str) -> bool:
-    try:
-        await kube.job(name)
-    except NotFound:
-        return True
-    return False
 
 
 async def test_a_call_without_its_permission_is_refused(api_server: ApiServer, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from spotladder.api.stored import FORCE_DELETE
-from spotladder.clusters.errors import NotFound
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads import names
@@ -21,10 +20,10 @@ LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 
 @asynccontextmanager
 async def two_clusters(
-    api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
+    api_server: ApiServer, second_server: ApiServer
 ) -> AsyncIterator[tuple[KubeWorld, SecondCluster]]:
     """The home cluster, and `east` with its own tier `spot-east`."""
-    async with world(api_server) as kube, second_cluster(second_server, kube, namespace=namespace) as east:
+    async with world(api_server) as kube, second_cluster(second_server, kube) as east:
         await kube.capacity("spot-east", cluster="east")
         yield kube, east
 
@@ -37,10 +36,10 @@ async def submit(kube: KubeWorld, name: str = "digits", **spec: Any) -> None:
     await kube.submit(name, tiers=tiers(kube, "spot-east", "on-demand"), **spec)
 
 
-async def running_in_east(kube: KubeWorld, east: SecondCluster, name: str = "digits", **spec: Any) -> None:
-    await submit(kube, name, **spec)
-    await east.run(1, name)
-    await eventually(lambda: kube.has_phase("Running", name))
+async def running_in_east(kube: KubeWorld, east: SecondCluster, **spec: Any) -> None:
+    await submit(kube, **spec)
+    await east.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
 
 
 async def up(runtime: LeaderRuntime, name: str = "east") -> None:
@@ -50,9 +49,9 @@ async def up(runtime: LeaderRuntime, name: str = "east") -> None:
     await eventually(is_up)
 
 
-async def down(kube: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> None:
+async def down(runtime: LeaderRuntime) -> None:
     async def is_down() -> bool:
-        return bool(runtime.clusters.problem(name))
+        return bool(runtime.clusters.problem("east"))
 
     await eventually(is_down)
 
@@ -65,14 +64,6 @@ async def none_left(cluster: KubeWorld) -> bool:
         for found in page.items
     ]
     return await cluster.rayjobs() == [] and not others
-
-
-async def gone(kube: KubeWorld, name: str = "digits") -> bool:
-    try:
-        await kube.job(name)
-    except NotFound:
-        return True
-    return False
 
 
 async def test_a_job_moves_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -107,7 +98,7 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         await running_in_east(kube, east)
         await kube.program_starts(1)
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await eventually(lambda: degraded(kube, "ClusterUnreachable"))
         assert "east" in (await kube.condition("Degraded"))["message"]
         assert await kube.is_on("spot-east", 1)  # The job stays until provisionTimeout.
@@ -126,8 +117,8 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         assert (await kube.status())["failures"] == 1  # The lost attempt counts once.
 
 
-async def degraded(kube: KubeWorld, reason: str, name: str = "digits") -> bool:
-    return (await kube.condition("Degraded", name)).get("reason") == reason
+async def degraded(kube: KubeWorld, reason: str) -> bool:
+    return (await kube.condition("Degraded")).get("reason") == reason
 
 
 async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_server: ApiServer) -> None:
@@ -138,7 +129,7 @@ async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_serv
         await running_in_east(kube, east)
         await kube.program_starts(1)
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await east.kill_worker(1)  # The controller does not observe this.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
@@ -182,15 +173,15 @@ async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
         await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
         await foreign(east, made, "without-labels", {names.HOME: None, names.MANAGED_BY: None})
         await east.proxy.cut()
-        await down(kube, runtime)
+        await down(runtime)
         await kube.delete()
         for _ in range(12):
             await kube.pass_time(20)
-        assert not await gone(kube)
+        assert not await kube.is_gone()
         assert "1 (east)" in (await kube.condition("Degraded"))["message"]
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
         await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)
         east.proxy.mend()
         await kube.pass_time(45)  # The backoff between two checks has grown.
 
@@ -217,4 +208,4 @@ async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
         await kube.pass_time(91)
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)

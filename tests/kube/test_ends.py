@@ -9,7 +9,6 @@ import pytest
 
 from spotladder.api.stored import FORCE_DELETE
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters.errors import NotFound
 from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
@@ -23,14 +22,6 @@ async def running(kube: KubeWorld, name: str = "digits") -> None:
     await kube.submit(name)
     await kube.run(1, name)
     await eventually(lambda: kube.has_phase("Running", name))
-
-
-async def gone(kube: KubeWorld, name: str = "digits") -> bool:
-    try:
-        await kube.job(name)
-    except NotFound:
-        return True
-    return False
 
 
 async def notices(kube: KubeWorld, attempt: int) -> list[dict[str, Any]]:
@@ -111,12 +102,12 @@ async def test_delete_drains_the_attempt_and_then_removes_the_finalizer(api_serv
         await kube.delete()
         (notice, *_) = await all_notified(kube, 1)
         assert notice["kind"] == "drain"
-        assert not await gone(kube)
+        assert not await kube.is_gone()
         await kube.pass_time(91)  # The program does not stop, and the grace period ends.
         await eventually(lambda: _no_rayjobs(kube))
-        assert not await gone(kube)
+        assert not await kube.is_gone()
         await kube.collect(1)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)
         await kube.idle()  # The deletion reaches the controller later.
         assert not kube.metrics._jobs
 
@@ -127,7 +118,7 @@ async def test_a_job_can_be_deleted_before_its_first_pod(api_server: ApiServer) 
         async with kube.operator():
             await eventually(lambda: kube.rayjob(1))
             await kube.delete()
-            await eventually(lambda: gone(kube))
+            await eventually(kube.is_gone)
             assert await kube.rayjobs() == []
 
 
@@ -146,7 +137,7 @@ async def test_a_deleted_job_reports_why_it_waits_and_can_be_forced(api_server: 
             assert FORCE_DELETE in condition["message"]
             body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
             await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
-            await eventually(lambda: gone(kube))
+            await eventually(kube.is_gone)
         finally:
             for pod in pods:
                 await kube.client.merge(PODS, pod, kube.namespace, body={"metadata": {"finalizers": []}})
@@ -158,7 +149,7 @@ async def test_a_recreated_job_does_not_adopt_the_attempt_of_the_first(api_serve
         await kube.delete()
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
         await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)
         assert await kube.rayjobs() == ["digits-a001"]
         await kube.submit()
         await eventually(lambda: kube.rayjob(2))
@@ -263,7 +254,7 @@ async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServe
         await eventually(lambda: _no_rayjobs(kube))
         await kube.collect(1)
         await kube.clock.advance(5)
-        await eventually(lambda: gone(kube))
+        await eventually(kube.is_gone)
 
 
 async def _valid(kube: KubeWorld, status: str) -> bool:

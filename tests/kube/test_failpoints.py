@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.errors import NotFound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
@@ -123,7 +122,7 @@ async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
     assert status["failures"] == failures
     assert [entry["number"] for entry in status["attempts"]] == list(range(1, last + 1))
     await kube.delete()
-    await eventually(lambda: _gone(kube), limit=60)
+    await eventually(kube.is_gone, limit=60)
     assert [page.items async for page in kube.client.pages(PODS, kube.namespace)] == [[]]
 
 
@@ -193,14 +192,6 @@ async def _replaced(kube: KubeWorld) -> bool:
     state = load_state((await kube.status())["state"])
     assert state.last_number == 1
     return await kube.has_phase("Running") and state.attempt is not None and not state.attempt.leaving
-
-
-async def _gone(kube: KubeWorld) -> bool:
-    try:
-        await kube.job()
-    except NotFound:
-        return True
-    return False
 
 
 # --- the crashes ---

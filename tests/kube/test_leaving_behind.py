@@ -18,14 +18,14 @@ def strict(kube: KubeWorld) -> list[Object]:
     ]
 
 
-async def keep(kube: KubeWorld, *, kept: bool = True, name: str = "digits") -> None:
+async def keep(kube: KubeWorld, *, kept: bool = True) -> None:
     """Let a finalizer keep the RayJob of attempt 1 after its deletion, or remove the finalizer."""
     body = {"metadata": {"finalizers": ["example.com/slow"] if kept else []}}
-    await kube.client.merge(RAYJOBS, names.attempt_name(name, 1), kube.namespace, body=body)
+    await kube.client.merge(RAYJOBS, names.attempt_name("digits", 1), kube.namespace, body=body)
 
 
-async def nodes_of_left(kube: KubeWorld, name: str = "digits") -> list[tuple[int, str, int]]:
-    status = await kube.status(name)
+async def nodes_of_left(kube: KubeWorld) -> list[tuple[int, str, int]]:
+    status = await kube.status()
     return [(left["number"], left["tier"], left["nodes"]) for left in status.get("removing") or []]
 
 

@@ -9,7 +9,6 @@ import jsonschema
 import pytest
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.clusters.errors import NotFound
 from spotladder.display import report
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
@@ -85,13 +84,6 @@ async def test_records_outlive_the_job_and_its_policy_decides_again_as_recorded(
 ) -> None:
     checkpoints = tmp_path / "checkpoints"
 
-    async def gone() -> bool:
-        try:
-            await kube.job()
-        except NotFound:
-            return True
-        return False
-
     async with world(api_server) as kube:
         async with kube.operator():
             await walk(kube, checkpoints)
@@ -101,7 +93,7 @@ async def test_records_outlive_the_job_and_its_policy_decides_again_as_recorded(
             await kube.delete()
             for number in (1, 2):
                 await kube.collect(number)
-            await eventually(gone)
+            await eventually(kube.is_gone)
         folder = checkpoints / "digits"
         again = await cli("sim", "replay", folder)
         assert (again.code, again.err) == (0, "")

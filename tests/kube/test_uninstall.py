@@ -153,7 +153,7 @@ async def ends_after_a_notice(kube: KubeWorld) -> None:
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
     await eventually(lambda: removed(kube))
     await kube.collect(1)
-    await eventually(lambda: gone(kube))
+    await eventually(kube.is_gone)
 
 
 async def removed(kube: KubeWorld) -> bool:
@@ -162,11 +162,3 @@ async def removed(kube: KubeWorld) -> bool:
 
 async def has_committed(kube: KubeWorld, step: int) -> bool:
     return bool((await kube.status()).get("progress", {}).get("step") == step)
-
-
-async def gone(kube: KubeWorld) -> bool:
-    try:
-        await kube.job()
-    except NotFound:
-        return True
-    return False

@@ -42,10 +42,10 @@ EVERYTHING: list[dict[str, Any]] = [
 _numbers = itertools.count(1)
 
 
-def crd_files(*, kuberay: bool = True, ours: bool = True) -> list[Path]:
+def crd_files(*, ours: bool = True) -> list[Path]:
     mine = sorted((ROOT / "charts" / "spotladder-crds" / "templates").glob("*.yaml"))
     theirs = [tools() / "crds" / "kuberay" / f"ray.io_{kind}.yaml" for kind in ("rayjobs", "rayclusters")]
-    return [*(mine if ours else []), *(theirs if kuberay else [])]
+    return [*(mine if ours else []), *theirs]
 
 
 async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> None:
@@ -200,6 +200,14 @@ class KubeWorld:
     async def delete(self, name: str = "digits") -> None:
         await self.client.delete(TIEREDJOBS, name, self.namespace)
 
+    async def is_gone(self, name: str = "digits") -> bool:
+        """Whether the job exists no longer."""
+        try:
+            await self.job(name)
+        except NotFound:
+            return True
+        return False
+
     async def condition(self, kind: str, name: str = "digits") -> Object:
         conditions = (await self.status(name)).get("conditions") or []
         return next((entry for entry in conditions if entry["type"] == kind), {})
@@ -249,11 +257,11 @@ class KubeWorld:
             await self.pod(attempt, role, index, name=name)
         await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
 
-    async def program_starts(self, attempt: int, name: str = "digits") -> None:
+    async def program_starts(self, attempt: int) -> None:
         """The program writes its start entry, and the controller has read it."""
-        self.bucket.start(self.namespace, name, attempt)
+        self.bucket.start(self.namespace, "digits", attempt)
         if self.runtime is not None:
-            self.runtime._logs.read_now((self.namespace, name))
+            self.runtime._logs.read_now((self.namespace, "digits"))
             await self.idle()
 
     async def begin(self, attempt: int, tier: str) -> None:
@@ -385,14 +393,13 @@ class KubeWorld:
             await self.set_pod(pod, conditions=[condition])
         return [pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"]
 
-    async def kill_worker(self, attempt: int, name: str = "digits", *, with_node: bool = True) -> str:
-        """Delete a worker and, unless `with_node` is False, its node. Returns the worker's name."""
+    async def kill_worker(self, attempt: int, name: str = "digits") -> str:
+        """Delete a worker and its node. Returns the worker's name."""
         worker = next(
             pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"
         )
         await self.client.delete(PODS, worker["metadata"]["name"], self.namespace, grace=0)
-        if with_node:
-            await self.client.delete(NODES, worker["spec"]["nodeName"])
+        await self.client.delete(NODES, worker["spec"]["nodeName"])
         return str(worker["metadata"]["name"])
 
     async def collect(self, attempt: int, name: str = "digits") -> None:

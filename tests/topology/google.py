@@ -114,7 +114,7 @@ def _error(status: int, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml") -> Iterator[GoogleCloud]:
+def google_cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     """A fake cloud for the libraries, with credentials for it."""
     cloud = GoogleCloud()
 
@@ -140,7 +140,7 @@ def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setattr(google.auth, "default", lambda **_: (Credentials("a-token"), project))
+    monkeypatch.setattr(google.auth, "default", lambda **_: (Credentials("a-token"), "acme-ml"))
     monkeypatch.setenv(COMPUTE, f"{url}/compute/v1/")
     monkeypatch.setenv(STORAGE, f"{url}/storage/")
     monkeypatch.setenv(CONTAINER, f"{url}/container/v1/")

@@ -21,15 +21,6 @@ def many(replicas: int, parallelism: int, **spec: Any) -> TieredJob:
     return job(template)
 
 
-def test_a_failed_program_ends_the_jobset_and_a_killed_one_does_not() -> None:
-    (entry,) = rendered(many(1, 2))["spec"]["replicatedJobs"]
-    job_spec = entry["template"]["spec"]
-    assert job_spec["backoffLimit"] == 0
-    (rule,) = job_spec["podFailurePolicy"]["rules"]
-    ended = {"containerName": "train", "operator": "NotIn", "values": [137, 143]}
-    assert rule == {"action": "FailJob", "onExitCodes": ended}
-
-
 @pytest.mark.parametrize(("pods", "action"), [(1, "FailJob"), (2, "Ignore")])
 def test_a_failed_sidecar_does_not_run_an_ended_program_again_with_its_set(pods: int, action: str) -> None:
     template = jobset_template()

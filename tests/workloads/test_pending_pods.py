@@ -137,9 +137,9 @@ def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     }
 
 
-def claimant(name: str = "w-0", *, mounted: bool = False, requests: str = "", **more: Any) -> PodRecord:
+def claimant(*, mounted: bool = False, requests: str = "", **more: Any) -> PodRecord:
     """A pending pod that mounts the claim `data`."""
-    body = pod_object(name, phase="Pending", **more)
+    body = pod_object(phase="Pending", **more)
     body["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     body["spec"]["containers"] = [{"name": "ray", "resources": {"limits": {"cpu": requests} if requests else {}}}]
     ready = {"type": "PodReadyToStartContainers", "status": "True" if mounted else "False"}

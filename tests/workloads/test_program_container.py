@@ -10,7 +10,7 @@ from spotladder.api.problems import Path
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of, ray_of
 from tests.workloads.builders import job, jobset_template, ray_template, worker_spec
-from tests.workloads.rendering import SET, env_of, rejection, rendered, workers
+from tests.workloads.rendering import SET, env_of, rejection, workers
 
 AT: Path = ("spec", "template")
 GPU = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
@@ -122,15 +122,3 @@ def test_an_ambiguous_pod_is_refused_with_its_path() -> None:
     worker_spec(given)["containers"] = [one("a"), one("b")]
     error = rejection(job(given))
     assert error.path == f"{SET}.replicatedJobs[0].template.spec.template.metadata.annotations"
-
-
-@pytest.mark.parametrize("given", [ray_template(), jobset_template()], ids=["ray", "jobset"])
-def test_the_rendered_pods_name_their_program_container(given: dict[str, Any]) -> None:
-    spec = rendered(job(given))["spec"]
-    cluster = spec.get("rayClusterSpec")
-    if cluster:
-        pods = [cluster["headGroupSpec"]["template"], cluster["workerGroupSpecs"][0]["template"]]
-    else:
-        pods = [spec["replicatedJobs"][0]["template"]["spec"]["template"]]
-    for pod in pods:
-        assert pod["metadata"]["annotations"][DEFAULT_CONTAINER] == pod["spec"]["containers"][0]["name"]

@@ -145,10 +145,10 @@ RETURNS = view(
 """A job on the dear spot tier, some time after the cheap one had no capacity."""
 
 
-def granted(given: TierView, ago: float, name: str = "spot-cheap") -> TierView:
-    """The view, in which another job got capacity on the tier so many seconds ago."""
+def granted(given: TierView, ago: float) -> TierView:
+    """The view, in which another job got capacity on spot-cheap so many seconds ago."""
     at = given.now - ago
-    outlooks = (replace(one, granted_at=at) if one.name == name else one for one in given.outlooks)
+    outlooks = (replace(one, granted_at=at) if one.name == "spot-cheap" else one for one in given.outlooks)
     return replace(given, outlooks=tuple(outlooks))
 
 

@@ -139,9 +139,9 @@ class SilentNodesRig:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
-    async def seconds_until_suspected(self, node: str, *, at_most: float = 120.0) -> float | None:
+    async def seconds_until_suspected(self, node: str) -> float | None:
         began = self.clock.ticks()
-        while self.clock.ticks() - began < at_most:
+        while self.clock.ticks() - began < 120.0:
             await self.clock.advance(1.0)
             if node in self.inventory.suspected:
                 return self.clock.ticks() - began

@@ -95,20 +95,6 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
     assert [body["metadata"]["name"] for body in client.made] == ["digits-a004"] * 3 + ["digits-a005"] * 3
 
 
-@pytest.mark.parametrize(
-    ("policy", "applied"),
-    [(True, []), (False, ["PodDisruptionBudget", "NetworkPolicy"])],
-)
-async def test_guards_are_applied_unless_they_exist_as_they_should_be(policy: bool, applied: list[str]) -> None:
-    client = AcceptingClient()
-    loaded, applier, home = launching(job(ray_template()), client)
-    guards: Any = home.inventory.guards
-    current = {DISRUPTION_BUDGETS: True, NETWORK_POLICIES: policy}
-    guards.is_current = lambda kind, _body: current[kind]
-    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    assert [body["kind"] for body in client.made] == [*applied, "RayJob"]
-
-
 async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_deleted() -> None:
     earlier = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
     for monitor, taken_back in ((None, []), (SimpleNamespace(problem=""), earlier)):

@@ -121,6 +121,10 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
         client.removed.clear()
         await AttemptRemover(clusters).remove_silent_pods(loaded, state)
         assert client.removed == [(PODS, "w-0", "p1", 0)]
+    client.removed.clear()
+    loaded.spec = replace(loaded.spec, handover=Handover.WHEN_GONE)
+    await AttemptRemover(clusters).remove_silent_pods(loaded, replace(live, impeded=None))
+    assert client.removed == [], "the next attempt waits until the pods are gone"
 
 
 OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
@@ -185,14 +189,3 @@ async def test_all_objects_of_an_invalid_job_are_deleted_by_label_whatever_their
     assert {(namespace, labels) for _, namespace, labels in client.deleted} == {
         ("team-a", f"{clusters.home.selector},{names.JOB}=digits")
     }
-
-
-async def test_pods_on_silent_nodes_are_kept_if_the_next_attempt_waits_until_they_are_gone() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    pods = (PodRecord(name="w-0", uid="p1", node="node-1", phase="Running", **OF_IT),)
-    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
-    loaded.spec = JobSpec((Tier("spot-a"),), handover=Handover.WHEN_GONE)
-    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
-    await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
-    assert client.removed == []

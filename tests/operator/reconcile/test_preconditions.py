@@ -36,11 +36,11 @@ class Nothing:
         raise AssertionError(f"asked for {name}")
 
 
-def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Diagnosis | None:
+def to_begin(state: JobState, reading: Reading) -> Diagnosis | None:
     preconditions = Preconditions(
         jobs=cast("Any", NoJobs()), clusters=cast("Any", Nothing()), clock=SteppedClock(), rules=()
     )
-    record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
+    record = JobRecord(name="digits", namespace="team-a", uid="u")
     tiers = Tiers({}, {})
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
 

@@ -18,10 +18,10 @@ OLD = StoredHeartbeat(0, 12, 100)
 Reads = list[tuple[float, StoredHeartbeat | None]]
 
 
-def pulse_of(reads: Reads, *, took: float = 0.0) -> Pulse:
+def pulse_of(reads: Reads) -> Pulse:
     pulse = Pulse()
     for at, found in reads:
-        pulse.read(found, at, at + took)
+        pulse.read(found, at, at)
     return pulse
 
 
