@@ -540,7 +540,9 @@ def test_the_page_is_a_pod_that_reads_no_secret_and_answers_only_a_proxy(tmp_pat
 
 
 def test_with_all_namespaces_the_page_reads_output_everywhere(tmp_path: Path) -> None:
-    new, _, _ = changes(tmp_path, "--set", "web.host=a.example,namespaces={*}")
-    assert ("Role", "default", "spotladder-web") not in new
-    role = named(tmp_path, "--set", "web.host=a.example,namespaces={*}")["ClusterRole", "", f"{GLOBAL}-web"]
-    assert {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]} in role["rules"]
+    found = named(tmp_path, "--set", "web.host=a.example,namespaces={*}", "--set-json", "web.from=[]")
+    assert ("Role", "default", "spotladder-web") not in found
+    rules = found["ClusterRole", "", f"{GLOBAL}-web"]["rules"]
+    assert {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]} in rules
+    policy = found["NetworkPolicy", "spotladder-system", "spotladder-web"]["spec"]
+    assert policy["ingress"] == [], "an empty list of peers would open the page to all"

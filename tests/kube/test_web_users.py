@@ -28,21 +28,21 @@ from tests.kube.world import KubeWorld, eventually, world
 HOST = "spotladder.example"
 
 
-async def reader(kube: KubeWorld, name: str, *, everywhere: bool = False) -> str:
-    """A token of a service account that has the role view, in this namespace or in all."""
+async def reader(kube: KubeWorld, name: str, *, home: str, everywhere: bool = False) -> str:
+    """A token of a service account with what the role view aggregates, in this namespace or in all. `home` is the
+    namespace of the chart."""
     await make(kube, SERVICE_ACCOUNTS, name)
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     kind = KINDS["ClusterRoleBinding" if everywhere else "RoleBinding"]
-    place = {"name": f"{kube.namespace}-{name}"} | ({} if everywhere else {"namespace": kube.namespace})
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": place,
-        "roleRef": role,
-        "subjects": [subject],
-    }
-    await kube.client.apply(kind, body)
+    for role in (f"{home}-spotladder-view", "system:aggregate-to-view"):  # no controller here fills the role view
+        metadata = {"name": f"{kube.namespace}-{name}-{role}".replace(":", "-")}
+        body = {
+            "apiVersion": f"{kind.group}/{kind.version}",
+            "kind": kind.kind,
+            "metadata": metadata if everywhere else {**metadata, "namespace": kube.namespace},
+            "roleRef": {"apiGroup": kind.group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
+        }
+        await kube.client.apply(kind, body)
     path = path_of(SERVICE_ACCOUNTS, kube.namespace, name, "token")
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     answer = await kube.client._call("create", SERVICE_ACCOUNTS, "POST", path, body=asked)
@@ -96,7 +96,7 @@ async def test_each_user_sees_the_namespaces_in_which_the_cluster_lets_this_user
         await one.submit()
         await two.submit("letters")
         await one.capacity("rare")
-        ada, ben = await reader(one, "ada"), await reader(two, "ben")
+        ada, ben = [await reader(kube, name, home=one.namespace) for kube, name in ((one, "ada"), (two, "ben"))]
         await eventually(lambda: page.shows(ada, "digits"))
         await eventually(lambda: page.shows(ben, "letters"))
         assert two.namespace not in (await page.get("/", ada))[1]
@@ -105,7 +105,7 @@ async def test_each_user_sees_the_namespaces_in_which_the_cluster_lets_this_user
         theirs = f"/jobs/west/{two.namespace}/letters"
         assert [(await page.get(theirs, token))[0] for token in (ada, ben)] == [404, 200]
         assert (await page.get("/", f"{ada}x"))[0] == 401
-        admin = await reader(one, "admin", everywhere=True)
+        admin = await reader(one, "admin", home=one.namespace, everywhere=True)
         await eventually(lambda: page.shows(admin, "digits", "letters"))
         await eventually(lambda: page.shows(admin, f"{one.namespace}-rare", path="/tiers"))
 
@@ -124,4 +124,3 @@ async def test_each_user_sees_the_namespaces_in_which_the_cluster_lets_this_user
         needed = {right for right in page.client.used if right[1] != "deployments"}
         assert needed == granted(roles)
         assert {right[1] for right in page.client.refused} <= {"deployments"}
-        await one.client.delete(KINDS["ClusterRoleBinding"], f"{one.namespace}-admin")
