@@ -42,6 +42,7 @@ def done(folder: Path, *arguments: str | Path) -> str:
 
 def test_charts_install_from_a_registry_as_they_were_built(registry: str, tmp_path: Path) -> None:
     built, pulled = tmp_path / "built", tmp_path / "pulled"
+    pulled.mkdir()
     for name in NAMES:
         done(tmp_path, "package", "--destination", built, CHARTS / name)
         (archive,) = built.glob(f"{name}-[0-9]*.tgz")
@@ -52,7 +53,9 @@ def test_charts_install_from_a_registry_as_they_were_built(registry: str, tmp_pa
         assert sha256(pulled / archive.name) == sha256(archive)
         from_registry = helm(tmp_path, "template", name, *chart)
         assert from_registry.returncode == 0, from_registry.stderr
-        assert from_registry.stdout == helm(tmp_path, "template", name, CHARTS / name).stdout != ""
+        _pulled, digest, objects = from_registry.stdout.split("\n", 2)
+        assert DIGEST.findall(digest) == pushed
+        assert objects == helm(tmp_path, "template", name, CHARTS / name).stdout
 
 
 def sha256(file: Path) -> str:
