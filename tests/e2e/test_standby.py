@@ -8,9 +8,6 @@ from tests.e2e.losses import SPOT, handover
 from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
-BOOT = 400.0
-"""Seconds in which a standby attempt boots and takes over, on such a machine."""
-
 BOUNDS = {"maxDuration": "15m"}
 PROGRAM = "chain.py --steps 100000"
 ON_DEMAND = "on-demand"
@@ -74,7 +71,7 @@ def takes_over(e2e: E2eCluster, *, attempt: int, failures: int = 0, meanwhile: i
     """Wait until the standby attempt trains. The attempt before it trains until it is ready, for more than `meanwhile`
     steps, and no step of the two is redone."""
     planned_at = e2e.done()[-1].step
-    e2e.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in e2e.done()), BOOT)
+    e2e.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in e2e.done()))
     e2e.until("the job runs", lambda: (e2e.status()["attempt"], e2e.status()["phase"]) == (attempt, "Running"))
     done = [step for step in e2e.done() if step.attempt >= attempt - 1]
     gap = handover(done)
