@@ -34,7 +34,7 @@ setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
 demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
 	@$(BIN)/spotladder demo --framework $(FRAMEWORK)
 
-ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus
+ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry
 
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
@@ -141,7 +141,7 @@ $(TOOLS)/bin/registry:
 	GOBIN=$(@D) go install github.com/google/go-containerregistry/cmd/registry@$(REGISTRY)
 
 test-registry: setup $(TOOLS)/bin/registry ## The charts in a real OCI registry on this machine (needs go and helm)
-	SPOTLADDER_REQUIRE=registry,kube $(BIN)/python -m pytest tests/packaging/test_registry.py -n 0
+	SPOTLADDER_REQUIRE=registry,kube $(BIN)/python -m pytest tests/registry -n 0
 
 # Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
 # Karpenter, and the removal undoes an installation: they run afterwards, alone.
