@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-registry test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
 demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
 	@$(BIN)/spotladder demo --framework $(FRAMEWORK)
 
-ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus
+ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry
 
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
@@ -135,6 +135,14 @@ prometheus: $(TOOLS)/bin/prometheus ## Build prometheus and promtool into the fo
 test-prometheus: setup prometheus ## Dashboards, alerts and recording rules in a real Prometheus that scrapes a controller (needs what test-kube needs, and helm)
 	SPOTLADDER_REQUIRE=prometheus $(BIN)/python -m pytest tests/prometheus -n 0
 
+REGISTRY ?= v0.22.1
+
+$(TOOLS)/bin/registry:
+	GOBIN=$(@D) go install github.com/google/go-containerregistry/cmd/registry@$(REGISTRY)
+
+test-registry: setup $(TOOLS)/bin/registry ## The charts in a real OCI registry on this machine (needs go and helm)
+	SPOTLADDER_REQUIRE=registry,kube $(BIN)/python -m pytest tests/registry -n 0
+
 # Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
 # Karpenter, and the removal undoes an installation: they run afterwards, alone.
 E2E := $(BIN)/python -m pytest -v --durations=0
@@ -152,7 +160,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-prometheus test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-prometheus test-registry test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-soak: setup ## An hour of losses, outages and attacks on real nodes (needs what test-e2e needs; MINUTES=60 SEED=1)
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SEED:%=--seed %)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.places.place import Place, Printed
+from spotladder.places.place import FollowedPlace, Printed
 from spotladder.timestamps import utc_timestamp
 from spotladder.web.server import serving
 from tests.absent import absent
@@ -63,7 +63,7 @@ def chromium() -> Iterator[Any]:
 class Served:
     """A shelf of jobs, served by a thread. `places` replace the shelf."""
 
-    def __init__(self, places: Sequence[Place] = ()) -> None:
+    def __init__(self, places: Sequence[FollowedPlace] = ()) -> None:
         times = {"startedAt": time.time() - 9_000, "runningAt": time.time() - 8_000, "endedAt": time.time() - 900}
         ended = {"number": 1, "tier": "spot-a", **{key: utc_timestamp(at) for key, at in times.items()}}
         spec = {"tiers": [{"name": "spot-a", "capacityTier": "a100-spot"}]}

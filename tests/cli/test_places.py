@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from spotladder.cli.places import places_of
+from spotladder.cli.main import main
+from spotladder.cli.places import places_of, shared_place_of
 from spotladder.cli.target import ClusterTarget
 from spotladder.clusters import connection
 from spotladder.clusters.connection import IN_CLUSTER, Connection
@@ -34,3 +36,30 @@ async def test_a_pod_follows_its_cluster_alone(
     target = ClusterTarget()
     async with places_of(target, tmp_path if state_dir else None, everywhere=False) as places:
         assert [place.name for place in places] == names
+
+
+async def test_a_page_for_users_has_the_cluster_alone_also_outside_a_pod(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    clusters = [{"name": "west", "cluster": {"server": "https://127.0.0.1:1"}}]
+    contexts = [{"name": "west", "context": {"cluster": "west", "user": "page", "namespace": "team-a"}}]
+    users = [{"name": "page", "user": {"token": "secret"}}]
+    config = {"clusters": clusters, "contexts": contexts, "users": users, "current-context": "west"}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **config}), encoding="utf-8")
+    target = ClusterTarget(kubeconfig=str(file))
+    async with shared_place_of(target, None, everywhere=True) as (client, place):
+        assert (client.connection.context, place.title) == ("west", "west")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("--state-dir", "."), "--host serves the users of a cluster", id="no cluster"),
+        pytest.param(("--context-for", "east=west"), "remove --context-for and --open", id="members"),
+        pytest.param(("-A", "-n", "team-a"), "exclude each other", id="both"),
+    ],
+)
+def test_a_page_for_users_is_refused_without_a_cluster_or_with_more_than_one(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["web", "--host", "spotladder.example", *arguments]) == 2
+    assert said in capsys.readouterr().err

@@ -20,9 +20,9 @@ RECORDED = Path(__file__).parents[2] / "docs/images/run/timeline.jsonl"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">\x1b]0;owned\x07\u202e"
 
 
-def job(name: str, phase: str = "Running", **status: Any) -> Object:
+def job(name: str, phase: str = "Running", *, namespace: str = "team-a", **status: Any) -> Object:
     """A TieredJob object of the cluster."""
-    metadata = {"name": name, "namespace": "team-a", "creationTimestamp": "2026-11-29T00:00:00Z"}
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": "2026-11-29T00:00:00Z"}
     progress = {"step": 40, "total": 100, "text": "40/100"}
     return {"metadata": metadata, "status": {"phase": phase, "tier": "spot-a", "progress": progress, **status}}
 
@@ -50,7 +50,7 @@ class Shelf:
         self.offered: list[Object] = []
         self.texts: list[Printed] = []
         self.seen: list[ClusterSeen] = []
-        self._changed: Callable[[], None] = lambda: None
+        self._changed: Callable[[str], None] = lambda _namespace: None
 
     def jobs(self) -> Sequence[Object]:
         return self.held
@@ -71,14 +71,14 @@ class Shelf:
     async def clusters(self) -> Sequence[ClusterSeen]:
         return self.seen
 
-    async def follow(self, changed: Callable[[], None]) -> None:
+    async def follow(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         await asyncio.Event().wait()
 
-    def put(self, *jobs: Object) -> None:
-        """Replace all jobs, and say so."""
+    def put(self, *jobs: Object, changed: str = "team-a") -> None:
+        """Replace all jobs, and say that one of this namespace has changed."""
         self.held = list(jobs)
-        self._changed()
+        self._changed(changed)
 
 
 def recorded_run(root: Path) -> JobFolder:

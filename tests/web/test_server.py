@@ -16,8 +16,9 @@ from spotladder.cli.main import main
 from spotladder.places.beside import beside
 from spotladder.places.place import Printed
 from spotladder.places.this_machine import ThisMachine
+from spotladder.web.access import MAX_PAGES
 from spotladder.web.beside import serve_runs
-from spotladder.web.server import MAX_PAGES, serving
+from spotladder.web.server import serving
 from tests.web.builders import HOSTILE, Shelf, job, recorded_run, seen_clusters, tier
 
 

@@ -24,6 +24,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: notify
 {{- end -}}
 
+{{- define "spotladder.webSelector" -}}
+app.kubernetes.io/name: {{ include "spotladder.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: web
+{{- end -}}
+
 {{- define "spotladder.labels" -}}
 {{ include "spotladder.selector" . }}
 {{ include "spotladder.commonLabels" . }}
@@ -31,6 +37,11 @@ app.kubernetes.io/component: notify
 
 {{- define "spotladder.notifyLabels" -}}
 {{ include "spotladder.notifySelector" . }}
+{{ include "spotladder.commonLabels" . }}
+{{- end -}}
+
+{{- define "spotladder.webLabels" -}}
+{{ include "spotladder.webSelector" . }}
 {{ include "spotladder.commonLabels" . }}
 {{- end -}}
 

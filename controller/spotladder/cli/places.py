@@ -13,7 +13,11 @@ from spotladder.cli.target import ClusterTarget, Refused
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from spotladder.places.place import Place
+    from spotladder.clusters.client import Client
+    from spotladder.places.place import FollowedPlace
+
+SHARED_CALLS_PER_SECOND, SHARED_CALLS_AT_ONCE = 100.0, 200
+"""Average and burst of the requests to the API server by a page of many users."""
 
 
 @asynccontextmanager
@@ -23,11 +27,10 @@ async def places_of(
     *,
     everywhere: bool,
     contexts: Mapping[str, str] = MappingProxyType({}),
-) -> AsyncIterator[list[Place]]:
+) -> AsyncIterator[list[FollowedPlace]]:
     """This machine, unless the command names a cluster or runs in a pod of one, and the cluster, if one is configured.
     `contexts` are those of its members. Raises Refused."""
-    if everywhere and target.namespace:
-        raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")
+    _refuse_both(target, everywhere=everywhere)
     from spotladder.cli.cluster.attempt_clusters import AttemptClusters
     from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
@@ -35,7 +38,7 @@ async def places_of(
     from spotladder.places.cluster import JobsOfCluster
     from spotladder.places.this_machine import ThisMachine
 
-    here: list[Place] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
+    here: list[FollowedPlace] = [] if target.is_explicit else [ThisMachine(state_folder(state_dir))]
     if is_local(target, state_dir):
         yield here
         return
@@ -47,3 +50,29 @@ async def places_of(
         async with AttemptClusters(cluster, target, contexts) as members:
             namespace = "" if everywhere else cluster.namespace
             yield [*here, JobsOfCluster(client, cluster.context, namespace, members)]
+
+
+@asynccontextmanager
+async def shared_place_of(
+    target: ClusterTarget, state_dir: Path | None, *, everywhere: bool
+) -> AsyncIterator[tuple[Client, FollowedPlace]]:
+    """The cluster, for a page of many users. Raises Refused."""
+    _refuse_both(target, everywhere=everywhere)
+    if is_local(target, state_dir):
+        raise Refused("--host serves the users of a cluster: name one with --context or --kubeconfig")
+    from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
+    from spotladder.clusters.client import Client
+    from spotladder.clusters.clock import SystemClock
+    from spotladder.clusters.connection import connect
+    from spotladder.clusters.throttle import Throttle
+    from spotladder.places.cluster import JobsOfCluster
+
+    throttle = Throttle(SHARED_CALLS_PER_SECOND, SHARED_CALLS_AT_ONCE, SystemClock())
+    async with Client(connect(target.kubeconfig, target.context), throttle=throttle, manager=MANAGER) as client:
+        cluster = ConnectedCluster(client, target)
+        yield client, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace, shared=True)
+
+
+def _refuse_both(target: ClusterTarget, *, everywhere: bool) -> None:
+    if everywhere and target.namespace:
+        raise Refused("--namespace and --all-namespaces exclude each other: remove one of them")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import Annotated
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spotladder.cli.cluster.attempt_clusters import contexts_given
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption
-from spotladder.cli.places import places_of
-from spotladder.cli.target import ClusterTarget
+from spotladder.cli.places import places_of, shared_place_of
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
 from spotladder.web import HOST, PORT
+
+if TYPE_CHECKING:
+    from spotladder.places.place import FollowedPlace
+    from spotladder.web.access import Users
 
 
 def web(
@@ -25,6 +31,15 @@ def web(
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces of the cluster.")
     ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="Serve the users of the cluster at this host name, and show each what the cluster lets them see. "
+            "Default: serve only this machine.",
+        ),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     state_dir: StateDirOption = None,
     context_for: ContextForOption = None,
@@ -34,7 +49,8 @@ def web(
 
     The page is read-only, follows every change, and is for this machine only. It has the runs on this machine
     (spotladder run) and the jobs of the configured cluster. --context or --kubeconfig selects only the cluster,
-    --state-dir only this machine. Ctrl-C ends the page, not the jobs.
+    --state-dir only this machine. Ctrl-C ends the page, not the jobs. With --host, every request needs a bearer token
+    of the cluster; the chart's value web runs it so.
 
     \b
     Examples:
@@ -44,14 +60,27 @@ def web(
     """
 
     contexts = contexts_given(context_for)
+    if host is not None and (contexts or open_page):
+        raise Refused("--host shows one cluster to users elsewhere: remove --context-for and --open")
+
+    @asynccontextmanager
+    async def served() -> AsyncIterator[tuple[list[FollowedPlace], Users | None]]:
+        if host is None:
+            async with places_of(target, state_dir, everywhere=everywhere, contexts=contexts) as places:
+                yield places, None
+            return
+        from spotladder.web.cluster_users import ClusterUsers
+
+        async with shared_place_of(target, state_dir, everywhere=everywhere) as (client, place):
+            yield [place], ClusterUsers(client, host)
 
     async def serve() -> None:
         from spotladder.web.server import serving
 
-        async with places_of(target, state_dir, everywhere=everywhere, contexts=contexts) as places:
+        async with served() as (places, users):
             try:
-                async with serving(places, HOST, port) as chosen:
-                    address = f"http://localhost:{chosen}"
+                async with serving(places, None if users else HOST, port, users) as chosen:
+                    address = f"http://{host or 'localhost'}:{chosen}"
                     typer.echo(f"The page is at {address} (Ctrl-C ends it).", err=True)
                     if open_page:
                         typer.launch(address)

@@ -22,6 +22,13 @@ class Throttle:
         if (wait := self._book()) > 0:
             await self._clock.sleep(wait)
 
+    def admits(self) -> bool:
+        """Whether one more call may be made now; then it counts."""
+        if self._booked_until > self._clock.ticks():
+            return False
+        self._book()
+        return True
+
     def _book(self) -> Seconds:
         """Reserve the next slot; returns the seconds until then."""
         now = self._clock.ticks()

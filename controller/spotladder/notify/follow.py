@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder.notify.notices import Kind, Notice, notices
 from spotladder.notify.outbox import Outbox
-from spotladder.places.place import Object, Place
+from spotladder.places.place import FollowedPlace, Object
 from spotladder.timestamps import seconds_of
 
 LOOK_INTERVAL = 1.0
@@ -21,7 +21,7 @@ class Follower:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[FollowedPlace],
         outbox: Outbox,
         kinds: Collection[Kind] = frozenset(Kind),
         told: Callable[[Notice], None] = lambda _notice: None,
@@ -35,7 +35,7 @@ class Follower:
         """Follow until cancelled. The outbox runs beside it."""
         async with asyncio.TaskGroup() as group:
             for place in self._places:
-                group.create_task(place.follow(self._changed.set))
+                group.create_task(place.follow(lambda _namespace: self._changed.set()))
             while True:
                 self.look()
                 await asyncio.sleep(LOOK_INTERVAL)

@@ -19,11 +19,11 @@ from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.errors import NotFound
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
-from spotladder.errors import SpotladderError
+from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.output.redact import redacted
 from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live, sources
 from spotladder.places.deleted import BUCKETS, deleted_from
-from spotladder.places.fleet import ClusterSeen, lost, seen
+from spotladder.places.fleet import ClusterSeen, lost, names_of_clusters, seen
 from spotladder.places.place import Object, Printed
 from spotladder.places.recent import Recent
 from spotladder.records.recorded_job import recorded_in
@@ -94,18 +94,25 @@ class _Held:
 
 
 class JobsOfCluster:
-    """The TieredJobs of one namespace of a cluster, or of all ("")."""
+    """The TieredJobs of one namespace of a cluster, or of all ("").
 
-    def __init__(self, client: Client, context: str, namespace: str, members: Members | None = None) -> None:
+    A page for many users, who may see less than its own identity, is `shared`: it reads no bucket, no dashboard and no
+    member, to which credentials of others would give access.
+    """
+
+    def __init__(
+        self, client: Client, context: str, namespace: str, members: Members | None = None, *, shared: bool = False
+    ) -> None:
         self.name = context
         self.title = context
         self._client = client
         self._namespace = namespace
         self._deleted: dict[tuple[str, str], _Held] = {}
         self._members = members
+        self._shared = shared
         self._outputs = Recent[tuple[str, int], Sequence[Printed]](OUTPUT_INTERVAL)
         self._clusters = Recent[str, ClusterSeen](FLEET_INTERVAL)
-        self._changed: Callable[[], None] = lambda: None
+        self._changed: Callable[[str], None] = lambda _namespace: None
         self._reports = Recent[str, Facts](REPORT_INTERVAL)
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
         self._tiers = self._cache(client, CAPACITYTIERS, "")
@@ -113,8 +120,11 @@ class JobsOfCluster:
     def _cache(self, client: Client, kind: APIResource, namespace: str) -> Cache[_Held]:
         return Cache(
             client, kind, _Held.of, clock=SystemClock(), namespace=namespace,
-            changed=lambda _before, _after: self._changed(),
+            changed=lambda before, after: self._tell(after or before),
         )  # fmt: skip
+
+    def _tell(self, held: _Held | None) -> None:
+        self._changed(held.namespace if held else "")
 
     @property
     def problem(self) -> str:
@@ -136,18 +146,16 @@ class JobsOfCluster:
         held = self._held(namespace, name)
         if held is None or not held.uri.startswith(BUCKETS):
             return None
+        if self._shared:
+            raise _elsewhere("buckets", "report", held)
         return await self._reports.get(held.uid, lambda: asyncio.to_thread(_report, held))
 
     async def clusters(self) -> Sequence[ClusterSeen]:
-        tiers = {str(tier["spec"].get("cluster") or "") for tier in self.tiers()}
-        attempts = {str((job.get("status") or {}).get("cluster") or "") for job in self.jobs()}
-        names = [HERE, *sorted(name for name in tiers | attempts if not is_home(name))]
+        names = [HERE, *sorted(names_of_clusters(self.tiers(), self.jobs()))]
         return await asyncio.gather(*(self._clusters.get(name, partial(self._seen, name)) for name in names))
 
     async def _seen(self, name: str) -> ClusterSeen:
         """The home cluster (""), or a member."""
-        if name and self._members is None:
-            return lost(name, "this page has no access to members")
         try:
             async with self._on(name) as client:
                 return await seen(client, name or self.title, home=not name)
@@ -169,13 +177,17 @@ class JobsOfCluster:
                 if found := await self._of_pods(held, attempt):
                     return found
             except SpotladderError:
-                if not held.uri.startswith(BUCKETS):
+                if self._shared or not held.uri.startswith(BUCKETS):
                     raise
+            if self._shared:
+                raise _elsewhere("buckets", "logs", held)
             return await asyncio.to_thread(self._stored, held, attempt)
 
     async def _of_pods(self, held: _Held, attempt: int) -> Sequence[Printed]:
         async with self._on(cluster_of(held.thing, attempt)) as client:
             found = [each for each in await sources(client, held.namespace, held.thing, attempt) if each.started]
+            if self._shared and not all(each.container for each in found):
+                raise _elsewhere("dashboards of Ray", "logs", held)
             texts = [
                 await _end(each.printed(client, held.namespace, tail=LINES, most=LARGEST_ANSWER)) for each in found
             ]
@@ -188,8 +200,10 @@ class JobsOfCluster:
 
     @asynccontextmanager
     async def _on(self, cluster: str) -> AsyncIterator[Client]:
-        if self._members is None or is_home(cluster):
+        if is_home(cluster):
             yield self._client
+        elif self._members is None:
+            raise EnvironmentFailure(f"this page has no access to cluster {cluster}")
         else:
             async with self._members.on(cluster) as reached:
                 yield reached.client
@@ -202,7 +216,7 @@ class JobsOfCluster:
         texts = outputs.read(store, found)
         return [Printed(output.title, text) for output, text in zip(found, texts, strict=True)]
 
-    async def follow(self, changed: Callable[[], None]) -> None:
+    async def follow(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         async with asyncio.TaskGroup() as group:
             group.create_task(self._jobs.run())
@@ -212,7 +226,7 @@ class JobsOfCluster:
     async def _find_deleted(self) -> None:
         """Look for deleted jobs now and then. A bucket that this machine cannot read has none."""
         uris: set[str] = set()
-        while True:
+        while not self._shared:
             await self._jobs.wait_for_sync()
             existing = list(self._jobs.all())
             uris |= {held.uri for held in existing}
@@ -222,9 +236,15 @@ class JobsOfCluster:
                 key = (job["metadata"]["namespace"], job["metadata"]["name"])
                 newest.setdefault(key, _Held(key[1], key[0], job["metadata"]["uid"], "", uri, job))
             self._deleted = newest
-            if newest:
-                self._changed()
+            for each in {each.namespace for each in newest.values()}:
+                self._changed(each)
             await asyncio.sleep(DELETED_INTERVAL)
+
+
+def _elsewhere(what: str, command: str, held: _Held) -> SpotladderError:
+    return EnvironmentFailure(
+        f"this page has no access to {what}; with your own: spotladder {command} {held.name} -n {held.namespace}"
+    )
 
 
 def _report(held: _Held) -> Facts:

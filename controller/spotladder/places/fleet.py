@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spotladder.clusters.errors import ApiError, Forbidden, Unauthorized
 from spotladder.errors import SpotladderError
 from spotladder.installed import DEPLOYMENTS, installed
+from spotladder.places.attempt_output import is_home
 from spotladder.resources import TIEREDJOBS
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYJOBS
@@ -36,6 +38,13 @@ class ClusterSeen:
     controller: str = ""
     kinds: tuple[str, ...] = ()
     problem: str = ""
+
+
+def names_of_clusters(tiers: Iterable[Mapping[str, Any]], jobs: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The names of the members that these CapacityTiers and TieredJobs use."""
+    used = {str(tier["spec"].get("cluster") or "") for tier in tiers}
+    used |= {str((job.get("status") or {}).get("cluster") or "") for job in jobs}
+    return {name for name in used if not is_home(name)}
 
 
 async def seen(client: Client, name: str, *, home: bool) -> ClusterSeen:

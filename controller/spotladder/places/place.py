@@ -21,7 +21,7 @@ class Printed:
 
 
 class Place(Protocol):
-    """Jobs, each as a TieredJob object, kept current by `follow`."""
+    """Jobs, each as a TieredJob object, as they were last seen."""
 
     name: str
     title: str
@@ -45,5 +45,10 @@ class Place(Protocol):
     async def clusters(self) -> Sequence[ClusterSeen]:
         """The clusters of the place, home first."""
 
-    async def follow(self, changed: Callable[[], None]) -> None:
-        """Keep the jobs current until the task is cancelled. Calls `changed` after each change."""
+
+class FollowedPlace(Place, Protocol):
+    """Jobs that `follow` keeps current."""
+
+    async def follow(self, changed: Callable[[str], None]) -> None:
+        """Keep the jobs current until the task is cancelled. Calls `changed` after each change, with the namespace of
+        the changed job, or with "" if something else has changed."""

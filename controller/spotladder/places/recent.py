@@ -14,13 +14,13 @@ V = TypeVar("V")
 class Recent(Generic[K, V]):
     """The answers of the last `seconds`, and those that are under way, also failed ones."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, ticks: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._ticks = seconds, ticks
         self._kept: dict[K, tuple[float, asyncio.Task[V]]] = {}
 
     async def get(self, key: K, read: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """The answer for this key. Raises what `read` raises."""
-        now = time.monotonic()
+        now = self._ticks()
         self._kept = {
             each: (began, task)
             for each, (began, task) in self._kept.items()
@@ -29,3 +29,7 @@ class Recent(Generic[K, V]):
         if key not in self._kept:
             self._kept[key] = (now, asyncio.create_task(read()))
         return await asyncio.shield(self._kept[key][1])
+
+    def forget(self, key: K) -> None:
+        """Read the answer for this key again when it is next asked for."""
+        self._kept.pop(key, None)

@@ -57,10 +57,10 @@ class ThisMachine:
     async def clusters(self) -> Sequence[ClusterSeen]:
         return ()
 
-    async def follow(self, changed: Callable[[], None]) -> None:
+    async def follow(self, changed: Callable[[str], None]) -> None:
         while True:
             if await asyncio.to_thread(self.look):
-                changed()
+                changed("")
             await asyncio.sleep(POLL_INTERVAL)
 
     def look(self) -> bool:

@@ -1,9 +1,10 @@
-"""The server of the page: it answers requests of this machine only and tells open pages about each change."""
+"""The server of the page: it shows each user what the user may see, and tells open pages about each change."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -12,15 +13,13 @@ from typing import TypeVar
 from aiohttp import web
 
 from spotladder.errors import SpotladderError
-from spotladder.places.place import Object, Place
+from spotladder.places.place import FollowedPlace, Object, Place
+from spotladder.web.access import MAX_PAGES, OnThisMachine, Users, View
 from spotladder.web.fleet_page import fleet_page
 from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
 from spotladder.web.rows import ROW_AGE, Rows, Selection
 from spotladder.web.tiers_page import tiers_page
-
-MAX_PAGES = 250
-"""Number of open pages that are told about changes."""
 
 CHANGE_INTERVAL = 0.25
 """Seconds between two messages to the open pages, at least."""
@@ -42,7 +41,13 @@ HEADERS = {
 }
 """Of every answer. The charts have their sizes in style attributes; no script but the page's own runs."""
 
+STREAM = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+"""Of the stream of changes, which proxies must not hold back."""
+
 STATIC = {"live.js": "text/javascript", "web.css": "text/css", "icon.svg": "image/svg+xml"}
+
+HEALTH = "/healthz"
+"""The path that answers everybody, for probes."""
 
 T = TypeVar("T")
 
@@ -50,20 +55,21 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages:
-    """The pages over these places."""
+    """The pages over these places, for these users."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._places = places
+    def __init__(self, places: Sequence[FollowedPlace], users: Users) -> None:
+        self._places, self._users = places, users
         self._rows = Rows()
         self._renewed = asyncio.Event()
         self._changed = asyncio.Event()
+        self._pending: set[str] = set()
         self._told = asyncio.Event()
-        self._changes = 0
-        self._open = 0
+        self._changes = Counter[str]()
+        self._open = Counter[str]()
 
     def app(self) -> web.Application:
         """The application. The pages are as current as `follow` keeps them."""
-        app = web.Application(middlewares=[_guarded])
+        app = web.Application(middlewares=[self._guarded])
         app.add_routes(
             [
                 web.get("/", self._jobs),
@@ -73,6 +79,7 @@ class Pages:
                 web.get("/jobs/{place}/{namespace}/{name}/output", self._output),
                 web.get("/changes", self._stream),
                 web.get("/static/{name}", _static),
+                web.get(HEALTH, _health),
             ]
         )
         return app
@@ -81,85 +88,132 @@ class Pages:
         """Keep the pages current until the task is cancelled, or until following a place fails."""
         async with asyncio.TaskGroup() as group:
             for place in self._places:
-                group.create_task(place.follow(self._changed.set))
+                group.create_task(place.follow(self._note))
             group.create_task(self._renew())
+
+    def _note(self, namespace: str) -> None:
+        self._pending.add(namespace)
+        self._changed.set()
 
     async def _renew(self) -> None:
         while True:
-            changed = self._changed.is_set()
+            changed, self._pending = self._pending, set()
             self._changed.clear()
             jobs = [(place, job) for place in self._places for job in place.jobs()]
             await asyncio.to_thread(self._rows.renew, jobs, time.time())
             self._renewed.set()
             if changed:
-                self._tell()
+                self._changes.update(changed)
+                self._told.set()
+                self._told = asyncio.Event()
                 await asyncio.sleep(CHANGE_INTERVAL)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ROW_AGE):
                     await self._changed.wait()
 
-    def _tell(self) -> None:
-        self._changes += 1
-        self._told.set()
-        self._told = asyncio.Event()
+    async def _view(self, request: web.Request) -> View:
+        """What the user who asks sees of all jobs."""
+        namespaces = {job["metadata"]["namespace"] for place in self._places for job in place.jobs()}
+        return await View.of(await self._users.of(request.headers), namespaces)
 
     async def _jobs(self, request: web.Request) -> web.StreamResponse:
         await self._renewed.wait()
-        return _html(jobs_page(self._places, self._rows.all, Selection.of(request.query)))
+        view = await self._view(request)
+        return _html(jobs_page(view.places(self._places), view.rows(self._rows.all), Selection.of(request.query)))
 
-    async def _tiers(self, _request: web.Request) -> web.StreamResponse:
-        return _html(await asyncio.to_thread(tiers_page, self._places, time.time()))
+    async def _tiers(self, request: web.Request) -> web.StreamResponse:
+        places = (await self._view(request)).places(self._places)
+        return _html(await asyncio.to_thread(tiers_page, places, time.time()))
 
-    async def _fleet(self, _request: web.Request) -> web.StreamResponse:
-        found = await asyncio.gather(*(place.clusters() for place in self._places))
-        return _html(fleet_page(self._places, [each for clusters in found for each in clusters]))
+    async def _fleet(self, request: web.Request) -> web.StreamResponse:
+        places = (await self._view(request)).places(self._places)
+        found = await asyncio.gather(*(place.clusters() for place in places))
+        return _html(fleet_page(places, [each for clusters in found for each in clusters]))
 
     async def _job(self, request: web.Request) -> web.StreamResponse:
-        place, job = self._found(**request.match_info)
+        place, job = await self._found(request, **request.match_info)
         if place is None or job is None:
             return _missing(request)
         facts, gap = await _read("records", place.facts(*_name(job)))
         return _html(job_page(place, job, facts, time.time(), gap))
 
     async def _output(self, request: web.Request) -> web.StreamResponse:
-        place, job = self._found(**request.match_info)
+        place, job = await self._found(request, **request.match_info)
         if place is None or job is None:
             return _missing(request)
         attempt = Attempt.of(job, request.query)
         texts, gap = await _read("output", place.printed(*_name(job), attempt.number))
         return _html(output_page(place, job, attempt, texts or (), gap))
 
-    def _found(self, place: str, namespace: str, name: str) -> tuple[Place | None, Object | None]:
-        here = next((each for each in self._places if each.name == place), None)
+    async def _found(
+        self, request: web.Request, place: str, namespace: str, name: str
+    ) -> tuple[Place | None, Object | None]:
+        """The job, if the user sees it. A job that others see is missing as one that does not exist."""
+        view = await View.of(await self._users.of(request.headers), [namespace])
+        here = next((each for each in view.places(self._places) if each.name == place), None)
         jobs = [] if here is None else here.jobs()
         return here, next((job for job in jobs if _name(job) == (namespace, name)), None)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: `changed` after each change."""
-        if self._open >= MAX_PAGES:
-            raise web.HTTPServiceUnavailable(text=f"more than {MAX_PAGES} pages are open: close one")
-        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-        self._open += 1
+        """Server-sent events: `changed` after each change of what the user sees, until the user may see nothing."""
+        name = (await self._users.of(request.headers)).name
+        if self._open.total() >= MAX_PAGES or self._open[name] >= self._users.pages:
+            raise web.HTTPServiceUnavailable(text="too many pages are open: close one\n")
+        answer = web.StreamResponse(headers={**HEADERS, **STREAM})
+        self._open[name] += 1
         try:
+            seen = await self._changes_of(request)
             await answer.prepare(request)
-            seen = self._changes
             while True:
+                before = seen
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_ALIVE_INTERVAL):
-                        while self._changes == seen:
-                            await self._told.wait()
-                told, seen = self._changes != seen, self._changes
-                await answer.write(b"event: changed\ndata:\n\n" if told else b":\n\n")
-        except ConnectionResetError:
+                        while seen == before:
+                            told = self._told
+                            if (seen := await self._changes_of(request)) == before:
+                                await told.wait()
+                await answer.write(b"event: changed\ndata:\n\n" if seen != before else b":\n\n")
+        except (ConnectionResetError, web.HTTPException, SpotladderError):
+            if not answer.prepared:
+                raise
             return answer
         finally:
-            self._open -= 1
+            self._open[name] -= 1
+
+    async def _changes_of(self, request: web.Request) -> int:
+        """Number of changes so far of what the user sees, who may have lost rights since the request began."""
+        view = await View.of(await self._users.of(request.headers), self._changes)
+        return sum(count for namespace, count in self._changes.items() if view.shows(namespace))
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse requests that name another host, as those of a foreign page whose name resolves to this one, and those
+        of nobody the users are; give every answer the headers."""
+        if request.path == HEALTH:
+            return await handler(request)
+        host = request.host.rsplit(":", 1)[0].strip("[]").lower()
+        if host not in self._users.hosts:
+            return web.Response(status=421, text=f"this page is served only at {self._users.hosts[0]}\n")
+        try:
+            self._users.admit(await self._users.of(request.headers))
+            answer = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(HEADERS)
+            raise
+        except SpotladderError:
+            answer = web.Response(status=503, text="the cluster does not say what you may see: try again in a minute\n")
+        if not answer.prepared:
+            answer.headers.update(HEADERS)
+        return answer
 
 
 @asynccontextmanager
-async def serving(places: Sequence[Place], host: str, port: int) -> AsyncIterator[int]:
-    """Serve the pages at this address; yields the port. Raises OSError if the port is in use."""
-    pages = Pages(places)
+async def serving(
+    places: Sequence[FollowedPlace], host: str | None, port: int, users: Users | None = None
+) -> AsyncIterator[int]:
+    """Serve the pages at this address, None: at all of this machine; yields the port. The users are by default the one
+    of this machine. Raises OSError if the port is in use."""
+    pages = Pages(places, users or OnThisMachine())
     runner = web.AppRunner(pages.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -194,21 +248,8 @@ def _missing(request: web.Request) -> web.Response:
     return _html(missing_page("No such job", f"There is no job {name} here, or no longer."), status=404)
 
 
-@web.middleware
-async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests that name another host, as those of a foreign page whose name resolves to this machine, and give
-    every answer the headers."""
-    host = request.host.rsplit(":", 1)[0].strip("[]")
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        return web.Response(status=421, text="this page is only for this machine: open http://localhost\n")
-    try:
-        answer = await handler(request)
-    except web.HTTPException as error:
-        error.headers.update(HEADERS)
-        raise
-    if not answer.prepared:
-        answer.headers.update(HEADERS)
-    return answer
+async def _health(_request: web.Request) -> web.StreamResponse:
+    return web.Response(text="ok\n")
 
 
 async def _static(request: web.Request) -> web.StreamResponse:

@@ -1,0 +1,62 @@
+"""The charts in a real OCI registry on this machine, as a release publishes them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.absent import absent
+from tests.charts.helm import CHARTS, helm
+from tests.kube.apiserver import find
+
+NAMES = ("spotladder", "spotladder-crds", "spotladder-pools")
+DIGEST = re.compile(r"Digest: (sha256:[0-9a-f]{64})")
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """The address of an empty registry."""
+    program = find("registry")
+    if program is None:
+        absent("not found: registry (make test-registry builds it)", "registry")
+    with subprocess.Popen([program, "-port", "0"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        try:
+            (port,) = re.findall(r"serving on port (\d+)", process.stderr.readline())
+            yield f"oci://localhost:{port}/charts"
+        finally:
+            process.kill()
+
+
+def done(folder: Path, *arguments: str | Path) -> str:
+    """What helm prints."""
+    result = helm(folder, *arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
+
+
+def test_charts_install_from_a_registry_as_they_were_built(registry: str, tmp_path: Path) -> None:
+    built, pulled = tmp_path / "built", tmp_path / "pulled"
+    pulled.mkdir()
+    for name in NAMES:
+        done(tmp_path, "package", "--destination", built, CHARTS / name)
+        (archive,) = built.glob(f"{name}-[0-9]*.tgz")
+        version = archive.stem.removeprefix(f"{name}-")
+        pushed = DIGEST.findall(done(tmp_path, "push", archive, registry, "--plain-http"))
+        chart = (f"{registry}/{name}", "--version", version, "--plain-http")
+        assert DIGEST.findall(done(tmp_path, "pull", *chart, "--destination", pulled)) == pushed != []
+        assert sha256(pulled / archive.name) == sha256(archive)
+        from_registry = helm(tmp_path, "template", name, *chart)
+        assert from_registry.returncode == 0, from_registry.stderr
+        _pulled, digest, objects = from_registry.stdout.split("\n", 2)
+        assert DIGEST.findall(digest) == pushed
+        assert objects == helm(tmp_path, "template", name, CHARTS / name).stdout
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
