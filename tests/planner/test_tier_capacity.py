@@ -127,7 +127,7 @@ def test_no_spell_of_a_run_is_shorter_than_the_ticks_of_its_trace() -> None:
 )
 def test_a_trace_that_says_little_gives_a_wide_range(trace: Trace) -> None:
     tier = with_traces(facts(), (trace,), 2)
-    asked = question(tier, hours=24, exhausted=Exhausted.RESTART, max_duration=60 * HOUR)
+    asked = question(tier, hours=8, exhausted=Exhausted.RESTART, max_duration=20 * HOUR)
     found = forecast(asked, Assumptions(), 20)
     assert any(one.at[99] > 1.02 * one.at[10] for one in (found.cost, found.hours) if one)
 
