@@ -23,6 +23,8 @@ import numpy as np
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
+from spotladder.display.report.axes import Scale
+from spotladder.display.report.markup import element
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
@@ -76,11 +78,24 @@ def measure(runs: int) -> Sequence[Row]:
     traces = published.folder()
     assert traces is not None
     found = evaluated(series(traces), runs)
+    return [*coverage("all", found), *by_group(found), *reliability(found), brier(found)]
+
+
+def by_group(found: Sequence[Planned]) -> list[Row]:
+    """The coverage of each gang size and of each zone of single nodes. These runs are few, so they have no goal."""
+    groups: dict[str, list[Planned]] = defaultdict(list)
+    for one in found:
+        groups["one node" if one.gang == 1 else f"gangs of {one.gang}"].append(one)
+    for one in found:
+        if one.gang == 1:
+            groups[one.trace].append(one)
+    return [replace(row, goal="", met=None) for name, some in groups.items() for row in coverage(name, some)]
+
+
+def coverage(group: str, found: Sequence[Planned]) -> list[Row]:
     return [
-        covered(f"cost of all {len(found)} runs: runs between p10 and p90", [one.cost for one in found]),
-        covered(f"end of all {len(found)} runs: runs between p10 and p90", [one.hours for one in found]),
-        *reliability(found),
-        brier(found),
+        covered(f"cost, {group} ({len(found)} runs): between p10 and p90", [one.cost for one in found]),
+        covered(f"end, {group} ({len(found)} runs): between p10 and p90", [one.hours for one in found]),
     ]
 
 
@@ -109,6 +124,33 @@ def brier(found: Sequence[Planned]) -> Row:
     pairs = [pair for one in found for pair in one.chances]
     mine, formula = (fmean((pair[index] - pair[2]) ** 2 for pair in pairs) for index in (0, 1))
     return Row("Brier score of the chances", mine, "", "closed formula", formula, "lower", mine < formula)
+
+
+SIDE = 260
+"""Width and height of the picture's square, in pixels."""
+
+
+def draw(found: Sequence[Row], file: Path) -> None:
+    """The share of the deadlines that were kept over the mean chance by the plan, within 5 points of equal or not."""
+    x, y = Scale(0.0, 100.0, 40, 40 + SIDE), Scale(0.0, 100.0, 10 + SIDE, 10)
+    band = [(0, 5), (0, 0), (5, 0), (100, 95), (100, 100), (95, 100)]
+    parts = [
+        element("rect", width=SIDE + 60, height=SIDE + 50, fill="white"),
+        element("polygon", points=" ".join(f"{x(a):g},{y(b):g}" for a, b in band), fill="#ddd"),
+        element("text", "chance by the plan, %", x=x(50), y=y(0) + 34, text_anchor="middle"),
+        element("text", "deadlines kept, %", x=x(2), y=y(94)),
+    ]
+    for value in range(0, 101, 20):
+        parts.append(element("text", str(value), x=x(value), y=y(0) + 16, text_anchor="middle"))
+        parts.append(element("text", str(value), x=x(0) - 6, y=y(value) + 4, text_anchor="end"))
+    parts += [
+        element("circle", cx=x(row.reference), cy=y(row.measured), r=4, fill="#1f77b4")
+        for row in found
+        if row.compared_with == "mean chance" and row.reference is not None
+    ]
+    namespace = {"xmlns": "http://www.w3.org/2000/svg", "font_family": "sans-serif", "font_size": 11}
+    size = f"0 0 {SIDE + 60} {SIDE + 50}"
+    file.write_text(element("svg", *parts, viewBox=size, width=SIDE + 60, **namespace) + "\n", encoding="utf-8")
 
 
 def evaluated(traces: Mapping[str, tuple[Trace, Sequence[int]]], runs: int) -> list[Planned]:
@@ -235,5 +277,6 @@ if __name__ == "__main__":
         "Calibration of plans",
         skipped="" if named else "SPOTLADDER_TRACES is not set",
         note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there.",
+        draw=draw,
         runs=30,
     )

@@ -15,6 +15,7 @@ from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
 from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import drawn, hazards, lifetimes, outages, usual_hazards, with_traces
+from spotladder.sim.spells import spells
 from spotladder.sim.trace import Trace, of_ticks
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 from tests.planner.test_simulated import forecast
@@ -85,12 +86,12 @@ def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -
 
 def test_runs_differ_more_from_a_trace_with_few_spells() -> None:
     def deviation(repeated: int) -> float:
+        """That of the logarithm of the mean length of the spells with capacity."""
         tier = with_traces(facts(), (periods(*[(True, 3), (False, 2)] * repeated),), 2)
-        shares = [drawn(tier, 2, 500 * HOUR, seed).share(2) for seed in range(1, 60)]
-        assert np.mean(shares) == pytest.approx(0.6, abs=0.1)
-        return float(np.std(shares))
+        runs = [spells(drawn(tier, 2, 500 * HOUR, seed), 2)[1:-1] for seed in range(1, 60)]
+        return float(np.std([np.log(np.mean([one.until - one.since for one in run if one.available])) for run in runs]))
 
-    assert deviation(1) > 1.3 * deviation(30) > 0.05
+    assert deviation(1) > 1.15 * deviation(30) > 0.8
 
 
 @pytest.mark.parametrize("available", [True, False])
@@ -99,9 +100,24 @@ def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None
     tier = with_traces(facts(), (periods((available, 10)),), 2)
     found = [drawn(tier, 2, 20 * HOUR, seed) for seed in range(1, 101)]
     assert {bool(one.available(2)[0]) for one in found} == {available}
-    assert 25 < sum(len(one.times) > 1 for one in found) < 75
+    assert 25 < sum(len(spells(one, 2)) > 1 for one in found) < 75
     said = "\n".join(assumed(Assumptions(), question(tier, BACKUP)))
     assert "does not change in 10 h of trace" in said
+
+
+def test_a_gang_that_never_had_its_nodes_is_offered_as_many_as_the_trace_has() -> None:
+    """These cost money while they wait for the others."""
+    some = replace(periods((True, 6), (False, 6)), nodes=np.array([3, 1]))
+    found = [drawn(with_traces(facts(), (some,), 4), 4, 20 * HOUR, seed) for seed in range(1, 30)]
+    assert {*np.concatenate([one.nodes for one in found]).tolist()} == {1, 3, 4}
+
+
+def test_no_spell_of_a_run_is_shorter_than_the_ticks_of_its_trace() -> None:
+    """A stretch would shorten the outages of one tick, and the job would wait for nodes that a tick hides."""
+    ticks = with_traces(facts(), (of_ticks("z", np.array([True, True, False] * 40), 600.0),), 2)
+    for seed in range(1, 30):
+        found = spells(drawn(ticks, 2, 20 * HOUR, seed), 2)
+        assert min(one.until - one.since for one in found[1:-1]) >= 600.0 - 1e-6
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,7 @@ def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None
 )
 def test_a_trace_that_says_little_gives_a_wide_range(trace: Trace) -> None:
     tier = with_traces(facts(), (trace,), 2)
-    asked = question(tier, hours=24, exhausted=Exhausted.RESTART, max_duration=60 * HOUR)
+    asked = question(tier, hours=8, exhausted=Exhausted.RESTART, max_duration=20 * HOUR)
     found = forecast(asked, Assumptions(), 20)
     assert any(one.at[99] > 1.02 * one.at[10] for one in (found.cost, found.hours) if one)
 

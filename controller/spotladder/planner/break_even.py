@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from spotladder.planner.plan import MOST, Question, estimated, expect
+from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import Question, estimated, expect
 
 HIGHEST = 1e4
 """Highest multiple at which the break-even is searched."""
@@ -36,7 +37,8 @@ def _saves(question: Question, factor: float) -> bool | None:
     tiers = tuple(
         replace(facts, evictions=(facts.evictions or 0.0) * factor) if facts.spot else facts for facts in question.tiers
     )
-    scaled = replace(question, tiers=tiers)
-    expected = expect(scaled)
-    found = None if expected is None or expected.failures > MOST else estimated(scaled)
+    try:
+        found = estimated(replace(question, tiers=tiers))
+    except InvalidSpec:
+        return None
     return None if found is None else found.cost.savings_fraction > 0

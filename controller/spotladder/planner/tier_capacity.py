@@ -3,8 +3,8 @@
 A tier with recorded traces has the capacity of a trace from a random moment on; after the end of the trace comes its
 beginning. Tiers with traces begin at the same moment, so that capacity that is lost together in the record is lost
 together in the run. If the trace of the only such tier ends at the start of the job, its last spell continues. The
-future differs from the record, the more so the shorter this is: each run has its own mean length of the spells. Without
-a trace, the statistics of the tier are drawn:
+future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
+none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
  1. Nodes are lost at the tier's rate. The time between losses has the shape that all jobs have observed on the tier
     (`Tier.fleet`). At ages without observations it is that of public spot traces, where a spell of capacity becomes
     less likely to end with its age.
@@ -20,7 +20,7 @@ The same seed gives the same capacity, whatever the other settings of the job ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
@@ -34,7 +34,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import SyntheticMarket
-from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace, mean_price
+from spotladder.sim.trace import UNLIMITED, Counts, Flags, Floats, Trace, mean_price
 
 OUTAGE: Seconds = 3600.0
 """Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
@@ -45,10 +45,9 @@ REPLACED: Seconds = 1.0
 LEAST_OUTAGES = 5
 """Number of outages that must have been observed to last for longer than provisionTimeout before they are drawn."""
 
-DRIFT = 0.4
+DRIFT = 0.8
 """Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
-it. The runs repeat the changes within the trace, so this is less than the 0.6 (capacity) to 0.85 (outages) between 32 h
-of a public trace and the days before."""
+it: 0.6 (capacity) to 0.85 (outages) between 32 h of a public trace and the days before."""
 
 OLDEST = 100 * AGES[-1]
 """The age in ticks at which every spell has ended."""
@@ -165,30 +164,42 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
     # Seeded on purpose: these numbers simulate a market and are no secret.
     dice = Random(seed)  # noqa: S311
     found = _spells(trace, workers)
-    if seed and len(found) == 1:
-        return _lasting(facts, trace, workers, horizon, dice)
-    first = 0.0
+    start, first, stretches = 0.0, 0.0, {True: 1.0, False: 1.0}
     if seed:
         start = dice.uniform(0.0, trace.end)
-        if facts.until_now:
+        if facts.until_now and len(found) > 1:
             start, first = _present(found, dice)
         stretches = {kind: _stretch(found, kind, dice) for kind in (True, False)}
-        until = horizon / min(stretches.values())
-    else:
-        start, stretches, until = 0.0, {True: 1.0, False: 1.0}, horizon
+    until = horizon / min(stretches.values())
     parts = [_part(trace, start - lap * trace.end, until) for lap in range(math.ceil((start + until) / trace.end))]
     times, nodes = (np.concatenate(one) for one in list(zip(*parts, strict=True))[:2])
     prices = None if trace.prices is None else np.concatenate([part[2] for part in parts if part[2] is not None])
-    lengths = np.diff(times) * np.where(nodes[:-1] >= workers, stretches[True], stretches[False])
+    # Without a sample between two changes it is a trace of events, which may be at any distance.
+    least = np.diff(trace.times).min() if len(trace.times) > len(found) else 0.0
+    lengths = _stretched(np.diff(times), nodes[:-1] >= workers, stretches, least)
     times = np.concatenate(([0.0], np.cumsum(lengths)))
     if first:
         times = np.concatenate(([0.0], first + times))
         nodes = np.concatenate((trace.nodes[-1:], nodes))
         if trace.prices is not None and prices is not None:
             prices = np.concatenate((trace.prices[-1:], prices))
+    path = Trace(trace.zone, times, nodes, end=horizon, prices=prices)
+    if seed and len(found) == 1:
+        path = _changing(path, workers, dice.gammavariate(0.5, 1.0) / trace.end, dice)
     if facts.room is not None:
-        nodes = np.minimum(nodes, facts.room)
-    return _until(horizon, Trace(trace.zone, times, nodes, end=horizon, prices=prices))
+        path = replace(path, nodes=np.minimum(path.nodes, facts.room))
+    return _until(horizon, path)
+
+
+def _stretched(lengths: Floats, available: Flags, stretches: Mapping[bool, float], least: Seconds) -> Floats:
+    """The lengths of parts of a trace with capacity or without it, with the stretch of their kind. A spell that begins
+    in them stays at least as long as the ticks of the trace, which show no shorter one."""
+    begins = np.flatnonzero(np.diff(available, prepend=~available[:1]))
+    factors = np.where(available[begins], stretches[True], stretches[False])
+    if len(begins) > 1:
+        factors[1:] = np.maximum(factors[1:], least / np.add.reduceat(lengths, begins)[1:])
+    stretched: Floats = lengths * np.repeat(factors, np.diff(begins, append=len(lengths)))
+    return stretched
 
 
 @lru_cache(maxsize=64)
@@ -227,18 +238,18 @@ def _present(found: Sequence[Spell], dice: Random) -> tuple[Seconds, Seconds]:
     return dice.choice([one.since for one in found if one.available is not now.available]), age * luck / (1.0 - luck)
 
 
-def _lasting(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, dice: Random) -> Trace:
-    """The capacity of a trace that never changes: it changes in the run at a rate that such a trace may have."""
-    rate = dice.gammavariate(0.5, 1.0) / trace.end  # Jeffreys' posterior of the rate after no event
-    most = workers if facts.room is None else min(workers, facts.room)
-    has, times, nodes = bool(trace.available(workers)[-1]), [0.0], list[int]()
-    while times[-1] < horizon:
-        times += [times[-1] + dice.expovariate(rate)]
-        times += [times[-1] + dice.expovariate(1.0 / OUTAGE)]
-        nodes += [most, 0] if has else [0, most]
-    prices = None if trace.prices is None else np.full(len(nodes), trace.prices[-1])
-    counts = np.array(nodes, dtype=np.int64)
-    return _until(horizon, Trace(trace.zone, np.array(times[:-1]), counts, end=horizon, prices=prices))
+def _changing(path: Trace, workers: int, rate: float, dice: Random) -> Trace:
+    """The capacity of a trace that never changes, with changes at this rate. One that such a trace may have is drawn
+    from Jeffreys' posterior of a rate after no event."""
+    moments = [dice.expovariate(rate)]
+    while moments[-1] < path.end:
+        moments += [moments[-1] + dice.expovariate(1.0 / OUTAGE)]
+        moments += [moments[-1] + dice.expovariate(rate)]
+    times = np.union1d(path.times, moments)
+    changed = np.searchsorted(moments, times, side="right") % 2 == 1
+    nodes = np.where(changed, 0 if path.nodes[0] >= workers else workers, path.at(times))
+    prices = None if path.prices is None else path.prices[np.searchsorted(path.times, times, side="right") - 1]
+    return replace(path, times=times, nodes=nodes, prices=prices)
 
 
 def _part(trace: Trace, start: Seconds, horizon: Seconds) -> tuple[Floats, Counts, Floats | None]:
