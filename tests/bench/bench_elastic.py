@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tests.bench import parts
 from tests.bench.parts import Group
-from tests.bench.pauses import PRICES, START_LIMIT, Pause, pause
+from tests.bench.pauses import PRICES, Pause, pause
 from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.kube import Object
@@ -38,7 +38,7 @@ def shrinks_and_grows(site: E2eSite) -> Iterator[Row]:
         yield shrunk.row(what, f"≤ {GOAL:g} s", shrunk.seconds <= GOAL, waited, compared_with)
         before = here.done()[-1].process
         here.give(SPOT)
-        trains_with(here, WORKERS, START_LIMIT)
+        trains_with(here, WORKERS)
         grown = pause(here, before)
         what = f"another node comes: last step with {WORKERS - 1} → first with {WORKERS}"
         yield grown.row(what, "no step redone", grown.repeated == 0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.bench import parts
 from tests.bench.parts import Group
-from tests.bench.pauses import OVERLAP, PRICES, START_LIMIT, overlap_usd
+from tests.bench.pauses import OVERLAP, PRICES, overlap_usd
 from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.kube import Object
@@ -54,7 +54,7 @@ def _first_step(here: E2eCluster, first: Object | None, **spec: Any) -> float:
     here.pool(ON_DEMAND, 2)
     began = time.time()
     here.submit(*([first] if first else []), STAYS, workload=workload(here, 2), **spec)
-    here.until("the first step", here.done, START_LIMIT)
+    here.until("the first step", here.done)
     seconds = here.done()[0].at - began
     print(f"{seconds:.1f} s to the first step", flush=True)
     return seconds

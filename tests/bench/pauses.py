@@ -9,9 +9,6 @@ from tests.bench.rows import Row
 from tests.e2e.steps import ReportedStep
 from tests.e2e.world import E2eCluster
 
-START_LIMIT = 400.0
-"""Seconds in which an attempt starts on a busy machine."""
-
 DOWNTIME, REDONE, OVERLAP, COUNTED = "downtime, s", "steps redone", "overlap, USD", "counted after, s"
 """Columns of the tables."""
 
@@ -45,7 +42,7 @@ def pause(here: E2eCluster, before: str) -> Pause:
         last = _last(here, before)
         return next((step for step in here.done() if step.at > last.at and step.step > last.step), None)
 
-    first = here.until("a new step", first_new, START_LIMIT)
+    first = here.until("a new step", first_new)
     here.until("the job runs", lambda: here.status()["phase"] == "Running")
     last = _last(here, before)
     again = [step for step in here.done() if last.at < step.at < first.at]

@@ -101,11 +101,11 @@ class Seen:
 def _in_its_work(e2e: E2eCluster, name: str) -> ReportedStep:
     """A step of the process that runs now."""
     newest = e2e.done(name)[-1]
-    e2e.until("it is in the middle of its work", lambda: e2e.done(name)[-1].step > newest.step + 2, 60)
+    e2e.until("it is in the middle of its work", lambda: e2e.done(name)[-1].step > newest.step + 2)
     return newest
 
 
-def lose(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 240.0) -> Seen:
+def lose(e2e: E2eCluster, loss: MachineLoss, name: str = "job") -> Seen:
     """Lose the machines; returns when the job has done a new step."""
     status = e2e.status(name)
     failures, attempt = status["failures"], status["attempt"]
@@ -124,20 +124,20 @@ def lose(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 2
             at.setdefault("next", time.time() - began)
         return _new_step(e2e.done(name), newest, began) if "counted" in at else None
 
-    first = e2e.until(f"{loss.name}: a new step", new_step, limit)
+    first = e2e.until(f"{loss.name}: a new step", new_step)
     seen = _seen(e2e.done(name), loss, newest, first, began)
     return replace(seen, counted=at["counted"], next_attempt=at.get("next"))
 
 
-def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> Seen | None:
+def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job") -> Seen | None:
     """The same for a RayJob without spotladder, which counts nothing; None if it does no new step in time."""
-    e2e.until("it works", lambda: e2e.done(name), 180)
+    e2e.until("it works", lambda: e2e.done(name))
     newest = _in_its_work(e2e, name)
     pods = (e2e.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
     nodes = _nodes(loss, *pods)
     began = time.time()
     loss.act(e2e, nodes)
-    while time.time() < began + limit:
+    while time.time() < began + ALONE:
         time.sleep(0.5)
         if first := _new_step(e2e.done(name), newest, began):
             return _seen(e2e.done(name), loss, newest, first, began)

@@ -50,7 +50,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
     assert len(e2e.kube.list("jobsets")) == 1
     e2e.kube.run("delete", "lease", "--all")
     with controller(e2e, tmp_path):
-        takes_over(e2e, attempt=attempt + 1, failures=e2e.status()["failures"], meanwhile=0)
+        takes_over(e2e, failures=e2e.status()["failures"], meanwhile=0)
         assert e2e.status()["tier"] == SPOT
         assert e2e.path()[-1] == (ON_DEMAND, Reason.POLICY)
         why = e2e.until("an Event has the reason for the return", lambda: reason_of_end(e2e, attempt))

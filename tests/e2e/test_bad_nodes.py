@@ -33,7 +33,7 @@ def test_a_node_on_which_pods_fail_twice_is_avoided_by_the_next_attempt(e2e: E2e
         return any(re.search(rf"avoids {bad} \(\d+ failed pods\)", message) for message in messages)
 
     e2e.until("its pods have failed on the node, and an attempt avoids it", avoids)
-    e2e.until("the condition names the node", lambda: bad in e2e.condition("Running").get("message", ""), 30)
+    e2e.until("the condition names the node", lambda: bad in e2e.condition("Running").get("message", ""))
     (free,) = e2e.give("spot")
     e2e.runs("spot")
     assert {pod["spec"]["nodeName"] for pod in e2e.pods("worker")} == {good, free}

@@ -36,7 +36,7 @@ def test_converted_jobs_train_to_their_end(e2e: E2eCluster, names: tuple[str, ..
     for job in jobs.values():
         e2e.kube.apply(job)
     for name in jobs:
-        e2e.succeeds(name, limit=600.0)
+        e2e.succeeds(name)
         e2e.is_the_uninterrupted_result(name, STEPS)
         assert e2e.path(name)[-1] == ("spot", "Completed")
 

@@ -21,12 +21,12 @@ def size(e2e: E2eCluster) -> int:
     return 0 if start is None else start.workers
 
 
-def trains_with(e2e: E2eCluster, workers: int, limit: float) -> None:
+def trains_with(e2e: E2eCluster, workers: int) -> None:
     """Wait until the program has made a new step with this number of workers."""
-    e2e.until(f"{workers} workers start", lambda: size(e2e) == workers, limit)
+    e2e.until(f"{workers} workers start", lambda: size(e2e) == workers)
     before = len(e2e.done())
     newest = max(step.step for step in e2e.done())
-    e2e.until("a new step", lambda: any(step.step > newest for step in e2e.done()[before:]), limit)
+    e2e.until("a new step", lambda: any(step.step > newest for step in e2e.done()[before:]))
 
 
 def test_an_elastic_job_continues_with_fewer_workers_and_grows_again(e2e: E2eCluster) -> None:
@@ -36,14 +36,14 @@ def test_an_elastic_job_continues_with_fewer_workers_and_grows_again(e2e: E2eClu
     e2e.runs(SPOT)
     assert size(e2e) == 3
     e2e.cluster.kill(e2e.worker_node())
-    trains_with(e2e, 2, 120)
+    trains_with(e2e, 2)
     gap = handover(e2e.done())
     e2e.until("the job runs with two workers", lambda: e2e.status()["phase"] == "Running")
     print(f"elastic: {gap:.1f} s without a step after the loss of one of three workers")
     assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 1)
 
     e2e.give(SPOT)
-    trains_with(e2e, 3, 240)
+    trains_with(e2e, 3)
     print(f"elastic: {handover(e2e.done()):.1f} s without a step when the third worker joined again")
     e2e.until("the job runs with three workers", lambda: e2e.status()["phase"] == "Running")
     assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 1)
@@ -56,11 +56,11 @@ def test_an_elastic_job_begins_without_workers_that_get_no_node_and_grows_later(
     tier = {"name": SPOT, "maxFailures": 5, "provisionTimeout": "60s"}
     e2e.submit(tier, workload=workload(e2e, 3), elastic={"min": 2, "growAfter": "5s"})
     e2e.runs(SPOT)
-    trains_with(e2e, 2, 60)
+    trains_with(e2e, 2)
     assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 0)
 
     e2e.give(SPOT)
-    trains_with(e2e, 3, 240)
+    trains_with(e2e, 3)
     print(f"elastic: {handover(e2e.done()):.1f} s without a step when the third worker joined")
     assert (e2e.status()["attempt"], e2e.status()["failures"], e2e.status()["phase"]) == (1, 0, "Running")
     e2e.suspend()

@@ -6,9 +6,6 @@ from __future__ import annotations
 from tests.e2e.losses import LOSSES, SPOT, lose
 from tests.e2e.world import HEADS, E2eCluster
 
-LIMIT = 150.0
-"""Maximum seconds from a loss to a new step on a busy machine. tests/bench/results.md has the figures."""
-
 
 def test_every_way_to_lose_a_machine(e2e: E2eCluster) -> None:
     e2e.heads(1)
@@ -21,7 +18,6 @@ def test_every_way_to_lose_a_machine(e2e: E2eCluster) -> None:
         e2e.kube.patch("capacitytier", spot, {"spec": {"notice": f"{loss.notice:g}s"}})
         seen = lose(e2e, loss)
         print(seen)
-        assert seen.first_step <= LIMIT, seen
         assert seen.again <= loss.tolerated(seen.counted), seen
     e2e.suspend()
     e2e.is_the_uninterrupted_result(steps=e2e.steps())

@@ -10,7 +10,7 @@ def test_a_ray_program_that_fails_leaves_its_error_and_its_output(e2e: E2eCluste
     spec = e2e.ray("chain.py")
     spec["entrypoint"] = "sh -c 'seq 1 4500; python /programs/none.py'"
     e2e.submit("spot", workload={"ray": {"template": {"spec": spec}}})
-    e2e.until("the job fails", lambda: e2e.status().get("phase") == "Failed", limit=300.0)
+    e2e.until("the job fails", lambda: e2e.status().get("phase") == "Failed")
     message = e2e.condition("Completed")["message"]
     assert message.startswith("Job entrypoint command failed with exit code 2: ")
     assert "none.py" in message

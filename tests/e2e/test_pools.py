@@ -24,7 +24,7 @@ from tests.e2e import image as images
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import program
 from tests.e2e.site import CHARTS, SYSTEM, E2eSite, installed
-from tests.e2e.world import E2eCluster
+from tests.e2e.world import GIVE_UP, E2eCluster
 from tests.kube.apiserver import tools
 
 TYPE = "karpenter.sh/capacity-type"
@@ -118,7 +118,7 @@ def test_the_grace_period_of_a_node_overrules_budgets_and_shortens_that_of_its_p
                 granted[pool] = (time.time() - began, found["metadata"]["deletionGracePeriodSeconds"])
         return {"kwok-long", "kwok-short"} <= set(granted)
 
-    until("both are deleted", both, limit=60)
+    until("both are deleted", both)
     after, seconds = granted["kwok-short"]
     assert after < 10, "a pod whose grace period is longer than its node's is deleted at once"
     assert seconds <= 10, "and has no more than its node"
@@ -151,7 +151,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
         assert stands_on(e2e) == {"spot"}
         e2e.cluster.capacity("spot", "--limit", "0")
         e2e.cluster.remove(e2e.worker_node())
-        e2e.runs("on-demand", past=e2e.steps(), limit=240)
+        e2e.runs("on-demand", past=e2e.steps())
         assert stands_on(e2e) == {"on-demand"}
         *noticed, last = e2e.path()  # Karpenter drains the nodes that it removes, which counts as a notice.
         assert {tier for tier, _ in noticed} <= {"spot"}
@@ -256,11 +256,11 @@ def node_of(kube: Kube, name: str) -> Object:
     return until(f"{name} runs", running)
 
 
-def until(what: str, met: Callable[[], T | None], limit: float = 180.0) -> T:
-    """The first true result. Fails after `limit` seconds."""
-    end = time.monotonic() + limit
+def until(what: str, met: Callable[[], T | None]) -> T:
+    """The first true result. Fails after `GIVE_UP`."""
+    end = time.monotonic() + GIVE_UP
     while time.monotonic() < end:
         if found := met():
             return found
         time.sleep(0.5)
-    raise AssertionError(f"{what}: not in {limit:g} s")
+    raise AssertionError(f"{what}: not in {GIVE_UP:g} s")

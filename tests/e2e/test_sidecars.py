@@ -42,7 +42,6 @@ def test_the_second_container_of_a_ray_worker_fails_and_training_goes_on(e2e: E2
     e2e.until(
         "the sidecar has failed, and the job says so",
         lambda: e2e.condition("Degraded").get("reason") == "SidecarFailed",
-        120,
     )
     assert f"{failing}: container shipper ended with exit code 1" in e2e.condition("Degraded")["message"]
     status = e2e.succeeds()
@@ -62,7 +61,7 @@ def test_a_sidecar_that_never_ends_does_not_keep_a_finished_jobset(e2e: E2eClust
     status = e2e.succeeds()
     assert (status["attempt"], status.get("failures", 0)) == (1, 0)
     assert e2e.path() == [("spot", "Completed")]
-    e2e.until("its pods are gone", lambda: not e2e.kube.list("pods", "spotladder.io/job=job"), 120)
+    e2e.until("its pods are gone", lambda: not e2e.kube.list("pods", "spotladder.io/job=job"))
     e2e.is_the_uninterrupted_result(steps=STEPS)
     e2e.until("the output of its program is kept", lambda: e2e.printed(1))
     assert e2e.printed(1)["workers-0-0"].splitlines()[-1].endswith(f" of {STEPS} steps")
