@@ -58,8 +58,12 @@ test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
 	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
 
-test-public: setup-frameworks ## Public examples of the frameworks, each killed ten times
-	$(FRAMEWORKS) tests/frameworks/test_public_examples.py
+$(VENV)/.setup-public: $(VENV)/.setup-frameworks
+	@$(UV) --editable '.[public]'
+	@touch $@
+
+test-public: $(VENV)/.setup-public ## Public examples of the frameworks, each killed ten times, and streams of data
+	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples

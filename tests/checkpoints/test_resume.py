@@ -45,6 +45,15 @@ def test_the_newest_commit_is_resumed(log: CommitLog, writer: Writer, tmp_path: 
     assert {path.name: path.read_bytes() for path in found.path.iterdir()} == {"w": b"weights 3", "o": b"optimizer"}
 
 
+def test_a_long_download_logs_its_progress(
+    log: CommitLog, writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("spotladder.checkpoints.resume.PROGRESS_INTERVAL", 0.0)
+    caplog.set_level("INFO", "spotladder.checkpoints")
+    log.resume(tmp_path / "out")
+    assert caplog.messages == [f"step 3: {done} of 18 bytes are read" for done in (9, 18)]
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [

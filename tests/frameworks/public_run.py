@@ -1,19 +1,45 @@
-"""`python -m tests.frameworks.public_run NAME`, in a folder of its own: kills a public example ten times, gives it two
-notices, and compares its weights with those of an uninterrupted run."""
+"""`python -m tests.frameworks.public_run NAME [KILLS]`: kills a public example ten times at random steps, and compares
+its weights with those of an uninterrupted run.
+
+An example with a line of `COMMANDS` runs in processes of its own, and the machine of each attempt is lost: only the
+job's bucket outlives it. The others run in this process, and get two notices, too.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from spotladder.train.testing import interrupt_at
 from tests.frameworks.scripts import program
+from tests.train.builders import log_of, variables
+from tests.train.program_site import Site
+from tests.waiting import until
 
-EXAMPLES = Path(__file__).parent / "public"
-KILLS, TOTAL = 10, 36
-"""Each example makes 36 steps: three epochs of 12 batches."""
+EXAMPLES, HOLDING = Path(__file__).parent / "public", Path(__file__).parent / "holding"
+TOTAL = 36
+"""Each example makes 36 steps, for example three epochs of 12 batches."""
+
+EVERY = 3
+"""A loop of the user's own saves after so many steps."""
+
+_OWN = "-m spotladder.train.program out -- {python}"
+COMMANDS = {
+    "accelerate_nlp_example": f"{_OWN} {{script}} --resume_from_checkpoint {{checkpoint}}",
+    "flax_mnist": f"{_OWN} {{script}}",
+    "torch_imagenet": f"{_OWN} -m spotladder.train.torchrun --nproc-per-node 2 {{script}} --resume {{checkpoint}}",
+    "torchtitan_train": f"{_OWN} -m torch.distributed.run --nproc-per-node 2 {{script}}",
+}
+"""The arguments of Python: a program with checkpoints of its own runs under `spotladder.train.program`, as with
+`programFolder`."""
 
 
 def weights(variables: dict[str, Any]) -> list[bytes]:
@@ -23,14 +49,58 @@ def weights(variables: dict[str, Any]) -> list[bytes]:
     return [tensor.detach().numpy().tobytes() for tensor in model.state_dict().values()]
 
 
-def main(name: str) -> None:
+def killed_in_this_process(name: str, steps: Sequence[int]) -> None:
     run = program((EXAMPLES / f"{name}.py").read_text(), weights)
     uninterrupted = interrupt_at(run, step=[])
-    killed = sorted(random.Random(name).sample(range(1, TOTAL), KILLS))
-    assert interrupt_at(run, step=killed, notice=False, interval="3steps") == uninterrupted, killed
+    assert interrupt_at(run, step=steps, notice=False, interval=f"{EVERY}steps") == uninterrupted, steps
     noticed = sorted(random.Random(name).sample(range(1, TOTAL), 2))
     assert interrupt_at(run, step=noticed) == uninterrupted, noticed
 
 
+def final(name: str, folder: Path, steps: Sequence[int]) -> bytes:
+    """What the example writes at its end, into the file `final`, after kills at these steps."""
+    words = {"{python}": sys.executable, "{script}": str(EXAMPLES / f"{name}.py")}
+    command = [sys.executable, *(words.get(word, word) for word in COMMANDS[name].split())]
+    log, begun, held = log_of(folder / "bucket"), 0, folder / "held"
+    for attempt, step in enumerate([*steps, sys.maxsize], start=1):
+        (folder / "last").write_text(str(step))
+        machine, before = folder / f"machine-{attempt}", log.newest()
+        machine.mkdir()
+        own = variables(folder / "bucket", attempt=attempt, uid="u-1", interval="1s")
+        with (folder / "output").open("ab") as output:
+            streams: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen(command, cwd=machine, env={**os.environ, **own}, text=True, **streams)
+        try:
+            until(lambda: held.exists() or process.poll() is not None)  # noqa: B023 – called in this round
+            if not held.exists():
+                assert (process.returncode, step) == (0, sys.maxsize), (folder / "output").read_text()
+                return (machine / "final").read_bytes()
+            if step - begun >= EVERY:
+                until(lambda: log.newest() != before)  # noqa: B023
+        finally:
+            Site(machine).kill(process)
+            process.wait()
+        shutil.rmtree(machine)
+        held.unlink()
+        begun = step
+    raise AssertionError("the last attempt was held")
+
+
+def main(name: str, kills: str = "10") -> None:
+    killed = sorted(random.Random(name).sample(range(1, TOTAL), int(kills)))
+    if name not in COMMANDS:
+        return killed_in_this_process(name, killed)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HOLDING), os.environ["PYTHONPATH"]])
+    with tempfile.TemporaryDirectory(prefix="public-") as below:
+        ends = []
+        for steps in ([], killed):
+            folder = Path(below, str(len(steps)))
+            folder.mkdir()
+            with patch.dict(os.environ, HELD_IN=str(folder)):
+                ends.append(final(name, folder, steps))
+    assert ends[0] == ends[1], killed
+    return None
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -8,12 +8,15 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.train.rayhuggingface import save_at_notices
 from spotladder.train.testing import interrupt_at
+from tests.frameworks.public_run import EXAMPLES
 from tests.frameworks.scripts import program, run_two_ranks, script
 from tests.train.builders import log_of
 
@@ -157,6 +160,23 @@ class TestHuggingFace:
             InvalidSpec, match=r"starts after step 0, but the newest commit is of step 5: call trainer\."
         ):
             interrupt_at(program(script(HUGGINGFACE, changes), weights), step=5)
+
+    def test_a_worker_of_ray_train_restores_weights_that_the_trainer_has_renamed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from transformers import trainer
+
+        for place, name in ((trainer, "get_last_checkpoint"), (trainer.Trainer, "_load_from_checkpoint")):
+            monkeypatch.setattr(place, name, getattr(place, name))
+        monkeypatch.setattr(trainer, "DEFAULT_CALLBACKS", [*trainer.DEFAULT_CALLBACKS])
+        job: Any = SimpleNamespace(saves_now=lambda step: False, world_size=1)
+        save_at_notices(job, SimpleNamespace())  # type: ignore[arg-type]
+        text = (EXAMPLES / "hf_run_image_classification.py").read_text()
+        text = text.replace(", callbacks=[train.huggingface.callback()]", "").replace("use_cpu", "max_steps=2, use_cpu")
+        resumed = "train.huggingface.checkpoint()"
+        saved = program(text.replace(resumed, "None"), weights)()
+        found = program(text.replace("set_seed(7)", "set_seed(8)").replace(resumed, "'out/checkpoint-2'"), weights)()
+        assert same(found, saved)
 
     def test_checkpoints_without_an_optimizer_are_rejected(self) -> None:
         changes = {'save_strategy="no"': "save_only_model=True, max_steps=9"}

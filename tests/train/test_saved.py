@@ -59,6 +59,7 @@ def lightning(path: Path, step: int) -> None:
         (["version_3/epoch=1-step=20.ckpt"], {"version_3/epoch=1-step=20.ckpt": (20, True)}),
         (["model.05-0.32.keras"], {"model.05-0.32.keras": (5, True)}),
         (["model.weights.h5"], {"model.weights.h5": (None, True)}),
+        (["checkpoint_3.pth.tar"], {"checkpoint_3.pth.tar": (3, True)}),
         ([".step-5.ckpt", ".hidden/step-5.ckpt", ".spotladder/commit-1/step-5.ckpt", "step-5.ckpt.tmp"], {}),
         (["events.out.tfevents.1", "config.json"], {}),
     ],

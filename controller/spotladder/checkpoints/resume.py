@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _log = logging.getLogger("spotladder.checkpoints")
 
 FILES_AT_ONCE = 4
 TRIES = 3
+
+PROGRESS_INTERVAL = 10.0
+"""Minimum seconds between two log lines about a download."""
 
 _RANK = re.compile(r"rank-(\d+)/")
 
@@ -61,7 +65,13 @@ def fetch(
             parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-fetch") as pool:
         largest_first = sorted(files, key=lambda file: -file.size)
-        cached = sum(pool.map(lambda file: _fetch_file(store, commit, file, folder, cache), largest_first))
+        fetched = pool.map(lambda file: _fetch_file(store, commit, file, folder, cache), largest_first)
+        cached, done, whole, said_at = 0, 0, sum(file.size for file in files), time.monotonic()
+        for file, was_cached in zip(largest_first, fetched, strict=True):
+            cached, done = cached + was_cached, done + file.size
+            if time.monotonic() - said_at >= PROGRESS_INTERVAL:
+                said_at = time.monotonic()
+                _log.info("step %d: %d of %d bytes are read", commit.step, done, whole)
     if cached:
         _log.info("step %d: %d of %d files from the cache on this machine", commit.step, cached, len(files))
 

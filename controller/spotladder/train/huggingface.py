@@ -58,7 +58,7 @@ class _Hooks:
             raise InvalidSpec("save_only_model: no training continues from such a checkpoint: remove it")
         self._loop: FrameworkLoop = loop_of_current()
         if found := self._loop.resume():
-            _restore_renamed(model, found.merged())
+            restore_renamed(model, found.merged())
         remedy = "call trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())"
         self._loop.begin(state.global_step, state.max_steps, remedy)
         self._due = self._own = False
@@ -115,7 +115,7 @@ def _evaluated_next(args: Any, state: Any, control: Any) -> bool:
     return bool(ends and args.eval_strategy == "epoch" and args.save_strategy != "best")
 
 
-def _restore_renamed(model: Any, folder: Path) -> None:
+def restore_renamed(model: Any, folder: Path) -> None:
     """Restore weights that the Trainer has saved under the names of the Hub and does not find again, as those of ViT
     and of mixtures of experts: it leaves them as they were initialized (transformers issue 48805)."""
     from safetensors import safe_open

@@ -7,6 +7,8 @@ A default callback of transformers, which precedes the callbacks of the program:
 3. The report after a save has the trainer's own step. The metrics are of its last log, which may be older.
 4. The report after a save has the checkpoint of this save. Ray's callback takes the highest step in the folder, which
    may be of an attempt that was lost, and unfinished.
+
+And a Trainer that resumes restores the weights that it has saved under other names, see `huggingface`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from spotladder.train.huggingface import restore_renamed
 
 if TYPE_CHECKING:
     from spotladder.train.rayreports import Routed
@@ -61,6 +65,13 @@ def _add(trainer: Any, job: Job, routed: Routed) -> None:
 
     trainer.get_last_checkpoint = newest
     trainer.DEFAULT_CALLBACKS.append(SaveAtNotice)
+    load = trainer.Trainer._load_from_checkpoint  # noqa: SLF001 – transformers has no other extension point
+
+    def load_all(self: Any, resume_from_checkpoint: str, model: Any = None) -> None:
+        load(self, resume_from_checkpoint, model)
+        restore_renamed(self.model if model is None else model, Path(resume_from_checkpoint))
+
+    trainer.Trainer._load_from_checkpoint = load_all  # noqa: SLF001
 
 
 def after_import(name: str, do: Callable[[ModuleType], None]) -> None:

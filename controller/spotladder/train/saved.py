@@ -6,7 +6,7 @@
 | PyTorch DCP | a folder | it has `.metadata`, which is written last |
 | Accelerate | a folder | it has `random_states_0.pkl` |
 | Orbax | a folder | it has `_CHECKPOINT_METADATA` or `commit_success.txt`, and its final name |
-| Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth` | a zip file has its end |
+| Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth`, `.pth.tar` | a zip file has its end |
 
 Files of one folder and one step are one checkpoint. The marks say that the framework has finished, not that the files
 are at rest: the caller waits until they no longer change.
@@ -29,7 +29,7 @@ from pathlib import Path
 OWN_FOLDER = ".spotladder"
 """The folder inside the program's folder for files that are being copied, and for checkpoints of other runs."""
 
-SUFFIXES = (".weights.h5", ".ckpt", ".keras", ".h5", ".pt", ".pth")
+SUFFIXES = (".weights.h5", ".ckpt", ".keras", ".h5", ".pt", ".pth", ".pth.tar")
 LARGEST_STATE = 64 << 20
 """Bytes of the largest `trainer_state.json` that is read."""
 

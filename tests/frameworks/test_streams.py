@@ -1,0 +1,56 @@
+"""Streams of data that save their own position are parts of a `State`: they continue with the batch after the
+commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.train.torch import State
+
+pytest.importorskip("torch")
+datasets = pytest.importorskip("datasets")
+loading = pytest.importorskip("torchdata.stateful_dataloader")
+pytestmark = pytest.mark.frameworks
+
+
+def stream() -> Any:
+    return datasets.Dataset.from_dict({"x": range(40)}).to_iterable_dataset(num_shards=4)
+
+
+def shuffled(workers: int) -> Any:
+    import torch
+
+    generator = torch.Generator().manual_seed(3)
+    return loading.StatefulDataLoader(list(range(40)), 4, shuffle=True, generator=generator, num_workers=workers)
+
+
+STREAMS: dict[str, Callable[[], Any]] = {
+    "torchdata": lambda: shuffled(0),
+    "torchdata in processes": lambda: shuffled(2),
+    "datasets": stream,
+    "datasets in a random order of the shards": lambda: stream().shuffle(3, buffer_size=1),
+    "datasets in torchdata": lambda: loading.StatefulDataLoader(stream(), 4),
+    "datasets in processes": lambda: loading.StatefulDataLoader(stream(), 4, num_workers=2),
+}
+
+
+def plain(batch: Any) -> Any:
+    batch = batch["x"] if isinstance(batch, dict) else batch
+    return batch.tolist() if hasattr(batch, "tolist") else batch
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_continues_after_the_commit(name: str, tmp_path: Path) -> None:
+    whole = [plain(batch) for batch in STREAMS[name]()]
+    data = STREAMS[name]()
+    batches = iter(data)
+    before = [plain(next(batches)) for _ in range(5)]
+    State(data=data).save(tmp_path)
+    again = STREAMS[name]()
+    State(data=again).restore(tmp_path)
+    assert before + [plain(batch) for batch in again] == whole
+    assert len(whole) > 5
