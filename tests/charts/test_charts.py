@@ -484,7 +484,7 @@ def test_the_page_is_a_pod_that_reads_no_secret_and_answers_only_a_proxy(tmp_pat
     shown = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(.*?)```", shown, re.DOTALL)
     values.write_text(text, encoding="utf-8")
-    new, gone, changed = changes(tmp_path, "--values", str(values))
+    new, gone, changed = changes("--values", str(values))
     home, web = "spotladder-system", "spotladder-web"
     output = ("Role", "default", web)
     role = ("ClusterRole", "", f"{GLOBAL}-web")
@@ -494,7 +494,7 @@ def test_the_page_is_a_pod_that_reads_no_secret_and_answers_only_a_proxy(tmp_pat
         *((kind, home, web) for kind in kinds), output, ("RoleBinding", *output[1:]),
         role, ("ClusterRoleBinding", *role[1:]),
     }  # fmt: skip
-    found = named(tmp_path, "--values", str(values))
+    found = named("--values", str(values))
 
     def rights(name: Name) -> set[tuple[str, str]]:
         return {(kind, verb) for rule in found[name]["rules"] for kind in rule["resources"] for verb in rule["verbs"]}
@@ -520,8 +520,8 @@ def test_the_page_is_a_pod_that_reads_no_secret_and_answers_only_a_proxy(tmp_pat
         assert chosen.items() <= found["Deployment", home, web]["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_with_all_namespaces_the_page_reads_output_everywhere(tmp_path: Path) -> None:
-    found = named(tmp_path, "--set", "web.host=a.example,namespaces={*}", "--set-json", "web.from=[]")
+def test_with_all_namespaces_the_page_reads_output_everywhere() -> None:
+    found = named("--set", "web.host=a.example,namespaces={*}", "--set-json", "web.from=[]")
     assert ("Role", "default", "spotladder-web") not in found
     rules = found["ClusterRole", "", f"{GLOBAL}-web"]["rules"]
     assert {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]} in rules

@@ -47,9 +47,11 @@ class FakeApiPaths:
         self.refuses = 404
         self.kueue = False
         self.asked: list[str] = []
+        self.versions_asked = 0
 
     def __call__(self, request: web.Request) -> Any:
         if request.path == "/version":
+            self.versions_asked += 1
             return {"major": "1", "gitVersion": self.kubernetes}
         if request.path == "/apis/kueue.x-k8s.io/v1beta2":
             return {"resources": [{"name": "localqueues"}]} if self.kueue else refused(404)
