@@ -128,6 +128,7 @@ def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
         pending_pods.HELD,
         pending_pods.NOT_CREATED,
         "FailedMount",
+        "FailedMapVolume",
         "FailedAttachVolume",
         pending_pods.NO_SANDBOX,
     }
@@ -155,6 +156,7 @@ MULTI_ATTACH = 'Multi-Attach error for volume "pvc-8" Volume is already exclusiv
     [
         (claimant(), [event("FailedAttachVolume", MULTI_ATTACH)], "w-0: claim data: Multi-Attach error"),
         (claimant(), [event("FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8"')], "claim data: Mount"),
+        (claimant(), [event("FailedMapVolume", 'MapVolume.SetUpDevice failed for volume "pvc-8"')], "claim data: Map"),
         (claimant(), [event("FailedMount", "Unable to attach or mount volumes: timed out")], "claim data: Unable"),
         (claimant(unschedulable="pod has unbound immediate PersistentVolumeClaims"), [], "claim data: pod has unbound"),
         (claimant(unschedulable='0/3 nodes: persistentvolumeclaim "data" not found'), [], "create the claim"),

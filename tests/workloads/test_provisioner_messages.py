@@ -186,6 +186,7 @@ SENTENCES: list[tuple[Speaker, str, Meaning | None]] = [
             ('MountVolume.SetUp failed for volume "kube-api" : failed to sync configmap cache: timed out', MIXED),
             ('AttachVolume.Attach failed for volume "pvc-8": rpc error', VOLUME),
             ('MountVolume.MountDevice failed for volume "pvc-8": rpc error', VOLUME),
+            ('MapVolume.SetUpDevice failed for volume "pvc-8": rpc error', VOLUME),
             ("Unable to attach or mount volumes: unmounted volumes=[data]: timed out", VOLUME),
             ("timeout expired waiting for volumes to attach or mount for pod", VOLUME),
         )

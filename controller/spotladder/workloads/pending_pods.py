@@ -51,6 +51,7 @@ _SPEAKERS: Mapping[str, Speaker] = MappingProxyType(
         REFUSED_CLAIM: Speaker.KARPENTER,
         NOT_CREATED: Speaker.API,
         "FailedMount": Speaker.VOLUMES,
+        "FailedMapVolume": Speaker.VOLUMES,
         "FailedAttachVolume": Speaker.VOLUMES,
     }
 )
@@ -74,6 +75,7 @@ EVENT_SELECTORS: tuple[str, ...] = (
     f"involvedObject.kind=Workload,reason={HELD}",
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
+    "source=kubelet,reason=FailedMapVolume",
     "source=attachdetach-controller,reason=FailedAttachVolume",
     f"source=kubelet,reason={NO_SANDBOX}",
 )

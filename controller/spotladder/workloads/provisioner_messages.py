@@ -272,6 +272,7 @@ ROWS: tuple[Row, ...] = (
         ("failed to sync", Meaning.MIXED, "kubernetes pkg/kubelet/util/manager"),
         ("AttachVolume", Meaning.VOLUME, _ATTACH, _DRIVER),
         ("MountVolume", Meaning.VOLUME, _MOUNT, _DRIVER),
+        ("MapVolume", Meaning.VOLUME, _MOUNT, _DRIVER),
         ("Unable to attach or mount volumes", Meaning.VOLUME, _MOUNT, _DRIVER),
         ("waiting for volumes to attach", Meaning.VOLUME, _MOUNT, _DRIVER),
     ),
@@ -287,6 +288,9 @@ ROWS: tuple[Row, ...] = (
         ("CreateContainerConfigError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/kuberuntime"),
         ("CreateContainerError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/kuberuntime"),
         ("RunContainerError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/container"),
+        ("PreCreateHookError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/kuberuntime"),
+        ("PreStartHookError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/kuberuntime"),
+        ("PostStartHookError", Meaning.TEMPLATE, "kubernetes pkg/kubelet/kuberuntime"),
     ),
     *_rows(
         Speaker.API,
