@@ -219,10 +219,14 @@ async def test_the_versions_of_a_cluster_are_read_again_when_it_reconnects() -> 
         assert "Kubernetes 1.28 is not supported" in str(here.look())
         here.place.kubernetes = "v1.35.2"
         here.preflight.reconnected("another")
+        running = asyncio.all_tasks()
         here.look()
-        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == running, "no check has begun"
+        here.look(2)  # a new generation of the job, which is checked now
+        await here.woke()
+        assert "Kubernetes 1.28 is not supported" in str(here.look(2))
         assert here.place.versions_asked == 1
         here.preflight.reconnected(HOME)
-        here.look()
+        here.look(2)
         await here.woke()
-        assert here.look() == Ahead()
+        assert here.look(2) == Ahead()

@@ -64,10 +64,32 @@ async def test_a_failure_is_raised_for_all_that_wait_and_not_kept() -> None:
     assert source.calls == 2
 
 
-async def test_the_end_cancels_reads() -> None:
-    reads, source = shared(SteppedClock()), Source()
+@pytest.mark.parametrize("older_ends_first", [True, False])
+async def test_a_value_that_is_forgotten_while_it_is_read_is_read_again(older_ends_first: bool) -> None:
+    clock, older, newer = SteppedClock(), Source(False), Source()
+    reads = shared(clock)
+    before = asyncio.create_task(reads.get("bucket", older))
+    await clock.advance(0)
+    reads.forget("bucket")
+    after = asyncio.create_task(reads.get("bucket", newer))
+    await clock.advance(0)
+    assert newer.calls == 1
+    ends = [(older, before), (newer, after)]
+    for source, caller in ends if older_ends_first else reversed(ends):
+        source.go.set()
+        assert await caller is source.value
+    assert await reads.get("bucket", newer)
+    assert (older.calls, newer.calls) == (1, 1), "the later value is kept"
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_the_end_cancels_reads(forgotten: bool) -> None:
+    reads, source = shared(clock := SteppedClock()), Source()
     caller = asyncio.create_task(reads.get("bucket", source))
-    await asyncio.sleep(0)
+    await clock.advance(0)
+    assert source.calls == 1
+    if forgotten:
+        reads.forget("bucket")
     await reads.aclose()
     with pytest.raises(asyncio.CancelledError):
         await caller

@@ -25,6 +25,7 @@ class SharedReads(Generic[K, V]):
         self._ttl = ttl
         self._values: dict[K, tuple[Seconds, V]] = {}
         self._reads: dict[K, asyncio.Task[V]] = {}
+        self._running: set[asyncio.Task[V]] = set()
         self._swept_at: Seconds = clock.ticks()
         self._longest: Seconds = 0.0
 
@@ -36,15 +37,19 @@ class SharedReads(Generic[K, V]):
         running = self._reads.get(key)
         if running is None:
             running = self._reads[key] = asyncio.create_task(self._read(key, read))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
         return await asyncio.shield(running)
 
     def forget(self, key: K) -> None:
-        """Read this value again when it is next needed."""
+        """Read this value again when it is next needed. A read that runs serves only the callers that wait for it
+        already."""
         self._values.pop(key, None)
+        self._reads.pop(key, None)
 
     async def aclose(self) -> None:
         """Cancel the reads that run."""
-        reads = list(self._reads.values())
+        reads = list(self._running)
         for read in reads:
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
@@ -53,7 +58,10 @@ class SharedReads(Generic[K, V]):
         try:
             value = await read()
         finally:
-            del self._reads[key]
+            if current := self._reads.get(key) is asyncio.current_task():
+                del self._reads[key]
+        if not current:
+            return value
         ttl, now = self._ttl(value), self._clock.ticks()
         self._values[key] = now + ttl, value
         self._longest = max(self._longest, ttl)
