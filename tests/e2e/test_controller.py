@@ -59,7 +59,7 @@ def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_rest
 
 def test_a_job_trains_on_while_its_controller_is_upgraded_and_rolled_back(alone: E2eCluster, tmp_path: Path) -> None:
     alone.pool(SPOT, 2, applyTo="WorkersAndHead")
-    alone.submit(SPOT, program="chain.py --steps 600")
+    alone.submit(SPOT, program="chain.py --steps 100000")
     with controller(alone, tmp_path):
         alone.runs(SPOT)
     with controller(alone, tmp_path, program=newer.__name__):
@@ -67,10 +67,12 @@ def test_a_job_trains_on_while_its_controller_is_upgraded_and_rolled_back(alone:
         alone.runs(SPOT, past=alone.steps())
     assert alone.status()["phase"] == "Running", alone.picture()
     with controller(alone, tmp_path):
-        status = alone.succeeds()
-    assert (status["attempt"], status["failures"]) == (1, 0)
+        alone.runs(SPOT, past=alone.steps())
+        status = alone.status()
+        assert (status["attempt"], status["failures"], alone.path()) == (1, 0, [])
+        alone.suspend()
     assert newer.FIELD in state(alone), "it is kept for the next upgrade"
-    alone.is_the_uninterrupted_result(steps=600)
+    alone.is_the_uninterrupted_result(steps=alone.steps())
 
 
 def state(e2e: E2eCluster) -> str:

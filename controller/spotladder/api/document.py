@@ -28,7 +28,7 @@ MAX_NODES = 20_000
 """Maximum number of scalars, lists and mappings in a user's file, with aliases expanded."""
 
 MAX_NODES_OF_AN_ADMINISTRATOR = 200_000
-"""The same for the file of an administrator: more than fit into its maximum size without aliases."""
+"""The same for the file of an administrator, which has the rules of many namespaces."""
 
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = {"str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge", "value", "yaml"}
