@@ -20,7 +20,7 @@ from tests.e2e.site import SYSTEM, E2eSite, install, installed
 from tests.e2e.world import E2eCluster
 from tests.soak import plan
 from tests.soak.attacks import TRAINS, Attackers, endless_bucket, light_job
-from tests.soak.figures import problems, recovery
+from tests.soak.figures import Figures, disturbed, problems, recovery
 
 JOBS = [f"job-{number}" for number in range(15)]
 OF_TWO_RANKS, MACHINES = JOBS[:3], 8
@@ -35,7 +35,7 @@ KINDS = "jobsets,rayjobs,rayclusters,jobs,pods,networkpolicies,poddisruptionbudg
 @dataclass
 class Soak:
     """`lost` has each loss without a notice: its time and a job that had a pod on the machine. `memory` has the time,
-    the leader's pod and its bytes."""
+    the leader's pod and its bytes. `outages` has the beginning and the end of each outage."""
 
     site: E2eSite
     honest: E2eCluster
@@ -44,6 +44,8 @@ class Soak:
     dead: list[str] = field(default_factory=list)
     lost: list[tuple[float, str]] = field(default_factory=list)
     memory: list[tuple[float, str, int]] = field(default_factory=list)
+    outages: list[tuple[float, float]] = field(default_factory=list)
+    refused_from: float = 0.0
     attacked_from: float = 0.0
 
     def begin(self) -> None:
@@ -78,9 +80,15 @@ class Soak:
                 self.attackers.act()
             case plan.BUCKET_REFUSES | plan.BUCKET_ANSWERS:
                 self.site.bucket.refuse(one.what == plan.BUCKET_REFUSES)
+                if one.what == plan.BUCKET_REFUSES:
+                    self.refused_from = time.time()
+                else:
+                    self.outages.append((self.refused_from, time.time()))
             case plan.API_SERVER_HANGS:
+                began = time.time()
                 with self.site.cluster.stopped("apiserver"):
                     time.sleep(API_SERVER_HANGS)
+                self.outages.append((began, time.time()))
             case plan.LEADER_KILLED:
                 self.system.delete("pod", self.leader()[0], "--grace-period=0", "--force")
             case _:
@@ -126,12 +134,16 @@ class Soak:
             world.until("no object is left", lambda of=world: not of.kube.list(KINDS, OURS))  # type: ignore[misc]
         return [f"RayJob {name} was created" for name in sorted(self.attackers.got)]
 
-    def figures(self, half: float) -> tuple[list[float | None], list[float | None], list[int]]:
-        """The recoveries without and with attackers, and the memory of the last leader in the second half."""
-        times = [(lost_at, recovery(self.honest.done(job), lost_at)) for lost_at, job in self.lost]
-        alone, attacked = ([it for at, it in times if (at > self.attacked_from) is late] for late in (False, True))
+    def figures(self, half: float) -> Figures:
+        """What `problems` judges."""
+        figures = Figures(attacks=self.attackers.attacks())
+        for at, job in self.lost:
+            undisturbed = figures.attacked if at > self.attacked_from else figures.alone
+            kind = figures.disturbed if disturbed(at, self.outages) else undisturbed
+            kind.append(recovery(self.honest.done(job), at))
         warm = self.attacked_from + half * 0.2
-        return alone, attacked, [size for at, pod, size in self.memory if pod == self.memory[-1][1] and at > warm]
+        figures.memory += [size for at, pod, size in self.memory if pod == self.memory[-1][1] and at > warm]
+        return figures
 
 
 def main() -> int:
@@ -156,10 +168,8 @@ def main() -> int:
             figures = soak.figures(given.minutes * 30)
             out = image.ROOT / ".soak"
             out.mkdir(exist_ok=True)
-            names = ("recovery alone", "recovery attacked", "memory")
-            measured = json.dumps({**vars(given), **dict(zip(names, figures, strict=True))}, indent=1)
-            (out / f"{given.seed}.json").write_text(measured)
-            found = [*problems(*figures), *soak.end(hostile)]
+            (out / f"{given.seed}.json").write_text(json.dumps({**vars(given), **vars(figures)}, indent=1))
+            found = [*problems(figures), *soak.end(hostile)]
     print(*found or ["good"], sep="\n")
     return bool(found)
 

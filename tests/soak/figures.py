@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from tests.e2e.steps import ReportedStep
@@ -11,8 +12,25 @@ from tests.e2e.steps import ReportedStep
 SLOWER = 1.3
 """How many times as long the 99th percentile of the recoveries may be with attackers."""
 
+BEFORE, AFTER = 60.0, 30.0
+"""Seconds before and after an outage in which a loss is left out of that comparison: the recovery takes as long as the
+outage."""
+
 GROWTH = 0.05
 """Share by which the memory of the leader may change during the second half."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a soak has measured: the recoveries without and with attackers, and those that an outage may have delayed,
+    in seconds, None without a recovery; the memory of the last leader in the second half; and how often each kind of
+    attack has acted."""
+
+    alone: list[float | None] = field(default_factory=list)
+    attacked: list[float | None] = field(default_factory=list)
+    disturbed: list[float | None] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    attacks: Mapping[str, int] = field(default_factory=dict)
 
 
 def recovery(done: Sequence[ReportedStep], lost_at: float) -> float | None:
@@ -22,6 +40,11 @@ def recovery(done: Sequence[ReportedStep], lost_at: float) -> float | None:
     newest = max((step.step for step in done if step.process == lost), default=0)
     later = (step.at for step in done if step.at > lost_at and step.process != lost and step.step > newest)
     return next((at - lost_at for at in later), None)
+
+
+def disturbed(lost_at: float, outages: Sequence[tuple[float, float]]) -> bool:
+    """Whether the recovery from a loss at this time may have waited for the end of an outage."""
+    return any(began - BEFORE <= lost_at <= ended + AFTER for began, ended in outages)
 
 
 def percentile(values: Sequence[float], share: float = 0.99) -> float:
@@ -35,18 +58,20 @@ def growth(samples: Sequence[float]) -> float:
     return median(samples[middle:]) / median(samples[:middle]) - 1
 
 
-def problems(alone: Sequence[float | None], attacked: Sequence[float | None], memory: Sequence[float]) -> list[str]:
-    """Why the soak has failed; [] if it has not. The recoveries are those without and with attackers, and `memory` that
-    of the last leader in the second half."""
-    found = []
-    if missing := sum(value is None for value in (*alone, *attacked)):
+def problems(of: Figures) -> list[str]:
+    """Why the soak has failed; [] if it has not."""
+    found = [f"no attack has acted: {kind}" for kind, times in of.attacks.items() if not times]
+    if missing := sum(value is None for value in (*of.alone, *of.attacked, *of.disturbed)):
         found.append(f"{missing} losses were followed by no new step")
-    first, second = ([value for value in values if value is not None] for values in (alone, attacked))
-    if not (first and second and len(memory) >= 2):
-        return [*found, f"too few figures: {len(first)} and {len(second)} recoveries, {len(memory)} samples of memory"]
+    first, second = ([value for value in values if value is not None] for values in (of.alone, of.attacked))
+    if not (first and second and len(of.memory) >= 2):
+        return [
+            *found,
+            f"too few figures: {len(first)} and {len(second)} recoveries, {len(of.memory)} samples of memory",
+        ]
     before, after = percentile(first), percentile(second)
     if after > SLOWER * before:
         found.append(f"recovery p99 is {after:.1f} s with attackers, {before:.1f} s without: more than {SLOWER} times")
-    if abs(change := growth(memory)) > GROWTH:
+    if abs(change := growth(of.memory)) > GROWTH:
         found.append(f"the leader's memory changes by {change:+.1%} in the second half: more than {GROWTH:.0%}")
     return found

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tests.e2e import losses
 
-SHORTEST = 10
-"""Minimum duration in minutes."""
+SHORTEST = 20
+"""Minimum duration in minutes: each half needs losses far from its outages."""
 
 BUCKET_OUTAGE, ATTACK_INTERVAL = 100.0, 10.0
 """Seconds for which the bucket refuses all requests, and between two actions of the attackers."""

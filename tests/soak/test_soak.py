@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,13 @@ from spotladder.checkpoints.entry_keys import key_of
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.errors import LogCorrupt, TooLarge
+from spotladder.train import rendezvous
 from tests import s3_server
 from tests.checkpoints.memory_store import MemoryStore
+from tests.e2e.kube import Object
 from tests.e2e.steps import ReportedStep
-from tests.soak.attacks import BROKEN, Endless, endless_bucket
-from tests.soak.figures import percentile, problems, recovery
+from tests.soak.attacks import BROKEN, Attackers, Endless, endless_bucket
+from tests.soak.figures import AFTER, BEFORE, Figures, disturbed, percentile, problems, recovery
 from tests.soak.plan import (
     API_SERVER_HANGS,
     ATTACK,
@@ -27,6 +31,7 @@ from tests.soak.plan import (
     SHORTEST,
     plan,
 )
+from tests.ways import LEVEL
 
 
 @pytest.mark.parametrize("minutes", [SHORTEST, 60])
@@ -47,7 +52,7 @@ def test_each_half_has_all_outages_and_losses_and_only_the_second_one_has_attack
 
 def test_another_seed_is_another_plan_and_a_short_soak_is_refused() -> None:
     assert plan(1, 60) != plan(2, 60)
-    with pytest.raises(ValueError, match="give at least 10"):
+    with pytest.raises(ValueError, match="give at least 20"):
         plan(1, SHORTEST - 1)
 
 
@@ -61,11 +66,13 @@ def test_a_recovery_ends_with_a_step_that_the_lost_process_had_not_made() -> Non
 
 def test_the_endless_bucket_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Endless, "pause", 0.0)
+    monkeypatch.setattr(Endless, "taken", [])
     with endless_bucket("127.0.0.1") as endpoint:
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
         log = CommitLog(open_store("s3://b/p", {**keys, "AWS_ENDPOINT_URL": endpoint}), "job")
         with pytest.raises(TooLarge, match="has at least 10,001 objects"):
             log.read()
+    assert len(Endless.taken) >= 10
 
 
 @pytest.mark.parametrize("content", BROKEN, ids=range(len(BROKEN)))
@@ -93,19 +100,76 @@ def test_the_percentile_is_one_of_the_values() -> None:
     assert percentile(range(1, 51)) == 50
 
 
+def test_a_loss_is_disturbed_from_before_an_outage_until_after_it() -> None:
+    outages = [(100.0, 200.0), (500.0, 520.0)]
+    at = [100 - BEFORE - 1, 100 - BEFORE, 150, 200 + AFTER, 200 + AFTER + 1, 510]
+    assert [disturbed(lost_at, outages) for lost_at in at] == [False, True, True, True, False, True]
+
+
 @pytest.mark.parametrize(
-    ("alone", "attacked", "memory", "says"),
+    ("figures", "says"),
     [
-        ([10.0, 20.0], [26.0, 1.0], [100.0, 104.0], []),
-        ([10.0, 20.0], [26.1], [100.0, 100.0], ["recovery p99 is 26.1 s with attackers, 20.0 s without"]),
-        ([10.0], [10.0], [100.0, 106.0], ["the leader's memory changes by +6.0%"]),
-        ([10.0], [10.0], [100.0, 94.0], ["the leader's memory changes by -6.0%"]),
-        ([None, 10.0], [10.0], [1.0, 1.0], ["1 losses were followed by no new step"]),
-        ([], [10.0], [1.0, 1.0], ["too few figures: 0 and 1 recoveries"]),
+        (Figures([10.0, 20.0], [26.0, 1.0], [130.0], [100, 104], {"floods": 1}), []),
+        (Figures([10.0, 20.0], [26.1], [], [100, 100]), ["recovery p99 is 26.1 s with attackers, 20.0 s without"]),
+        (Figures([10.0], [10.0], [], [100, 106]), ["the leader's memory changes by +6.0%"]),
+        (Figures([10.0], [10.0], [], [100, 94]), ["the leader's memory changes by -6.0%"]),
+        (Figures([None, 10.0], [10.0], [None], [1, 1]), ["2 losses were followed by no new step"]),
+        (Figures([], [10.0], [], [1, 1]), ["too few figures: 0 and 1 recoveries"]),
+        (Figures([10.0], [10.0], [], [1, 1], {"asks": 3, "floods": 0}), ["no attack has acted: floods"]),
     ],
 )
-def test_the_judgement(
-    alone: list[float | None], attacked: list[float | None], memory: list[float], says: list[str]
-) -> None:
-    found = problems(alone, attacked, memory)
+def test_the_judgement(figures: Figures, says: list[str]) -> None:
+    found = problems(figures)
     assert [said[: len(expected)] for said, expected in zip(found, says, strict=True)] == says
+
+
+class Hostile:
+    """The part of a world that attackers use. `refuses`: the API server does not answer kubectl. `level` is the status
+    of the jobs that ask for more."""
+
+    namespace, checkpoints, refuses, level = "ns", "s3://b", False, LEVEL
+
+    def __init__(self) -> None:
+        self.kube = self.bucket = self
+        self.store = MemoryStore()
+        self.store.put_if_absent(f"{rendezvous._folder(1)}1.json", json.dumps({"hosts": ["::1"], "port": 1}).encode())
+
+    def run(self, *_: object) -> str:
+        assert not self.refuses, "connection refused"
+        return ""
+
+    apply = delete = run
+
+    def list(self, *_: object) -> list[Object]:
+        self.run()
+        return []
+
+    def tier(self, name: str) -> Object:
+        return {"name": name}
+
+    def status(self, name: str) -> Object:
+        self.run()
+        return {"attempt": 1, "message": self.level}
+
+    def log(self, *_: object) -> Hostile:
+        return self
+
+    def pods(self, *, name: str) -> list[Object]:
+        return [{"metadata": {"name": name}}]
+
+    def path(self, _name: str) -> list[object]:
+        return []
+
+
+def test_only_attacks_that_reach_their_aim_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Endless, "taken", [])
+    e2e: Any = Hostile()
+    attackers = Attackers(e2e, "http://endless", e2e, "job")
+    attackers.act()
+    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 1, "floods": 1}
+    e2e.level = "Running"
+    attackers.act()
+    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 2, "floods": 2}
+    e2e.refuses = True
+    attackers.act()
+    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 3, "floods": 2}
