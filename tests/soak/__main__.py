@@ -142,7 +142,8 @@ class Soak:
             kind = figures.disturbed if disturbed(at, self.outages) else undisturbed
             kind.append(recovery(self.honest.done(job), at))
         warm = self.attacked_from + half * 0.2
-        figures.memory += [size for at, pod, size in self.memory if pod == self.memory[-1][1] and at > warm]
+        last = self.memory[-1][1] if self.memory else ""
+        figures.memory.extend(size for at, pod, size in self.memory if pod == last and at > warm)
         return figures
 
 

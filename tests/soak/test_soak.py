@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -140,7 +141,7 @@ class Hostile:
 
     apply = delete = run
 
-    def list(self, *_: object) -> list[Object]:
+    def list(self, *_: object) -> Sequence[Object]:
         self.run()
         return []
 
@@ -154,10 +155,10 @@ class Hostile:
     def log(self, *_: object) -> Hostile:
         return self
 
-    def pods(self, *, name: str) -> list[Object]:
+    def pods(self, *, name: str) -> Sequence[Object]:
         return [{"metadata": {"name": name}}]
 
-    def path(self, _name: str) -> list[object]:
+    def path(self, _name: str) -> Sequence[object]:
         return []
 
 
