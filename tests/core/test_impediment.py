@@ -219,7 +219,7 @@ def test_a_misfit_that_no_wait_mends_ends_the_attempt_early() -> None:
     large = pending("w-0", misfit="it requests cpu 64", misfit_lasts=True)
     job.see(attempt(1, head(), large, pending("w-1")), after=1)
     found = job.explanation
-    assert found.message == "w-0 fits no node of spot-a, and no wait mends that: it requests cpu 64"
+    assert found.message == "w-0 fits no node of spot-a, and waiting does not help: it requests cpu 64"
     assert (found.until, found.then) == (job.now + MISFIT_TIMEOUT, "the job leaves the tier")
     job.see_again(after=MISFIT_TIMEOUT - 1)
     assert job.state.stage is Stage.STARTING
@@ -231,7 +231,7 @@ def test_a_misfit_that_no_wait_mends_ends_the_attempt_early() -> None:
     job.see_again(after=MISFIT_TIMEOUT)
     job.see(after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.POD_DOES_NOT_FIT)
-    assert "w-0 fits no node of on-demand, and no wait mends that: it requests cpu 64" in job.state.message
+    assert "w-0 fits no node of on-demand, and waiting does not help: it requests cpu 64" in job.state.message
 
 
 def test_a_misfit_that_ends_within_the_timeout_is_none() -> None:

@@ -90,7 +90,7 @@ def main(name: str, kills: str = "10") -> None:
     killed = sorted(random.Random(name).sample(range(1, TOTAL), int(kills)))
     if name not in COMMANDS:
         return killed_in_this_process(name, killed)
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HOLDING), os.environ["PYTHONPATH"]])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOLDING), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory(prefix="public-") as below:
         ends = []
         for steps in ([], killed):

@@ -3,6 +3,7 @@ commit."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,30 @@ from typing import Any
 import pytest
 
 from spotladder.train.torch import State
+from tests.absent import absent
 
-pytest.importorskip("torch")
-datasets = pytest.importorskip("datasets")
-loading = pytest.importorskip("torchdata.stateful_dataloader")
 pytestmark = pytest.mark.frameworks
 
 
+def installed(name: str) -> Any:
+    """The module of a package of `make test-public`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        absent(str(error), "public")
+
+
 def stream() -> Any:
-    return datasets.Dataset.from_dict({"x": range(40)}).to_iterable_dataset(num_shards=4)
+    return installed("datasets").Dataset.from_dict({"x": range(40)}).to_iterable_dataset(num_shards=4)
 
 
 def shuffled(workers: int) -> Any:
-    import torch
+    generator = installed("torch").Generator().manual_seed(3)
+    return loader(list(range(40)), shuffle=True, generator=generator, num_workers=workers)
 
-    generator = torch.Generator().manual_seed(3)
-    return loading.StatefulDataLoader(list(range(40)), 4, shuffle=True, generator=generator, num_workers=workers)
+
+def loader(data: Any, **options: Any) -> Any:
+    return installed("torchdata.stateful_dataloader").StatefulDataLoader(data, 4, **options)
 
 
 STREAMS: dict[str, Callable[[], Any]] = {
@@ -33,8 +42,8 @@ STREAMS: dict[str, Callable[[], Any]] = {
     "torchdata in processes": lambda: shuffled(2),
     "datasets": stream,
     "datasets in a random order of the shards": lambda: stream().shuffle(3, buffer_size=1),
-    "datasets in torchdata": lambda: loading.StatefulDataLoader(stream(), 4),
-    "datasets in processes": lambda: loading.StatefulDataLoader(stream(), 4, num_workers=2),
+    "datasets in torchdata": lambda: loader(stream()),
+    "datasets in processes": lambda: loader(stream(), num_workers=2),
 }
 
 

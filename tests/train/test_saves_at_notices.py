@@ -110,6 +110,19 @@ def callbacks_of(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> list[tuple[An
     return made
 
 
+def test_a_trainer_that_loads_otherwise_saves_at_notices_without_renamed_weights(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = trainer_module()
+    del module.Trainer._load_from_checkpoint
+    monkeypatch.setitem(sys.modules, "transformers.trainer", module)
+    save_at_notices(SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+    assert len(module.DEFAULT_CALLBACKS) == 1
+    assert caplog.messages == [
+        "transformers.trainer: this version is not known, so weights saved under other names are not restored"
+    ]
+
+
 @pytest.mark.parametrize(("strategy", "saves"), [("steps", True), ("no", False)])
 def test_the_trainer_saves_at_a_notice_unless_it_never_saves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, saves: bool

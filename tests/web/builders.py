@@ -28,8 +28,8 @@ def job(name: str, phase: str = "Running", *, namespace: str = "team-a", **statu
 
 
 def tier(name: str, **status: Any) -> Object:
-    """A CapacityTier object of the cluster."""
-    return {"metadata": {"name": name}, "status": status}
+    """A CapacityTier object of the cluster, whose nodes are in the member `east`."""
+    return {"metadata": {"name": name}, "spec": {"cluster": "east"}, "status": status}
 
 
 def seen_clusters(name: str = "west", problem: str = "connection refused") -> list[ClusterSeen]:

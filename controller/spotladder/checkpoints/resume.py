@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ FILES_AT_ONCE = 4
 TRIES = 3
 
 PROGRESS_INTERVAL = 10.0
-"""Minimum seconds between two log lines about a download."""
+"""Seconds between two log lines about a download."""
 
 _RANK = re.compile(r"rank-(\d+)/")
 
@@ -65,13 +66,14 @@ def fetch(
             parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-fetch") as pool:
         largest_first = sorted(files, key=lambda file: -file.size)
-        fetched = pool.map(lambda file: _fetch_file(store, commit, file, folder, cache), largest_first)
-        cached, done, whole, said_at = 0, 0, sum(file.size for file in files), time.monotonic()
-        for file, was_cached in zip(largest_first, fetched, strict=True):
-            cached, done = cached + was_cached, done + file.size
-            if time.monotonic() - said_at >= PROGRESS_INTERVAL:
-                said_at = time.monotonic()
-                _log.info("step %d: %d of %d bytes are read", commit.step, done, whole)
+        fetches = [pool.submit(_fetch_file, store, commit, file, folder, cache) for file in largest_first]
+        try:
+            while wait(fetches, PROGRESS_INTERVAL, FIRST_EXCEPTION).not_done:
+                done = sum(map(_bytes_read, fetches, largest_first, repeat(folder)))
+                _log.info("step %d: %d of %d bytes are read", commit.step, done, sum(file.size for file in files))
+            cached = sum(fetch.result() for fetch in fetches)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     if cached:
         _log.info("step %d: %d of %d files from the cache on this machine", commit.step, cached, len(files))
 
@@ -100,6 +102,17 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
     if cache and folder:
         (folder / file.name).chmod(READ_ONLY)  # Files from the cache are read-only, too: a program sees no difference.
     return False
+
+
+def _bytes_read(fetch: Future[bool], file: FileEntry, folder: Path | None) -> int:
+    """The bytes of this file that have been read. Raises the error of a failed fetch. Without `folder` a file counts
+    once it is complete."""
+    if fetch.done():
+        fetch.result()
+        return file.size
+    with suppress(OSError):  # The fetch has not begun.
+        return (folder / file.name).stat().st_size if folder else 0
+    return 0
 
 
 def rank_of(name: str) -> int | None:

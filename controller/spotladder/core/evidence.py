@@ -198,7 +198,7 @@ def does_not_fit(situation: Situation) -> str:
     pod = gang_misfit(situation.attempt_seen, situation.needed)
     if pod is None:
         return ""
-    lasts = ", and no wait mends that" if pod.misfit_lasts else ""
+    lasts = ", and waiting does not help" if pod.misfit_lasts else ""
     return f"{pod.called} fits no node of {state.tier}{lasts}: {pod.misfit}"
 
 

@@ -21,7 +21,7 @@ AVOIDANCE = "avoidance of nodes"
 """The `timer` of an attempt that avoids nodes, while no other node can take its pods."""
 
 MISFIT = "pods that fit no node"
-"""The `timer` of an attempt whose pods fit no node of the tier, where no wait mends that."""
+"""The `timer` of an attempt whose pods fit no node of the tier, where waiting does not help."""
 
 HEDGE_AFTER = "overlap.hedgeAfter"
 """The timer after which the next tier is started beside the attempt."""

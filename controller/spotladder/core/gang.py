@@ -80,7 +80,7 @@ def gang_misfit(seen: AttemptSeen | None, workers: int) -> PodSeen | None:
 
 
 def misfit_lasts(seen: AttemptSeen | None, workers: int) -> bool:
-    """Whether no wait mends that the head, or too many workers, fit no node of the tier."""
+    """Whether the head, or too many workers, fit no node of the tier, and waiting does not help."""
     return _cut_off(seen, workers, lambda pod: pod.misfit_lasts)
 
 

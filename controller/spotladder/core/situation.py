@@ -311,7 +311,7 @@ class Situation:
 
     @property
     def misfit_deadline(self) -> Instant | None:
-        """When the live attempt leaves its tier because its pods fit no node of it and no wait mends that; None: it
+        """When the live attempt leaves its tier because its pods fit no node of it and waiting does not help; None: it
         waits for provisionTimeout."""
         if self.state.waiting_since is None or self.attempt.avoids or not misfit_lasts(self.attempt_seen, self.needed):
             return None

@@ -42,7 +42,7 @@ class ClusterSeen:
 
 def names_of_clusters(tiers: Iterable[Mapping[str, Any]], jobs: Iterable[Mapping[str, Any]]) -> set[str]:
     """The names of the members that these CapacityTiers and TieredJobs use."""
-    used = {str(tier["spec"].get("cluster") or "") for tier in tiers}
+    used = {str((tier.get("spec") or {}).get("cluster") or "") for tier in tiers}
     used |= {str((job.get("status") or {}).get("cluster") or "") for job in jobs}
     return {name for name in used if not is_home(name)}
 

@@ -63,9 +63,12 @@ def _add(trainer: Any, job: Job, routed: Routed) -> None:
         path = Path(folder, saved)
         return str(path) if saved and path.is_dir() else last(folder)
 
+    load = getattr(trainer.Trainer, "_load_from_checkpoint", None)  # transformers has no other extension point
     trainer.get_last_checkpoint = newest
     trainer.DEFAULT_CALLBACKS.append(SaveAtNotice)
-    load = trainer.Trainer._load_from_checkpoint  # noqa: SLF001 – transformers has no other extension point
+    if load is None:
+        _log.warning("%s: this version is not known, so weights saved under other names are not restored", TRAINER)
+        return
 
     def load_all(self: Any, resume_from_checkpoint: str, model: Any = None) -> None:
         load(self, resume_from_checkpoint, model)

@@ -99,7 +99,7 @@ def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> frozens
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a pod fits no node of its tier, for the user. `lasts`: no wait mends it."""
+    """Why a pod fits no node of its tier, for the user. `lasts`: waiting does not help."""
 
     message: str
     lasts: bool
