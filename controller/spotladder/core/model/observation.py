@@ -78,7 +78,7 @@ class PodSeen:
 
     For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
     node of the tier can ever hold it ("" if one can, or if that is unknown), `misfit_lasts` that the provisioner makes
-    no node that can, so that waiting does not help, `scheduled` means that it has a node, `image_pulled` that the images of
+    no node that can, so waiting does not help, `scheduled` means that it has a node, `image_pulled` that the images of
     its first containers are on that node; `waiting_message` comes from the kubelet, the scheduler or the autoscaler.
     For a lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the
     container that ended it and `exit_message` the last line of its output, if known. `container` names that container,
