@@ -267,7 +267,7 @@ def counted(file: Path) -> Trace:
                 counts[float(row[0]) / 1000] = held
     times = np.array(sorted(counts))
     nodes = np.array([counts[moment] for moment in times], dtype=np.int64)
-    return Trace(file.stem, times - times[0], nodes, end=float(times[-1] - times[0]))
+    return Trace(file.stem, times - times[0], nodes, end=float(times[-1] - times[0]), gap=float(np.diff(times).min()))
 
 
 if __name__ == "__main__":

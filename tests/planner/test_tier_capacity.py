@@ -112,12 +112,24 @@ def test_a_gang_that_never_had_its_nodes_is_offered_as_many_as_the_trace_has() -
     assert {*np.concatenate([one.nodes for one in found]).tolist()} == {1, 3, 4}
 
 
-def test_no_spell_of_a_run_is_shorter_than_the_ticks_of_its_trace() -> None:
+@pytest.mark.parametrize("flags", [(True, True, False), (True, False)], ids=["two and one", "each tick differs"])
+def test_no_spell_of_a_run_is_shorter_than_the_ticks_of_its_trace(flags: tuple[bool, ...]) -> None:
     """A stretch would shorten the outages of one tick, and the job would wait for nodes that a tick hides."""
-    ticks = with_traces(facts(), (of_ticks("z", np.array([True, True, False] * 40), 600.0),), 2)
+    ticks = with_traces(facts(), (of_ticks("z", np.array(flags * 40), 600.0),), 2)
     for seed in range(1, 30):
         found = spells(drawn(ticks, 2, 20 * HOUR, seed), 2)
         assert min(one.until - one.since for one in found[1:-1]) >= 600.0 - 1e-6
+
+
+@pytest.mark.parametrize(("ticks_with", "ticks_without"), [(5, 1), (1, 5), (1, 20)])
+def test_runs_have_capacity_for_longer_than_their_trace_as_often_as_for_shorter(
+    ticks_with: int, ticks_without: int
+) -> None:
+    """Also if the spells of one kind are as short as ticks allow, so that a stretch cannot shorten them."""
+    flags = np.array(([True] * ticks_with + [False] * ticks_without) * 40)
+    tier = with_traces(facts(), (of_ticks("z", flags, 600.0),), 2)
+    shares = [drawn(tier, 2, 50 * HOUR, seed).share(2) for seed in range(1, 400)]
+    assert np.median(shares) == pytest.approx(flags.mean(), rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -174,9 +174,7 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
     parts = [_part(trace, start - lap * trace.end, until) for lap in range(math.ceil((start + until) / trace.end))]
     times, nodes = (np.concatenate(one) for one in list(zip(*parts, strict=True))[:2])
     prices = None if trace.prices is None else np.concatenate([part[2] for part in parts if part[2] is not None])
-    # Without a sample between two changes it is a trace of events, which may be at any distance.
-    least = np.diff(trace.times).min() if len(trace.times) > len(found) else 0.0
-    lengths = _stretched(np.diff(times), nodes[:-1] >= workers, stretches, least)
+    lengths = _stretched(np.diff(times), nodes[:-1] >= workers, stretches, trace.gap)
     times = np.concatenate(([0.0], np.cumsum(lengths)))
     if first:
         times = np.concatenate(([0.0], first + times))
@@ -193,12 +191,18 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
 
 def _stretched(lengths: Floats, available: Flags, stretches: Mapping[bool, float], least: Seconds) -> Floats:
     """The lengths of parts of a trace with capacity or without it, with the stretch of their kind. A spell that begins
-    in them stays at least as long as the ticks of the trace, which show no shorter one."""
+    in them stays at least as long as the ticks of the trace, which show no shorter one. Where this makes the spells of
+    one kind longer, those of the other become longer by the same factor, so that the share of time with capacity stays
+    the same: spells that cannot be shorter are rarer."""
     begins = np.flatnonzero(np.diff(available, prepend=~available[:1]))
-    factors = np.where(available[begins], stretches[True], stretches[False])
-    if len(begins) > 1:
-        factors[1:] = np.maximum(factors[1:], least / np.add.reduceat(lengths, begins)[1:])
-    stretched: Floats = lengths * np.repeat(factors, np.diff(begins, append=len(lengths)))
+    recorded, kinds = np.add.reduceat(lengths, begins), available[begins]
+    wanted = recorded * np.where(kinds, stretches[True], stretches[False])
+    given = wanted.copy()
+    given[1:] = np.maximum(given[1:], least)
+    longer = {kind: given[kinds == kind].sum() / wanted[kinds == kind].sum() for kind in {*kinds.tolist()}}
+    for kind, factor in longer.items():
+        given[kinds == kind] *= max(longer.values()) / factor
+    stretched: Floats = lengths * np.repeat(given / recorded, np.diff(begins, append=len(lengths)))
     return stretched
 
 
