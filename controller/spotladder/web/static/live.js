@@ -8,7 +8,7 @@ let running = false;
 let again = false;
 let retry = 0;
 let pause = 1000;
-let opened = false;
+let stale = false;
 
 function keyOf(element) {
   const summary = element.querySelector("summary");
@@ -83,11 +83,12 @@ function connect() {
   changes.addEventListener("open", () => {
     connection.textContent = "live";
     pause = 1000;
-    if (opened) refresh();
-    opened = true;
+    if (stale) refresh();
+    stale = true;
   });
   changes.addEventListener("error", () => {
     connection.textContent = "The connection is lost. The page shows the last state.";
+    stale = true;
     if (changes.readyState !== EventSource.CLOSED) return; // the browser connects again
     setTimeout(connect, later(pause));
     pause = Math.min(2 * pause, 30000);
