@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
@@ -295,12 +296,12 @@ async def test_a_namespace_without_jobs_is_asked_about_no_more() -> None:
 
 
 async def test_a_list_is_rendered_once_for_all_who_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered: list[object] = []
-    monkeypatch.setattr(server, "jobs_page", lambda *given: rendered.append(given) or jobs_page(*given))
+    rendered = Mock(wraps=jobs_page)
+    monkeypatch.setattr(server, "jobs_page", rendered)
     async with Deployed().served() as page:
         for user in ("ada", "ada", "ben"):
             assert await page.status("/", user) == 200
-        assert len(rendered) == 2
+        assert rendered.call_count == 2
         stream = await page.get("/changes", "ada")
         page.shelf.put(job("digits", "Succeeded"))
         await stream.content.readline()

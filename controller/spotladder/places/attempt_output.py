@@ -115,7 +115,9 @@ def _trimmed(pod: Found) -> Found:
     metadata, statuses = pod["metadata"], (pod.get("status") or {}).get("containerStatuses") or []
     annotations, program = metadata.get("annotations") or {}, program_name(pod)
     index = {COMPLETION_INDEX: annotations[COMPLETION_INDEX]} if COMPLETION_INDEX in annotations else {}
-    kept = {key: metadata[key] for key in ("name", "creationTimestamp", "labels") if key in metadata}
+    kept = {key: metadata[key] for key in ("name", "creationTimestamp") if key in metadata}
+    labels = metadata.get("labels") or {}
+    kept["labels"] = {key: labels[key] for key in (ROLE, JOB_INDEX, COMPLETION_INDEX) if key in labels}
     names = [entry["name"] for entry in pod["spec"]["containers"] if entry["name"] in (program, SUBMITTER)]
     states = [{key: entry.get(key) for key in ("name", "state")} for entry in statuses if entry.get("name") in names]
     return {
