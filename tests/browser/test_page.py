@@ -49,6 +49,28 @@ def test_a_change_is_visible_without_a_reload(chromium: Any, served: Served) -> 
     page.close()
 
 
+def test_a_page_that_is_refused_for_a_while_connects_again_and_shows_what_it_missed(
+    chromium: Any, served: Served
+) -> None:
+    page = chromium.new_page()
+    refused: list[Any] = []
+
+    def answer(route: Any) -> None:
+        if refused:
+            route.continue_()
+            return
+        refused.append(route)
+        served.put(job("digits", "Succeeded"), job("missed"))
+        route.fulfill(status=503, body="refused")
+
+    page.route("**/changes", answer)
+    page.goto(served.address)
+    page.get_by_role("link", name="missed").wait_for()
+    served.put(job("digits", "Failed"))
+    page.get_by_role("cell", name="Failed").wait_for()
+    page.close()
+
+
 def test_the_filter_works_while_typing_and_is_part_of_the_address(chromium: Any, served: Served) -> None:
     page = chromium.new_page()
     page.goto(served.address)

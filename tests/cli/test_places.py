@@ -56,6 +56,8 @@ async def test_a_page_for_users_has_the_cluster_alone_also_outside_a_pod(tmp_pat
         pytest.param(("--state-dir", "."), "--host serves the users of a cluster", id="no cluster"),
         pytest.param(("--context-for", "east=west"), "remove --context-for and --open", id="members"),
         pytest.param(("-A", "-n", "team-a"), "exclude each other", id="both"),
+        pytest.param(("--host", "spotladder.example:8790"), "without a port", id="port"),
+        pytest.param(("--host", "http://spotladder.example"), "lowercase host name", id="address"),
     ],
 )
 def test_a_page_for_users_is_refused_without_a_cluster_or_with_more_than_one(

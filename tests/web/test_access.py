@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
@@ -14,8 +16,10 @@ from spotladder.clusters.transport import Object
 from spotladder.places.fleet import lost
 from spotladder.places.place import Printed
 from spotladder.resources import APIResource
-from spotladder.web import cluster_users
-from spotladder.web.cluster_users import REVIEW_TTL, TOKEN_REVIEWS, ClusterUsers
+from spotladder.web import cluster_users, reviews, server
+from spotladder.web.cluster_users import TOKEN_REVIEWS, ClusterUsers
+from spotladder.web.pages import jobs_page
+from spotladder.web.reviews import REFUSAL_TTL, REVIEW_TTL
 from spotladder.web.server import serving
 from tests.clusters.stepped_clock import SteppedClock
 from tests.web.builders import Shelf, job, seen_clusters, tier
@@ -33,6 +37,8 @@ class Reviewing(Client):
         self.rights = {("ada", *JOBS, "team-a"), ("ben", *JOBS, "team-b")}
         self.rights |= {("admin", *right, "") for right in (JOBS, LOGS, TIERS)}
         self.down = False
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.asked: list[Object] = []
 
     async def create(self, kind: APIResource, body: Object, *, dry_run: bool = False) -> Object:
@@ -44,6 +50,7 @@ class Reviewing(Client):
             name = self.tokens.get(spec["token"])
             user = {"username": name, "uid": "1", "groups": ["people"], "extra": {"scope": ["all"]}}
             return {"status": {"authenticated": True, "user": user} if name else {}}
+        await self.answers.wait()
         assert (spec["uid"], spec["groups"], spec["extra"]) == ("1", ["people"], {"scope": ["all"]})
         asked = spec["resourceAttributes"]
         resource = "/".join(filter(None, (asked["resource"], asked["subresource"])))
@@ -64,9 +71,15 @@ class Deployed:
         self.shelf.seen = [seen_clusters()[0], lost("south", "refused")]
         self._session: ClientSession | None = None
 
+    def namespaces(self) -> set[str]:
+        """Those in which somebody's right to list jobs was reviewed."""
+        asked = [spec["resourceAttributes"] for spec in self.cluster.asked if "token" not in spec]
+        return {each["namespace"] for each in asked if each["resource"] == "tieredjobs"}
+
     @asynccontextmanager
     async def served(self) -> AsyncIterator[Deployed]:
         users = ClusterUsers(self.cluster, HOST, self.clock)
+        users.interval = 0.0
         async with (
             serving([self.shelf], "127.0.0.1", 0, users) as port,
             ClientSession(f"http://127.0.0.1:{port}", timeout=ClientTimeout(60)) as self._session,
@@ -160,6 +173,7 @@ async def test_only_a_token_that_the_cluster_accepts_names_a_user() -> None:
             {"Authorization": "Basic token-of-admin"},
             {"Authorization": "token-of-admin"},
             {"X_Forwarded_Access_Token": "invented"},
+            {"Authorization": "Bearer t\u00f6ken"},
         ):
             answer = await page.get("/", **forged, **headers)
             assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -202,6 +216,103 @@ async def test_invented_tokens_do_not_flood_the_api_server(monkeypatch: pytest.M
         assert invented == [401, 401, 429, 429]
         assert await page.status("/", "ada") == 200
         assert sum("token" in spec for spec in page.cluster.asked) == 3
+
+
+async def test_invented_tokens_do_not_lock_out_a_user_whose_token_is_reviewed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_users, "TOKENS_AT_ONCE", 1)
+    async with Deployed().served() as page:
+        assert await page.status("/", "ada") == 200
+        await page.clock.advance(REVIEW_TTL)
+        assert [await page.status("/", Authorization=f"Bearer {number}") for number in range(2)] == [401, 429]
+        assert await page.status("/", "ada") == 200
+        await page.clock.advance(cluster_users.KNOWN_TTL)
+        assert [await page.status("/", Authorization=f"Bearer {number}") for number in range(2)] == [401, 429]
+        assert await page.status("/", "ada") == 429
+
+
+async def test_a_user_who_needs_too_many_reviews_is_refused_at_once_and_served_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reviews, "REVIEWS_AT_ONCE", 10)
+    async with Deployed().served() as page:
+        page.shelf.held += [job("digits", namespace=f"space-{number}") for number in range(10)]
+        answer = await page.get("/", "ada")
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        assert len(page.namespaces()) < 12
+        assert await page.status("/", "admin") == 200
+        await page.clock.advance(4 / reviews.REVIEWS_PER_SECOND)
+        assert await page.status("/", "ada") == 200
+
+
+async def test_service_accounts_of_one_namespace_share_their_reviews(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviews, "REVIEWS_AT_ONCE", 4)
+    async with Deployed().served() as page:
+        for name in ("team-c:one", "team-c:two", "team-d:one"):
+            page.cluster.tokens[f"token-of-{name}"] = f"system:serviceaccount:{name}"
+        assert [await page.status("/", name) for name in ("team-c:one", "team-c:two", "team-d:one")] == [200, 429, 200]
+
+
+async def test_a_request_ends_when_the_cluster_is_silent_and_no_review_waits_beyond_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "VIEW_TIMEOUT", 0.05)
+    monkeypatch.setattr(reviews, "REVIEWS_UNDER_WAY", 2)
+    async with Deployed().served() as page:
+        page.cluster.answers.clear()
+        assert await page.status("/", "ada") == 503
+        monkeypatch.setattr(server, "VIEW_TIMEOUT", 60.0)
+        assert await page.status("/", "ben") == 429
+        page.cluster.answers.set()
+        assert await page.status("/tiers", "admin") in {200, 429}
+        assert await page.status("/jobs/west/team-a/digits", "ada") == 200
+
+
+async def test_answers_are_kept_for_all_tokens_of_a_user_and_a_no_for_longer() -> None:
+    async with Deployed().served() as page:
+        assert await page.status("/", "ada") == 200
+        before = len(page.cluster.asked)
+        page.cluster.tokens["token-of-another session"] = "ada"
+        assert await page.status("/", "another session") == 200
+        assert len(page.cluster.asked) == before + 1
+        page.cluster.rights.add(("ada", *JOBS, "team-b"))
+        await page.clock.advance(REVIEW_TTL)
+        assert "concealed" not in await page.text("/", "ada")
+        await page.clock.advance(REFUSAL_TTL - REVIEW_TTL)
+        assert "concealed" in await page.text("/", "ada")
+
+
+async def test_a_namespace_without_jobs_is_asked_about_no_more() -> None:
+    async with Deployed().served() as page:
+        everything = await page.get("/changes", "admin")
+        for namespace in ("team-b", "team-a"):
+            page.shelf.put(*page.shelf.held[:1], changed=namespace)
+            assert await everything.content.readuntil(b"\n\n") == b"event: changed\ndata:\n\n"
+        stream = await page.get("/changes", "ada")
+        assert page.namespaces() == {"", "team-a"}
+        stream.close()
+        everything.close()
+
+
+async def test_a_list_is_rendered_once_for_all_who_see_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = Mock(wraps=jobs_page)
+    monkeypatch.setattr(server, "jobs_page", rendered)
+    async with Deployed().served() as page:
+        for user in ("ada", "ada", "ben"):
+            assert await page.status("/", user) == 200
+        assert rendered.call_count == 2
+        stream = await page.get("/changes", "ada")
+        page.shelf.put(job("digits", "Succeeded"))
+        await stream.content.readline()
+        assert "Succeeded" in await page.text("/", "ada")
+        stream.close()
+
+
+async def test_a_list_without_jobs_says_what_it_takes_to_see_some() -> None:
+    async with Deployed().served() as page:
+        page.cluster.rights.clear()
+        assert "No jobs in a namespace in which you may list tieredjobs." in await page.text("/", "ada")
 
 
 async def test_open_pages_of_one_user_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,9 @@ from spotladder.web import HOST, PORT
 if TYPE_CHECKING:
     from spotladder.places.place import FollowedPlace
     from spotladder.web.access import Users
+
+HOST_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+"""The names that the chart's value `web.host` may have."""
 
 
 def web(
@@ -47,10 +51,10 @@ def web(
 ) -> None:
     """Serve a page with the jobs of this machine and of a cluster.
 
-    The page is read-only, follows every change, and is for this machine only. It has the runs on this machine
-    (spotladder run) and the jobs of the configured cluster. --context or --kubeconfig selects only the cluster,
-    --state-dir only this machine. Ctrl-C ends the page, not the jobs. With --host, every request needs a bearer token
-    of the cluster; the chart's value web runs it so.
+    The page is read-only, follows every change, and answers only this machine unless --host is given. It has the runs
+    on this machine (spotladder run) and the jobs of the configured cluster. --context or --kubeconfig selects only the
+    cluster, --state-dir only this machine. Ctrl-C ends the page, not the jobs. With --host, the page has the jobs of
+    the cluster, and every request needs a bearer token of it; the chart's value web runs it so.
 
     \b
     Examples:
@@ -62,6 +66,9 @@ def web(
     contexts = contexts_given(context_for)
     if host is not None and (contexts or open_page):
         raise Refused("--host shows one cluster to users elsewhere: remove --context-for and --open")
+
+    if host is not None and not re.fullmatch(HOST_NAME, host):
+        raise Refused(f"--host must be a lowercase host name without a port, as spotladder.example.com: got {host!r}")
 
     @asynccontextmanager
     async def served() -> AsyncIterator[tuple[list[FollowedPlace], Users | None]]:

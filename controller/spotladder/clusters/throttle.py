@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Seconds
 
@@ -29,9 +31,29 @@ class Throttle:
         self._book()
         return True
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the whole burst may be made now, as with a new one."""
+        return self._booked_until <= self._clock.ticks() - self._tolerance
+
     def _book(self) -> Seconds:
         """Reserve the next slot; returns the seconds until then."""
         now = self._clock.ticks()
         slot = max(self._booked_until, now - self._tolerance)
         self._booked_until = slot + self._gap
         return slot - now
+
+
+class Throttles:
+    """A throttle for each name that has made calls of late."""
+
+    def __init__(self, rate: float, burst: int, clock: Clock) -> None:
+        self._new = partial(Throttle, rate, burst, clock)
+        self._kept: dict[str, Throttle] = {}
+
+    def admits(self, name: str) -> bool:
+        """Whether this name may make one more call now; then it counts."""
+        if name not in self._kept:
+            self._kept = {each: throttle for each, throttle in self._kept.items() if not throttle.is_full}
+            self._kept[name] = self._new()
+        return self._kept[name].admits()

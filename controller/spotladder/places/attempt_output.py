@@ -11,13 +11,16 @@ from spotladder.display import job_text
 from spotladder.places import dashboard
 from spotladder.resources import PODS
 from spotladder.workloads.names import ATTEMPT, JOB_UID, ROLE, attempt_name
-from spotladder.workloads.program_container import program_name
+from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_name
 from spotladder.workloads.rayjob.records import SUBMITTER
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
 from spotladder.workloads.records import Object as Found
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
+
+PODS_AT_ONCE = 50
+"""Number of pods in one answer of the API server, each of which may have more than a megabyte."""
 
 HERE = ""
 """The name of the cluster of the TieredJob. No other cluster has an empty name."""
@@ -102,8 +105,26 @@ def record_of(job: Mapping[str, Any], number: int) -> Mapping[str, Any] | None:
 
 
 async def _pods(client: Client, namespace: str, labels: str) -> list[Found]:
-    found = [pod async for page in client.pages(PODS, namespace, labels=labels) for pod in page.items]
+    pages = client.pages(PODS, namespace, labels=labels, limit=PODS_AT_ONCE)
+    found = [_trimmed(pod) async for page in pages for pod in page.items]
     return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
+
+
+def _trimmed(pod: Found) -> Found:
+    """What is read of a pod, which may be large: users write its annotations and containers."""
+    metadata, statuses = pod["metadata"], (pod.get("status") or {}).get("containerStatuses") or []
+    annotations, program = metadata.get("annotations") or {}, program_name(pod)
+    index = {COMPLETION_INDEX: annotations[COMPLETION_INDEX]} if COMPLETION_INDEX in annotations else {}
+    kept = {key: metadata[key] for key in ("name", "creationTimestamp") if key in metadata}
+    labels = metadata.get("labels") or {}
+    kept["labels"] = {key: labels[key] for key in (ROLE, JOB_INDEX, COMPLETION_INDEX) if key in labels}
+    names = [entry["name"] for entry in pod["spec"]["containers"] if entry["name"] in (program, SUBMITTER)]
+    states = [{key: entry.get(key) for key in ("name", "state")} for entry in statuses if entry.get("name") in names]
+    return {
+        "metadata": {**kept, "annotations": {**index, DEFAULT_CONTAINER: program}},
+        "spec": {"containers": [{"name": name} for name in names]},
+        "status": {"containerStatuses": states},
+    }
 
 
 def _source(pod: Found, container: str) -> Source:

@@ -41,6 +41,9 @@ DELETED_INTERVAL = 600.0
 SHOWN_OUTPUTS = 8
 """Number of sources of one attempt whose output is shown: the driver and the first ranks."""
 
+KEPT_METADATA = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
+"""What is shown of the metadata of a job or a tier. Users write the rest, up to the size of an object."""
+
 LINES = 2_000
 """Number of last lines that are requested of a program that runs."""
 
@@ -84,13 +87,14 @@ class _Held:
 
     @classmethod
     def of(cls, thing: Mapping[str, Any]) -> Self:
-        metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
+        metadata = {key: thing["metadata"][key] for key in KEPT_METADATA if key in thing["metadata"]}
         spec = thing.get("spec") or {}
         shown = {key: spec[key] for key in ("tiers", "budget", "deadline", "cluster") if key in spec}
         kept = {"metadata": metadata, "spec": shown, "status": thing.get("status") or {}}
         uri = str((spec.get("checkpoints") or {}).get("uri") or "")
         namespace = metadata.get("namespace", "")
-        return cls(metadata["name"], namespace, metadata["uid"], metadata["resourceVersion"], uri, kept)
+        version = thing["metadata"]["resourceVersion"]
+        return cls(metadata["name"], namespace, metadata["uid"], version, uri, kept)
 
 
 class JobsOfCluster:
@@ -186,6 +190,7 @@ class JobsOfCluster:
     async def _of_pods(self, held: _Held, attempt: int) -> Sequence[Printed]:
         async with self._on(cluster_of(held.thing, attempt)) as client:
             found = [each for each in await sources(client, held.namespace, held.thing, attempt) if each.started]
+            found = found[:SHOWN_OUTPUTS]
             if self._shared and not all(each.container for each in found):
                 raise _elsewhere("dashboards of Ray", "logs", held)
             texts = [

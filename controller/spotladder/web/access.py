@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.places.fleet import ClusterSeen, names_of_clusters
 from spotladder.places.place import Object, Place, Printed
 from spotladder.resources import CAPACITYTIERS, PODS, TIEREDJOBS, APIResource
+from spotladder.web.pages import NO_JOBS
 from spotladder.web.rows import JobRow
 
 
@@ -44,7 +45,8 @@ class User(Protocol):
     def name(self) -> str: ...
 
     async def may(self, rights: Collection[Right]) -> Collection[Right]:
-        """Those of the rights that the user has. Raises SpotladderError if nobody can say so."""
+        """Those of the rights that the user has. Raises SpotladderError if nobody can say so, and
+        aiohttp.web.HTTPException if the user has asked for too many."""
 
 
 class Users(Protocol):
@@ -57,6 +59,14 @@ class Users(Protocol):
     @property
     def pages(self) -> int:
         """Number of open pages of one user that are told about changes."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two messages to the open pages, at least."""
+
+    @property
+    def none(self) -> str:
+        """What an empty list of jobs says."""
 
     async def of(self, headers: Mapping[str, str]) -> User:
         """The user who sends a request with these headers. Raises aiohttp.web.HTTPException, SpotladderError."""
@@ -71,6 +81,8 @@ class OnThisMachine:
     name = ""
     hosts = ("localhost", "127.0.0.1", "::1")
     pages = MAX_PAGES
+    interval = 0.25
+    none = NO_JOBS
 
     async def of(self, _headers: Mapping[str, str]) -> User:
         return self
@@ -87,12 +99,12 @@ class View:
     """What a user sees: the jobs of these namespaces, and all tiers or none."""
 
     user: User
-    namespaces: Container[str]
+    namespaces: frozenset[str]
     tiers: bool
 
     @classmethod
     async def of(cls, user: User, namespaces: Iterable[str]) -> View:
-        """The view of this user, of these namespaces. Raises SpotladderError."""
+        """The view of this user, of these namespaces. Raises what `User.may` raises."""
         jobs = {Right("list", TIEREDJOBS, each): each for each in namespaces if each}
         allowed = await user.may({LIST_TIERS, *jobs})
         return cls(user, frozenset(jobs[each] for each in allowed if each in jobs), LIST_TIERS in allowed)

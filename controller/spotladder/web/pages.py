@@ -29,16 +29,18 @@ HEADINGS = {
     "age": "Age",
 }
 
+NO_JOBS = "No jobs yet. spotladder run and spotladder submit start one."
+
 TONES = {"Succeeded": "good", "Running": "good", "Failed": "bad"}
 """The tones of phases; of all others, caution."""
 
 
-def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection) -> str:
-    """The list of all jobs."""
+def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection, none: str = NO_JOBS) -> str:
+    """The list of all jobs. `none` is what it says without any."""
     shown = chosen.applied(rows)
     return framed(
         "Jobs – spotladder",
-        element("main", _summary(rows), _filter(rows, chosen), live(problems(places), _table(shown, chosen))),
+        element("main", _summary(rows), _filter(rows, chosen), live(problems(places), _table(shown, chosen, none))),
         here="/",
     )
 
@@ -89,11 +91,9 @@ def _filter(rows: Sequence[JobRow], chosen: Selection) -> Markup:
     )  # fmt: skip
 
 
-def _table(rows: Sequence[JobRow], chosen: Selection) -> Markup:
+def _table(rows: Sequence[JobRow], chosen: Selection, none: str) -> Markup:
     if not rows:
-        message = "No job matches. " if chosen.text or chosen.phase else "No jobs yet. "
-        hint = "spotladder run and spotladder submit start one."
-        return element("p", message, hint, class_="soft")
+        return element("p", "No job matches." if chosen.text or chosen.phase else none, class_="soft")
     head = [_heading(column, text, chosen) for column, text in HEADINGS.items()]
     left = len(rows) - SHOWN
     more = element("p", f"{numbered(left, 'more job')}: use the filter.", class_="soft") if left > 0 else None

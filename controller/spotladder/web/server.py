@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from aiohttp import web
 
@@ -21,11 +21,17 @@ from spotladder.web.pages import job_page, jobs_page, missing_page
 from spotladder.web.rows import ROW_AGE, Rows, Selection
 from spotladder.web.tiers_page import tiers_page
 
-CHANGE_INTERVAL = 0.25
-"""Seconds between two messages to the open pages, at least."""
-
 KEEP_ALIVE_INTERVAL = 15.0
 """Seconds after which a page without a message gets an empty one, so that a lost connection is noticed."""
+
+VIEW_TIMEOUT = 10.0
+"""Seconds after which a request is refused because nobody says what its user may see."""
+
+RENDERED_AT_ONCE = 2
+"""Number of pages that are rendered at the same time, each in a thread."""
+
+KEPT_BODIES = 64
+"""Number of different lists of jobs that are kept until the next change."""
 
 READ_TIMEOUT = 20.0
 """Seconds after which a page is shown without the records of its job."""
@@ -50,6 +56,7 @@ HEALTH = "/healthz"
 """The path that answers everybody, for probes."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -64,8 +71,11 @@ class Pages:
         self._changed = asyncio.Event()
         self._pending: set[str] = set()
         self._told = asyncio.Event()
-        self._changes = Counter[str]()
+        self._version = 0
+        self._changes: dict[str, int] = {}
         self._open = Counter[str]()
+        self._rendering = asyncio.Semaphore(RENDERED_AT_ONCE)
+        self._bodies: dict[tuple[object, ...], asyncio.Task[str]] = {}
 
     def app(self) -> web.Application:
         """The application. The pages are as current as `follow` keeps them."""
@@ -101,29 +111,48 @@ class Pages:
             self._changed.clear()
             jobs = [(place, job) for place in self._places for job in place.jobs()]
             await asyncio.to_thread(self._rows.renew, jobs, time.time())
+            self._bodies = {}
             self._renewed.set()
+            self._version += 1
+            self._changes = {
+                each: self._version if each in changed else self._changes.get(each, 0)
+                for each in ("", *_namespaces(job for _, job in jobs))
+            }
             if changed:
-                self._changes.update(changed)
                 self._told.set()
                 self._told = asyncio.Event()
-                await asyncio.sleep(CHANGE_INTERVAL)
+                await asyncio.sleep(self._users.interval)
             with suppress(TimeoutError):
                 async with asyncio.timeout(ROW_AGE):
                     await self._changed.wait()
 
-    async def _view(self, request: web.Request) -> View:
-        """What the user who asks sees of all jobs."""
-        namespaces = {job["metadata"]["namespace"] for place in self._places for job in place.jobs()}
-        return await View.of(await self._users.of(request.headers), namespaces)
+    async def _view(self, request: web.Request, namespaces: Iterable[str] | None = None) -> View:
+        """What the user who asks sees of these namespaces, by default of those of all jobs. Raises TimeoutError."""
+        if namespaces is None:
+            namespaces = _namespaces(job for place in self._places for job in place.jobs())
+        async with asyncio.timeout(VIEW_TIMEOUT):
+            return await View.of(await self._users.of(request.headers), namespaces)
 
     async def _jobs(self, request: web.Request) -> web.StreamResponse:
         await self._renewed.wait()
-        view = await self._view(request)
-        return _html(jobs_page(view.places(self._places), view.rows(self._rows.all), Selection.of(request.query)))
+        view, chosen = await self._view(request), Selection.of(request.query)
+        key = (view.namespaces, chosen, *(place.problem for place in self._places))
+        if key not in self._bodies:
+            if len(self._bodies) >= KEPT_BODIES:
+                self._bodies = {}
+            self._bodies[key] = asyncio.create_task(self._rendered(self._list, view, chosen))
+        return _html(await asyncio.shield(self._bodies[key]))
+
+    def _list(self, view: View, chosen: Selection) -> str:
+        return jobs_page(view.places(self._places), view.rows(self._rows.all), chosen, self._users.none)
+
+    async def _rendered(self, page: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
+        async with self._rendering:
+            return await asyncio.to_thread(page, *args, **kwargs)
 
     async def _tiers(self, request: web.Request) -> web.StreamResponse:
         places = (await self._view(request)).places(self._places)
-        return _html(await asyncio.to_thread(tiers_page, places, time.time()))
+        return _html(await self._rendered(tiers_page, places, time.time()))
 
     async def _fleet(self, request: web.Request) -> web.StreamResponse:
         places = (await self._view(request)).places(self._places)
@@ -149,7 +178,7 @@ class Pages:
         self, request: web.Request, place: str, namespace: str, name: str
     ) -> tuple[Place | None, Object | None]:
         """The job, if the user sees it. A job that others see is missing as one that does not exist."""
-        view = await View.of(await self._users.of(request.headers), [namespace])
+        view = await self._view(request, [namespace])
         here = next((each for each in view.places(self._places) if each.name == place), None)
         jobs = [] if here is None else here.jobs()
         return here, next((job for job in jobs if _name(job) == (namespace, name)), None)
@@ -173,17 +202,18 @@ class Pages:
                             if (seen := await self._changes_of(request)) == before:
                                 await told.wait()
                 await answer.write(b"event: changed\ndata:\n\n" if seen != before else b":\n\n")
-        except (ConnectionResetError, web.HTTPException, SpotladderError):
+        except (ConnectionResetError, web.HTTPException, SpotladderError, TimeoutError):
             if not answer.prepared:
                 raise
             return answer
         finally:
-            self._open[name] -= 1
+            self._open -= Counter([name])
 
-    async def _changes_of(self, request: web.Request) -> int:
-        """Number of changes so far of what the user sees, who may have lost rights since the request began."""
-        view = await View.of(await self._users.of(request.headers), self._changes)
-        return sum(count for namespace, count in self._changes.items() if view.shows(namespace))
+    async def _changes_of(self, request: web.Request) -> Mapping[str, int]:
+        """The newest change of each part of what the user sees, who may have lost rights since the request began."""
+        changes = self._changes
+        view = await self._view(request, changes)
+        return {namespace: version for namespace, version in changes.items() if view.shows(namespace)}
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -195,12 +225,13 @@ class Pages:
         if host not in self._users.hosts:
             return web.Response(status=421, text=f"this page is served only at {self._users.hosts[0]}\n")
         try:
-            self._users.admit(await self._users.of(request.headers))
+            async with asyncio.timeout(VIEW_TIMEOUT):
+                self._users.admit(await self._users.of(request.headers))
             answer = await handler(request)
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
-        except SpotladderError:
+        except (SpotladderError, TimeoutError):
             answer = web.Response(status=503, text="the cluster does not say what you may see: try again in a minute\n")
         if not answer.prepared:
             answer.headers.update(HEADERS)
@@ -237,6 +268,10 @@ async def _read(what: str, reading: Awaitable[T]) -> tuple[T | None, str]:
     except SpotladderError as error:
         why = str(error)
     return None, f"The {what} of the job cannot be read: {why}"
+
+
+def _namespaces(jobs: Iterable[Object]) -> set[str]:
+    return {job["metadata"]["namespace"] for job in jobs}
 
 
 def _name(job: Object) -> tuple[str, str]:

@@ -6,6 +6,9 @@ const part = document.getElementById("live");
 const connection = document.getElementById("connection");
 let running = false;
 let again = false;
+let retry = 0;
+let pause = 1000;
+let stale = false;
 
 function keyOf(element) {
   const summary = element.querySelector("summary");
@@ -28,6 +31,8 @@ async function refresh() {
     connection.textContent = "live";
   } catch (error) {
     connection.textContent = "The page cannot be updated: the server does not answer.";
+    clearTimeout(retry);
+    retry = setTimeout(refresh, later(5000));
   } finally {
     running = false;
   }
@@ -69,11 +74,29 @@ function filter() {
   form.addEventListener("submit", (event) => { event.preventDefault(); show(); });
 }
 
-if (part) {
+// Between a half and all of so many milliseconds, so that not all pages come back at once.
+function later(most) { return most * (1 + Math.random()) / 2; }
+
+function connect() {
   const changes = new EventSource("/changes");
   changes.addEventListener("changed", refresh);
-  changes.addEventListener("open", () => { connection.textContent = "live"; });
-  changes.addEventListener("error", () => { connection.textContent = "The connection is lost. The page shows the last state."; });
+  changes.addEventListener("open", () => {
+    connection.textContent = "live";
+    pause = 1000;
+    if (stale) refresh();
+    stale = true;
+  });
+  changes.addEventListener("error", () => {
+    connection.textContent = "The connection is lost. The page shows the last state.";
+    stale = true;
+    if (changes.readyState !== EventSource.CLOSED) return; // the browser connects again
+    setTimeout(connect, later(pause));
+    pause = Math.min(2 * pause, 30000);
+  });
+}
+
+if (part) {
+  connect();
   for (const box of part.querySelectorAll(".output")) box.scrollTop = box.scrollHeight;
   follow(part.dataset.every);
   filter();
