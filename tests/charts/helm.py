@@ -18,6 +18,11 @@ from tests.kube.apiserver import ROOT, find
 CHARTS = ROOT / "charts"
 KUBERNETES = "1.36.0"
 
+Name = tuple[str, str, str]
+"""Kind, namespace ("" for objects of the cluster) and name."""
+
+GLOBAL = "spotladder-system-spotladder"
+
 
 def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run helm. Without helm the test is skipped, or fails if SPOTLADDER_REQUIRE demands it."""
@@ -57,3 +62,21 @@ def objects(text: str) -> list[dict[str, Any]]:
 @cache
 def _objects(text: str) -> list[dict[str, Any]]:
     return [found for found in YAML(typ="safe", pure=True).load_all(text) if found]
+
+
+def named(*values: str) -> dict[Name, dict[str, Any]]:
+    """The rendered objects by name, without the checksum of the settings."""
+    found = {}
+    for one in objects(release(*values)):
+        metadata = one["metadata"]
+        if one["kind"] == "Deployment" and metadata["labels"]["app.kubernetes.io/component"] == "controller":
+            assert one["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
+        found[one["kind"], metadata.get("namespace", ""), metadata["name"]] = one
+    return found
+
+
+def changes(*values: str) -> tuple[set[Name], set[Name], set[Name]]:
+    """The names of the objects that the values add to the default release, remove from it, and change in it."""
+    default, other = named(), named(*values)
+    changed = {name for name in default.keys() & other.keys() if default[name] != other[name]}
+    return other.keys() - default.keys(), default.keys() - other.keys(), changed

@@ -14,7 +14,7 @@ from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
 from tests.charts import dashboards
 from tests.charts.dashboards import DASHBOARDS
-from tests.charts.helm import CHARTS, helm, objects, release
+from tests.charts.helm import CHARTS, GLOBAL, Name, changes, helm, named, objects, release
 from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT
 
@@ -84,33 +84,11 @@ def test_the_rendered_chart_equals_its_golden_file(case: str) -> None:
 
 # --- differences from the default release ----------------------------------------------------------------------------
 
-Name = tuple[str, str, str]
-"""Kind, namespace ("" for objects of the cluster) and name."""
-
-GLOBAL = "spotladder-system-spotladder"
 CONFIG = ("ConfigMap", "spotladder-system", "spotladder")
 CLUSTER_ROLE = ("ClusterRole", "", GLOBAL)
 DEPLOYMENT = ("Deployment", "spotladder-system", "spotladder")
 TENANCY = ("ValidatingAdmissionPolicy", "", f"{GLOBAL}-tenancy")
 NETWORK = ("NetworkPolicy", "spotladder-system", "spotladder")
-
-
-def named(*values: str) -> dict[Name, dict[str, Any]]:
-    """The rendered objects by name, without the checksum of the settings."""
-    found = {}
-    for one in objects(release(*values)):
-        metadata = one["metadata"]
-        if one["kind"] == "Deployment" and metadata["labels"]["app.kubernetes.io/component"] == "controller":
-            assert one["spec"]["template"]["metadata"]["annotations"].pop("checksum/config")
-        found[one["kind"], metadata.get("namespace", ""), metadata["name"]] = one
-    return found
-
-
-def changes(*values: str) -> tuple[set[Name], set[Name], set[Name]]:
-    """The names of the objects that the values add to the default release, remove from it, and change in it."""
-    default, other = named(), named(*values)
-    changed = {name for name in default.keys() & other.keys() if default[name] != other[name]}
-    return other.keys() - default.keys(), default.keys() - other.keys(), changed
 
 
 def test_namespaces_move_the_permissions_into_roles() -> None:
@@ -477,53 +455,3 @@ def test_notifications_come_from_a_pod_that_only_reads_jobs() -> None:
     found = named(*CASES["notify"])
     assert [rule["verbs"] for rule in found[role]["rules"]] == [["list", "watch"]]
     assert found[pod]["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--on=FellBack", "--on=Failed"]
-
-
-def test_the_page_is_a_pod_that_reads_no_secret_and_answers_only_a_proxy(tmp_path: Path) -> None:
-    values = tmp_path / "values.yaml"
-    shown = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n(.*?)```", shown, re.DOTALL)
-    values.write_text(text, encoding="utf-8")
-    new, gone, changed = changes("--values", str(values))
-    home, web = "spotladder-system", "spotladder-web"
-    output = ("Role", "default", web)
-    role = ("ClusterRole", "", f"{GLOBAL}-web")
-    kinds = ("Deployment", "Service", "ServiceAccount", "NetworkPolicy")
-    assert (gone, changed) == (set(), set())
-    assert new == {
-        *((kind, home, web) for kind in kinds), output, ("RoleBinding", *output[1:]),
-        role, ("ClusterRoleBinding", *role[1:]),
-    }  # fmt: skip
-    found = named("--values", str(values))
-
-    def rights(name: Name) -> set[tuple[str, str]]:
-        return {(kind, verb) for rule in found[name]["rules"] for kind in rule["resources"] for verb in rule["verbs"]}
-
-    everywhere = {(kind, verb) for kind in ("tieredjobs", "capacitytiers") for verb in ("list", "watch")}
-    assert rights(role) == everywhere | {("tokenreviews", "create"), ("subjectaccessreviews", "create")}
-    assert rights(output) == {("pods", "list"), ("pods/log", "get")}
-    spec = found["Deployment", home, web]["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
-    assert container["args"] == ["web", "--all-namespaces", "--host=spotladder.example.com"]
-    assert spec["securityContext"]["runAsNonRoot"]
-    assert container["securityContext"]["readOnlyRootFilesystem"]
-    assert not {"env", "envFrom", "volumeMounts"} & container.keys()
-    policy = found["NetworkPolicy", home, web]["spec"]
-    assert policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"] == {
-        "kubernetes.io/metadata.name": "oauth2-proxy"
-    }
-    assert {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 443, 6443}
-    assert 'upstreams = ["http://spotladder-web.spotladder-system"]' in shown
-    assert found["Service", home, web]["spec"]["ports"][0]["port"] == 80
-    for name in (("Service", home, web), ("NetworkPolicy", home, web)):
-        chosen = found[name]["spec"].get("selector") or found[name]["spec"]["podSelector"]["matchLabels"]
-        assert chosen.items() <= found["Deployment", home, web]["spec"]["template"]["metadata"]["labels"].items()
-
-
-def test_with_all_namespaces_the_page_reads_output_everywhere() -> None:
-    found = named("--set", "web.host=a.example,namespaces={*}", "--set-json", "web.from=[]")
-    assert ("Role", "default", "spotladder-web") not in found
-    rules = found["ClusterRole", "", f"{GLOBAL}-web"]["rules"]
-    assert {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]} in rules
-    policy = found["NetworkPolicy", "spotladder-system", "spotladder-web"]["spec"]
-    assert policy["ingress"] == [], "an empty list of peers would open the page to all"
