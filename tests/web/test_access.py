@@ -72,7 +72,7 @@ class Deployed:
         self._session: ClientSession | None = None
 
     def namespaces(self) -> set[str]:
-        """Those in which somebody's right to list jobs was reviewed."""
+        """The namespaces in which a user's right to list jobs was reviewed."""
         asked = [spec["resourceAttributes"] for spec in self.cluster.asked if "token" not in spec]
         return {each["namespace"] for each in asked if each["resource"] == "tieredjobs"}
 

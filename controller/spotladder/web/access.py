@@ -45,7 +45,7 @@ class User(Protocol):
     def name(self) -> str: ...
 
     async def may(self, rights: Collection[Right]) -> Collection[Right]:
-        """Those of the rights that the user has. Raises SpotladderError if nobody can say so, and
+        """The rights among these that the user has. Raises SpotladderError if the API server does not answer, and
         aiohttp.web.HTTPException if the user has asked for too many."""
 
 

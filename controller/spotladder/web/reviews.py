@@ -67,7 +67,7 @@ class Reviews:
     def _ended(self, task: asyncio.Task[bool]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody may wait for it any more
+            task.exception()  # Marks it as read: no request may wait for this review any more.
 
     async def _ask(self, who: Mapping[str, Any], right: Right) -> bool:
         attributes = {

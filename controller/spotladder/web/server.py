@@ -25,7 +25,7 @@ KEEP_ALIVE_INTERVAL = 15.0
 """Seconds after which a page without a message gets an empty one, so that a lost connection is noticed."""
 
 VIEW_TIMEOUT = 10.0
-"""Seconds after which a request is refused because nobody says what its user may see."""
+"""Seconds after which a request is refused because the API server does not say what its user may see."""
 
 RENDERED_AT_ONCE = 2
 """Number of pages that are rendered at the same time, each in a thread."""
@@ -217,8 +217,8 @@ class Pages:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse requests that name another host, as those of a foreign page whose name resolves to this one, and those
-        of nobody the users are; give every answer the headers."""
+        """Refuse requests that name another host, as those of a foreign page whose name resolves to this one, and
+        requests without a known user. Give every answer the headers."""
         if request.path == HEALTH:
             return await handler(request)
         host = request.host.rsplit(":", 1)[0].strip("[]").lower()
