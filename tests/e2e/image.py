@@ -1,4 +1,5 @@
-"""The image of this checkout: the controller, the in-job library with TensorFlow, Ray and the examples.
+"""The image of this checkout: the controller, the in-job library with TensorFlow, Ray and the examples, and a later
+version of the package.
 
 python -m tests.e2e.image   # build it if it does not exist yet
 """
@@ -16,8 +17,11 @@ from pathlib import Path
 
 from tests.e2e.provider import call, remove_image, tool
 from tests.kube.apiserver import tools
+from tests.released import later
 
 ROOT = Path(__file__).parents[2]
+LATER = "/opt/later"
+"""The folder in the image with the later version. A pod with this PYTHONPATH uses it."""
 
 
 def build() -> str:
@@ -25,7 +29,7 @@ def build() -> str:
     another checkout may be about to use the newest."""
     files = [path for path in _tracked("controller", "examples", "pyproject.toml", "constraints.txt") if path.is_file()]
     digest = hashlib.sha256()
-    for path in [*files, Path(__file__)]:
+    for path in [*files, Path(__file__), Path(later.__file__)]:
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     tag = f"spotladder-e2e:{digest.hexdigest()[:12]}"
     with _one_build_at_a_time():
@@ -45,7 +49,8 @@ def _build(tag: str, files: list[Path]) -> None:
             target.write_bytes(path.read_bytes())
         project = Path(folder, "spotladder")
         python = [f"{project}[operator,tensorflow]", f"ray[default,train,tune]=={pinned('ray')}", "scikit-learn"]
-        call([str(tool()), "image", "build", tag, "--python", *python, "--copy", f"{project}/examples:/opt/examples"])
+        copies = [f"--copy={project}/examples:/opt/examples", f"--copy={later.make(Path(folder, 'later'))}:{LATER}"]
+        call([str(tool()), "image", "build", tag, *copies, "--python", *python])
 
 
 @contextmanager

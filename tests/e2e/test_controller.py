@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from spotladder.core import codec
+from tests.e2e import image as images
 from tests.e2e.conftest import controller
-from tests.e2e.losses import SPOT
 from tests.e2e.world import E2eCluster
-from tests.operator import newer
 from tests.operator.failpoints import CRASHED, Point
+from tests.released import later
 
 POINTS = [
     Point.AFTER_LOAD,
@@ -57,22 +57,48 @@ def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_rest
     e2e.is_the_uninterrupted_result(steps=30)
 
 
-def test_a_job_trains_on_while_its_controller_is_upgraded_and_rolled_back(alone: E2eCluster, tmp_path: Path) -> None:
-    alone.pool(SPOT, 2, applyTo="WorkersAndHead")
-    alone.submit(SPOT, program="chain.py --steps 100000")
+def test_a_job_trains_while_its_controller_and_its_library_are_upgraded_and_rolled_back(
+    alone: E2eCluster, tmp_path: Path
+) -> None:
+    """Each controller follows programs of both versions, and each library resumes from the other one's commits."""
+    upgraded = later.environment(later.make(tmp_path / "later"))
+    tiers = ["spot-before", "spot-later", "on-demand"]
+    for tier in tiers:
+        alone.pool(tier, 2)
+    library = {"name": "spot-later", "overrides": {"env": {"PYTHONPATH": images.LATER}}}
+    alone.submit("spot-before", library, "on-demand", program="chain.py --steps 100000")
     with controller(alone, tmp_path):
-        alone.runs(SPOT)
-    with controller(alone, tmp_path, program=newer.__name__):
-        alone.until("the later version has written the state", lambda: newer.FIELD in state(alone))
-        alone.runs(SPOT, past=alone.steps())
-    assert alone.status()["phase"] == "Running", alone.picture()
+        alone.runs("spot-before")
+        before = attempts(alone)
+    with controller(alone, tmp_path, version=upgraded):
+        alone.until("the later version has written the state", lambda: later.FIELD in state(alone))
+        alone.runs("spot-before", past=alone.steps())
+        assert attempts(alone) == before, "the upgrade ends no attempt and counts no failure"
+        assert later.FIELD not in alone.commits()[-1].more
+        alone.cluster.kill(alone.worker_node())
+        alone.runs("spot-later")
+        before = attempts(alone)
     with controller(alone, tmp_path):
-        alone.runs(SPOT, past=alone.steps())
-        status = alone.status()
-        assert (status["attempt"], status["failures"], alone.path()) == (1, 0, [])
+        alone.runs("spot-later", past=alone.steps())
+        assert attempts(alone) == before, "nor does the rollback"
+        assert later.FIELD in alone.commits()[-1].more
+        alone.cluster.kill(alone.worker_node())
+        alone.runs("on-demand")
+        assert later.FIELD not in alone.commits()[-1].more
         alone.suspend()
-    assert newer.FIELD in state(alone), "it is kept for the next upgrade"
+    lost = "MaxFailuresExceeded"
+    ended = [("spot-before", lost), ("spot-later", lost), ("on-demand", "SuspendRequested")]
+    assert alone.last_on_each_tier() == ended
+    assert later.FIELD in state(alone), "it is kept for the next upgrade"
+    recorded = alone.records()
+    assert (recorded.damaged, recorded.gaps) == (0, ())
     alone.is_the_uninterrupted_result(steps=alone.steps())
+
+
+def attempts(e2e: E2eCluster) -> tuple[int, int, list[tuple[str, str]]]:
+    """The current attempt, the failures so far, and the ended attempts."""
+    status = e2e.status()
+    return status["attempt"], status["failures"], e2e.path()
 
 
 def state(e2e: E2eCluster) -> str:
