@@ -150,7 +150,11 @@ CASES = [
     (ENTRY, BELOW + "runtimeEnvYAML: 'env_vars: {SPOTLADDER_URI: x}'", "27:27: ….runtimeEnvYAML: env_vars.SPOTLADDER_"),
     (ENTRY, BELOW + "runtimeEnvYAML: 'envvars: {A: b}'", "27:27: ….runtimeEnvYAML: envvars is not a known field; did"),
     (ENTRY, BELOW + "runtimeEnvYAML: 'workingdir: .'", "27:27: ….runtimeEnvYAML: workingdir is not a known field"),
-    (ENTRY, BELOW + f"runtimeEnvYAML: 'env_vars: {{A: {'x' * 32_768}}}'", "27:27: ….runtimeEnvYAML: must have at most"),
+    (
+        ENTRY,
+        BELOW + f"runtimeEnvYAML: 'env_vars: {{A: {'x' * 32_768}}}'",
+        "27:27: ….runtimeEnvYAML: must have at most 32768 characters, not 327",
+    ),
     (ENTRY, "entrypoint: python 'train.py", "26:23: ….entrypoint: cannot be read as a command: no closing quotation"),
     (
         "replicas: 2",

@@ -89,6 +89,7 @@ def test_a_packed_state_is_less_than_half_the_size_of_its_json() -> None:
 
 JSON = r"the saved state is not JSON \(.+\); it is truncated or another file"
 PACKED = "the saved state cannot be unpacked; it is truncated or modified"
+TOO_LARGE = r"the saved state cannot be unpacked: it has more than 4,194,304 bytes \(no setting raises this limit\); it is modified"
 NO_VERSION = "the saved state has no version; it is another file"
 
 
@@ -109,7 +110,7 @@ NO_VERSION = "the saved state has no version; it is another file"
         ("zlib:????", r"the saved state cannot be unpacked \(.+\); it is truncated or modified"),
         (codec.pack(JobState())[:-8], PACKED),
         ("zlib:" + base64.b64encode(b"no zlib at all").decode(), "the saved state cannot be unpacked .*"),
-        ("zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(), PACKED),
+        ("zlib:" + base64.b64encode(zlib.compress(b" " * (codec.LARGEST + 1))).decode(), TOO_LARGE),
     ],
 )
 def test_the_error_names_the_defect_of_the_state_and_its_cause(text: str, message: str) -> None:

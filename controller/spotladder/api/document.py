@@ -106,7 +106,9 @@ def _text(path: str | File, name: str) -> str:
         raise InvalidSpec(f"cannot be read: {reason}; specify the path of a YAML file", where=name) from None
     if len(raw) > MAX_FILE_SIZE:
         raise InvalidSpec(
-            "must be at most 1 MiB: specify a YAML file with TieredJobs, CapacityTiers or a world", where=name
+            f"has more than {MAX_FILE_SIZE:,} bytes (no setting raises this limit): specify a YAML file with TieredJobs, "
+            "CapacityTiers or a world",
+            where=name,
         )
     try:
         text = raw.decode("utf-8-sig")
@@ -242,7 +244,10 @@ class _Builder:
         self.size += 1
         message = ""
         if self.size > self.most:
-            message = f"must have at most {self.most} values (with aliases expanded)"
+            message = (
+                f"must have at most {self.most} values, with aliases expanded, and has more (no setting raises this "
+                "limit): split the file"
+            )
         elif depth > MAX_DEPTH:
             message = f"must be nested at most {MAX_DEPTH} levels deep (with aliases expanded): write the values out"
         if message:

@@ -208,7 +208,9 @@ def _runtime_env_problems(text: Any) -> list[Finding]:
     if not isinstance(text, str):
         return [Finding(at, "must be text with YAML: write runtimeEnvYAML: | and indent the lines below")]
     if len(text) > _MAX_RUNTIME_ENV:
-        return [Finding(at, f"must have at most {_MAX_RUNTIME_ENV} characters: put files into the image")]
+        return [
+            Finding(at, f"must have at most {_MAX_RUNTIME_ENV} characters, not {len(text)}: put files into the image")
+        ]
     try:
         documents = documents_of(text, "line")
     except InvalidSpec as error:

@@ -77,6 +77,9 @@ def _unpacked(text: str) -> str:
         plain = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST)
     except (ValueError, zlib.error) as error:
         raise InvalidSpec(f"the saved state cannot be unpacked ({error}); it is truncated or modified") from error
+    if len(plain) == LARGEST and not unpacking.eof:
+        more = f"it has more than {LARGEST:,} bytes (no setting raises this limit)"
+        raise InvalidSpec(f"the saved state cannot be unpacked: {more}; it is modified")
     if not unpacking.eof:
         raise InvalidSpec("the saved state cannot be unpacked; it is truncated or modified")
     return plain.decode(errors="replace")

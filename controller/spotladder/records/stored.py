@@ -78,7 +78,7 @@ def read(store: Store) -> Recorded:
         gaps.append(f"{missing} of {objects[-1][0]} parts of the record are missing: the oldest are deleted.")
     for where, lines in _contents(store, objects[:1] + objects[1:][-MAX_OBJECTS:]):
         if lines is None:
-            gaps.append(f"{where} cannot be read: it is no gzip file of at most {MAX_UNPACKED} bytes.")
+            gaps.append(f"{where} cannot be read: it is not a gzip file of at most {MAX_UNPACKED:,} bytes.")
             continue
         for record in decoded(lines):
             if record is None:

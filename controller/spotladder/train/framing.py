@@ -107,7 +107,9 @@ class FramedConnection:
             return None
         (length,) = struct.unpack(">I", head)
         if length > limit:
-            raise ValueError(f"a frame of {length:,} bytes, at most {limit:,} are accepted")
+            raise ValueError(
+                f"a frame of {length:,} bytes, at most {limit:,} are accepted (no setting raises this limit)"
+            )
         code = self._exactly(CODE_SIZE, until) if self._keys else b""
         data = self._exactly(length, until)
         if code is None or data is None:

@@ -186,8 +186,10 @@ class Pages:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `changed` after each change of what the user sees, until the user may see nothing."""
         name = (await self._users.of(request.headers)).name
-        if self._open.total() >= MAX_PAGES or self._open[name] >= self._users.pages:
-            raise web.HTTPServiceUnavailable(text="too many pages are open: close one\n")
+        for is_open, most in ((self._open[name], self._users.pages), (self._open.total(), MAX_PAGES)):
+            if is_open >= most:
+                text = f"{is_open} pages are open, the maximum (no setting raises this limit): close one\n"
+                raise web.HTTPServiceUnavailable(text=text)
         answer = web.StreamResponse(headers={**HEADERS, **STREAM})
         self._open[name] += 1
         try:
