@@ -106,8 +106,8 @@ def _text(path: str | File, name: str) -> str:
         raise InvalidSpec(f"cannot be read: {reason}; specify the path of a YAML file", where=name) from None
     if len(raw) > MAX_FILE_SIZE:
         raise InvalidSpec(
-            f"has more than {MAX_FILE_SIZE:,} bytes (no setting raises this limit): specify a YAML file with TieredJobs, "
-            "CapacityTiers or a world",
+            f"has more than {MAX_FILE_SIZE:,} bytes (no setting raises this limit): specify a YAML file with "
+            "TieredJobs, CapacityTiers or a world",
             where=name,
         )
     try:
