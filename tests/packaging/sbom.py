@@ -1,4 +1,5 @@
-"""Prints the packages of the controller's image as a CycloneDX document, from `image.lock` (`make sbom`)."""
+"""Prints the packages of the controller's image, which has the dependencies of the wheel, as a CycloneDX document, from
+`image.lock` (`make sbom`)."""
 
 from __future__ import annotations
 

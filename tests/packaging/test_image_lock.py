@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 from tests.packaging.sbom import ROOT, locked, sbom
 
 
@@ -17,5 +20,8 @@ def test_the_image_installs_no_package_without_its_digest() -> None:
     assert text.index("--require-hashes --requirement image.lock") < text.index('".[${EXTRAS}]"')
 
 
-def test_the_sbom_has_every_package_of_the_image() -> None:
-    assert {one["purl"] for one in sbom()["components"]} == {f"pkg:pypi/{n}@{v}" for n, (v, _) in locked().items()}
+def test_the_sbom_has_every_package_of_the_image_and_the_dependencies_of_the_wheel() -> None:
+    components = {one["purl"]: one["name"] for one in sbom()["components"]}
+    assert components.keys() == {f"pkg:pypi/{n}@{v}" for n, (v, _) in locked().items()}
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert {re.split(r"[^a-z0-9.-]", each)[0].replace(".", "-") for each in needed} <= set(components.values())

@@ -138,7 +138,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Dropped checkpoints. `writer` is empty if the controller dropped them."""
+    """The outcome of the job. `writer` is empty if the controller has recorded it."""
 
     seq: int
     nonce: str
@@ -153,6 +153,8 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
+    """Checkpoints whose files are being deleted: `paths` are their folders."""
+
     seq: int
     nonce: str
     at: float
