@@ -10,7 +10,6 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, KubeWorld, eventually, world
 
 VALUE = {"seconds": 1.5}
-ADDED = {"laterField": VALUE}
 
 
 async def define(kube: KubeWorld, *, later: bool) -> None:
@@ -36,8 +35,8 @@ async def test_a_job_trains_while_the_definition_gets_fields_and_loses_them_agai
         await kube.begin(1, "spot-a")
         try:
             await define(kube, later=True)
-            await kube.patch(**ADDED)
-            stored = {"status": ADDED}
+            await kube.patch(laterField=VALUE)
+            stored = {"status": {"laterField": VALUE}}
             await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=stored, subresource="status")
             kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
             await kube.fall_back()
