@@ -7,6 +7,7 @@ smallest input that was found: add it to a table test of that reader.
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import random
 import struct
@@ -20,15 +21,19 @@ from hypothesis import strategies as st
 
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import decode
+from spotladder.checkpoints.outputs import _text
 from spotladder.cli.terminal import cleaned
 from spotladder.clusters.kubeconfig import _understood
-from spotladder.core.codec import load_state
+from spotladder.core.codec import load_state, pack
 from spotladder.core.contract import Notice
-from spotladder.errors import InvalidSpec, LogCorrupt, SpotladderError
+from spotladder.core.model import JobState
+from spotladder.errors import InvalidSpec, LogCorrupt, SpotladderError, TooLarge
+from spotladder.operator.storage.program_output import _end_of_json
 from spotladder.output.last_error import last_error, last_lines
 from spotladder.output.outage import last_reported
 from spotladder.output.redact import redacted
 from spotladder.records.model import decoded
+from spotladder.records.stored import _lines
 from spotladder.train.framing import STRANGER_LIMIT, FramedConnection
 from tests.api.builders import JOB, WORLD
 from tests.api.test_fuzz import check
@@ -135,6 +140,17 @@ def output(data: bytes) -> None:
     assert "\x1b" not in cleaned(text)
 
 
+def answers(data: bytes) -> None:
+    for cut in (False, True):
+        with suppress(ValueError, AttributeError, TypeError):  # What `program_output._tried` expects of a pod.
+            _end_of_json((cut, data))
+
+
+def packed(data: bytes) -> None:
+    _lines(data)
+    _text(data, "output")
+
+
 def beat(data: bytes) -> None:
     store = MemoryStore()
     store.objects["attempts/0001/heartbeat.json"] = data
@@ -149,12 +165,18 @@ WRITTEN = {name: text.encode() for name, text in written().items()}
 Target = tuple[Callable[[bytes], object], list[bytes], tuple[type[Exception], ...]]
 TARGETS: dict[str, Target] = {
     "entries": (lambda data: decode(data, "log/x", 3), WRITTEN["log.jsonl"].splitlines(), (LogCorrupt,)),
-    "states": (lambda data: load_state(data.decode(errors="replace")), [WRITTEN["state.json"]], (InvalidSpec,)),
+    "states": (
+        lambda data: load_state(data.decode(errors="replace")),
+        [WRITTEN["state.json"], pack(JobState()).encode()],
+        (InvalidSpec,),
+    ),
     "records": (lambda data: list(decoded([data])), WRITTEN["records.jsonl"].splitlines(), ()),
     "heartbeats": (beat, [WRITTEN["heartbeat.json"]], ()),
     "notices": (lambda data: Notice.decode(data.decode(errors="replace")), [WRITTEN["notice.json"]], (ValueError,)),
     "frames": (frames, [b'{"rank": 1, "challenge": "abc"}'], (ValueError,)),
     "output": (output, [OUTPUT.encode()], ()),
+    "answers": (answers, [b'{"logs": "step 1\\nstep \\u0032"}'], ()),
+    "packed": (packed, [gzip.compress(OUTPUT.encode())], (LogCorrupt, TooLarge)),
     "kubeconfigs": (kubeconfigs, [CONFIG.encode()], (SpotladderError,)),
     "files": (lambda data: check(data.decode(errors="replace")), [WORLD.encode(), JOB.encode()], ()),
 }
