@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tests.e2e import image, provider
-from tests.e2e.kube import Kube
+from tests.e2e.kube import Kube, Object
 from tests.e2e.losses import SPOT
 from tests.e2e.site import SYSTEM, E2eSite, install, installed
 from tests.e2e.world import E2eCluster
@@ -34,15 +34,15 @@ KINDS = "jobsets,rayjobs,rayclusters,jobs,pods,networkpolicies,poddisruptionbudg
 
 @dataclass
 class Soak:
-    """`lost` has each loss without a notice: its time and a job that had a pod on the machine. `memory` has the time,
-    the leader's pod and its bytes. `outages` has the beginning and the end of each outage."""
+    """`lost` has each loss without a notice: its time, its kind and a job that had a pod on the machine. `memory` has
+    the time, the leader's pod and its bytes. `outages` has the beginning and the end of each outage."""
 
     site: E2eSite
     honest: E2eCluster
     attackers: Attackers
     alive: list[str]
     dead: list[str] = field(default_factory=list)
-    lost: list[tuple[float, str]] = field(default_factory=list)
+    lost: list[tuple[float, str, str]] = field(default_factory=list)
     memory: list[tuple[float, str, int]] = field(default_factory=list)
     outages: list[tuple[float, float]] = field(default_factory=list)
     refused_from: float = 0.0
@@ -97,10 +97,10 @@ class Soak:
     def lose(self, one: plan.Disturbance) -> None:
         """Lose a machine, add another one, and remove the Node object of the one before."""
         loss, node = plan.LOSSES[one.what], self.alive.pop(int(one.choice * len(self.alive)))
-        pods = self.honest.kube.list("pods", "spotladder.io/job")
-        jobs = {pod["metadata"]["labels"]["spotladder.io/job"] for pod in pods if pod["spec"].get("nodeName") == node}
+        there = (pod for pod in self.honest.kube.list("pods", "spotladder.io/job") if works_on(node, pod))
+        jobs = {pod["metadata"]["labels"]["spotladder.io/job"] for pod in there}
         if not loss.announced:
-            self.lost += [(time.time(), job) for job in sorted(jobs)]
+            self.lost += [(time.time(), loss.name, job) for job in sorted(jobs)]
         loss.act(self.honest, [node])
         self.alive += self.honest.give(SPOT)
         self.site.cluster.remove_quietly(self.dead)
@@ -134,17 +134,27 @@ class Soak:
             world.until("no object is left", lambda of=world: not of.kube.list(KINDS, OURS))  # type: ignore[misc]
         return [f"RayJob {name} was created" for name in sorted(self.attackers.got)]
 
+    def losses(self) -> list[tuple[float, str, str, float | None]]:
+        """`lost`, with the seconds until the job's next new step."""
+        return [(at, what, job, recovery(self.honest.done(job), at)) for at, what, job in self.lost]
+
     def figures(self, half: float) -> Figures:
         """What `problems` judges."""
         figures = Figures(attacks=self.attackers.attacks())
-        for at, job in self.lost:
+        for at, _, _, seconds in self.losses():
             undisturbed = figures.attacked if at > self.attacked_from else figures.alone
             kind = figures.disturbed if disturbed(at, self.outages) else undisturbed
-            kind.append(recovery(self.honest.done(job), at))
+            kind.append(seconds)
         warm = self.attacked_from + half * 0.2
         last = self.memory[-1][1] if self.memory else ""
         figures.memory.extend(size for at, pod, size in self.memory if pod == last and at > warm)
         return figures
+
+
+def works_on(node: str, pod: Object) -> bool:
+    """Whether the pod is on this machine, has not ended and is not being deleted."""
+    ended = pod["status"].get("phase") not in ("Pending", "Running") or "deletionTimestamp" in pod["metadata"]
+    return pod["spec"].get("nodeName") == node and not ended
 
 
 def main() -> int:
@@ -169,7 +179,9 @@ def main() -> int:
             figures = soak.figures(given.minutes * 30)
             out = image.ROOT / ".soak"
             out.mkdir(exist_ok=True)
-            (out / f"{given.seed}.json").write_text(json.dumps({**vars(given), **vars(figures)}, indent=1))
+            (out / f"{given.seed}.json").write_text(
+                json.dumps({**vars(given), **vars(figures), "losses": soak.losses()}, indent=1)
+            )
             found = [*problems(figures), *soak.end(hostile)]
     print(*found or ["good"], sep="\n")
     return bool(found)

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 from typing import Any
 
 from spotladder import train
@@ -22,7 +23,7 @@ def loop(config: dict[str, Any]) -> None:
     with job.resume() as found:
         if found:
             value, start = (found.path / "value").read_text(), found.step
-    teller, own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), f"{socket.gethostname()}-{os.getpid()}"
+    teller, own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), uuid.uuid4().hex
     address, _, port = os.environ["STEPS"].partition(":")
     for step in job.steps(start, config["steps"]):
         if step == config["hangs_at"] and (job.attempt, job.rank) == (1, 1):

@@ -5,6 +5,7 @@ import hashlib
 import os
 import socket
 import time
+import uuid
 
 from spotladder import train
 
@@ -17,7 +18,7 @@ if __name__ == "__main__":
     with job.resume() as found:
         if found:
             value, start = (found.path / "value").read_text(), found.step
-    teller, own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), f"{socket.gethostname()}-{os.getpid()}"
+    teller, own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), uuid.uuid4().hex
     address, _, port = os.environ.get("STEPS", "").partition(":")
     for step in job.steps(start, options.steps):
         time.sleep(options.pace)
