@@ -28,7 +28,7 @@ from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.installed import InstalledVersions, installed
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.reconcile.shared_reads import SharedReads
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
