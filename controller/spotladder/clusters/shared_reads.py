@@ -14,8 +14,8 @@ V = TypeVar("V")
 
 
 class SharedReads(Generic[K, V]):
-    """Values by key, each kept until `ttl(value)` seconds after its read began. While a value is being read, all callers
-    wait for the same read, so that a start with thousands of jobs costs one call for each key.
+    """Values by key, each kept until `ttl(value)` seconds after its read began. While a value is being read, all
+    callers wait for the same read, so that a start with thousands of jobs costs one call for each key.
 
     A read that fails raises for everyone who waits for it, and is not kept.
     """
