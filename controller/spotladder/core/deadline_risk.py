@@ -20,6 +20,10 @@ from spotladder.core.starts import start_overhead, start_reserve
 from spotladder.core.work import work_left
 
 
+CONDITION = "DeadlineAtRisk"
+"""The type of the condition of a job."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadlineRisk:
     """The training time that is left of a job that goes on, and the slack of rule 1."""
@@ -30,6 +34,11 @@ class DeadlineRisk:
     @property
     def at_risk(self) -> bool:
         return self.slack < 0
+
+    @property
+    def reason(self) -> str:
+        """The reason of the condition."""
+        return "NoSlack" if self.at_risk else "InTime"
 
     @property
     def message(self) -> str:
