@@ -19,7 +19,6 @@ from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds,
 from spotladder.core.starts import start_overhead, start_reserve
 from spotladder.core.work import work_left
 
-
 CONDITION = "DeadlineAtRisk"
 """The type of the condition of a job."""
 
