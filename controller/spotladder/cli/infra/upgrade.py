@@ -6,18 +6,10 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-)
 from spotladder.cli.infra.progress import interruptible
 from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.infra.rollout_site import (
-    ChartsOption,
+    RolloutTarget,
     inspected,
     platform_of,
     raise_failures,
@@ -29,11 +21,7 @@ from spotladder_infra.rollout.plan import waves as order
 
 
 def upgrade(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
+    target: RolloutTarget,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Upgrade the releases; otherwise nothing is changed.")] = False,
     output: OutputOption = Format.TABLE,
@@ -49,7 +37,7 @@ def upgrade(
       spotladder infra upgrade
       spotladder infra upgrade --cluster east --apply
     """
-    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
+    place, targets = rollout_site(target)
     from dataclasses import asdict
 
     from spotladder_infra.rollout import waves
@@ -57,9 +45,7 @@ def upgrade(
 
     if apply:
         with interruptible() as progress:
-            results = waves.upgrade(
-                place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
-            )
+            results = waves.upgrade(place, rollout_options(place.fleet, target.fleet, targets, smoke=False), progress)
         print_results(results, output)
         return
     names = [name for wave in order(place.fleet, tuple(targets)) for name in wave]
