@@ -17,19 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from spotladder.cli.cluster.attempt_clusters import AttemptClusters
-from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
-from spotladder.cli.cluster.logs import Printer, Printing
-from spotladder.cli.cluster.submit import checked, sent_to
-from spotladder.cli.cluster.waiting import OutageTolerance
-from spotladder.cli.recorded import recorded_of_job
-from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.display import job_text
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data
 from spotladder.errors import SpotladderError
+from spotladder.jobs.attempt_clusters import AttemptClusters
+from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
+from spotladder.jobs.printing import Printer, Printing
+from spotladder.jobs.submission import checked, sent_to
+from spotladder.jobs.waiting import OutageTolerance
+from spotladder.records.recorded_job import recorded_of_job
 
 T = TypeVar("T")
 
@@ -64,13 +63,13 @@ class AsyncJobs:
     def __init__(
         self, namespace: str | None = None, *, context: str | None = None, kubeconfig: str | None = None
     ) -> None:
-        self._target = ClusterTarget(namespace, context, kubeconfig)
+        self._namespace, self._context, self._kubeconfig = namespace, context, kubeconfig
         self._stack = AsyncExitStack()
         self._connected: ConnectedCluster | None = None
 
     async def __aenter__(self) -> Self:
-        client = Client(connect(self._target.kubeconfig, self._target.context), manager=MANAGER)
-        self._connected = ConnectedCluster(await self._stack.enter_async_context(client), self._target)
+        client = Client(connect(self._kubeconfig, self._context), manager=MANAGER)
+        self._connected = ConnectedCluster(await self._stack.enter_async_context(client), self._namespace)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -92,7 +91,7 @@ class AsyncJobs:
             file = Path(folder, "job.yaml") if isinstance(job, Mapping) else Path(job)
             if isinstance(job, Mapping):
                 file.write_text(json.dumps(job), encoding="utf-8")
-            found = checked([file], self._target.namespace, update=update)
+            found = checked([file], self._namespace, update=update)
             names = [entry.name for entry in found.objects if entry.kind == "TieredJob"]
             if len(names) != 1:
                 raise ValueError(f"{file}: expected one TieredJob, got {len(names)}")
@@ -129,7 +128,7 @@ class AsyncJobs:
 
         async def read() -> None:
             try:
-                async with AttemptClusters(self._cluster, self._target, {}) as clusters:
+                async with AttemptClusters(self._cluster, self._kubeconfig, {}) as clusters:
                     await Printing(self._cluster, clusters, name, tail, to, follow=follow, every_pod=False).attempts(
                         attempt
                     )

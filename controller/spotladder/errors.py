@@ -33,6 +33,12 @@ class InvalidSpec(SpotladderError):
         super().__init__(": ".join(part for part in (where, path, message) if part))
 
 
+class Refused(SpotladderError):
+    """The command's arguments are invalid, or the cluster rejects the request."""
+
+    exit_code = 2
+
+
 class EnvironmentFailure(SpotladderError):
     """A part of the job's environment is missing or refuses a request: bucket, credentials, disk, memory, a port, a
     package."""

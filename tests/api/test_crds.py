@@ -14,9 +14,9 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.crds import crds
 from spotladder.api.document import Document, documents_of
+from spotladder.api.manifest import as_yaml
 from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.main import main
-from spotladder.cli.output import as_yaml
 from tests.api.builders import JOB
 
 ROOT = Path(__file__).parents[2]

@@ -68,10 +68,10 @@ def measure() -> Sequence[Row]:
         hand = by_hand(both)
         undo(both)
         started = time.perf_counter()
-        both.run("rollout", "--no-smoke", "--concurrency", "1")
+        both.run("rollout", "--no-smoke")
         ours = time.perf_counter() - started
         started = time.perf_counter()
-        both.run("rollout", "--no-smoke", "--concurrency", "1")
+        both.run("rollout", "--no-smoke")
         again = time.perf_counter() - started
     return [
         Row(

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from spotladder.api.stored import FINALIZER
-from spotladder.cli.cluster.delete import waits_for
 from spotladder.core import codec
 from spotladder.core.model import Attempt, JobState, Stage
 from spotladder.display import job_text
 from spotladder.display.unattended import unattended
+from spotladder.jobs.deletion import waits_for
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from spotladder.cli.cluster import submit as command
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Forbidden, Invalid, NotFound
+from spotladder.jobs.connected_cluster import ConnectedCluster
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call
 from tests.workloads.builders import ray_template
@@ -76,13 +76,13 @@ class RecordingClient:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> RecordingClient:
-    from spotladder.cli.cluster.connected_cluster import for_user
+    from spotladder.jobs.connected_cluster import for_user
 
     client = RecordingClient()
 
     def talk(target: ClusterTarget, work: Any) -> Any:
         async def run() -> Any:
-            cluster = ConnectedCluster(client, target)  # type: ignore[arg-type]
+            cluster = ConnectedCluster(client, target.namespace)  # type: ignore[arg-type]
             try:
                 return await work(cluster)
             except ApiError as error:

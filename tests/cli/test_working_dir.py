@@ -15,7 +15,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.removal import remove
 from spotladder.cli.cluster import working_dir
 from spotladder.cli.cluster.working_dir import Archive, with_source
-from spotladder.cli.target import Refused
+from spotladder.errors import Refused
 
 
 def folder_with(root: Path, **files: str) -> Path:
@@ -101,7 +101,7 @@ def test_the_archive_is_beside_the_commits_and_removed_with_them(tmp_path: Path)
     bucket.mkdir()
     body = {"metadata": {"name": "line"}, "spec": {"checkpoints": {"uri": f"file://{bucket}"}}}
     for _ in range(2):
-        source = with_source(body, archive, None)["spec"]["source"]
+        source = with_source(archive, None, body)["spec"]["source"]
     stored = bucket / "line" / "source" / f"{archive.sha256}.zip"
     assert source == {
         "uri": f"{open_store(f'file://{bucket}').uri}/line/source/{stored.name}",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spotladder.cli.main import main
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder_infra import access
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import good_rollouts, upgrade
 from spotladder_infra.rollout.cluster_rollout import Desired
@@ -19,7 +15,6 @@ from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from tests.topology.builders import fleet_file
-from tests.topology.programs import program
 
 GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
 
@@ -164,21 +159,3 @@ def test_a_skipped_minor_is_refused_with_the_path(east: Cluster) -> None:
     assert "Kubernetes 1.33 cannot be upgraded to 1.35 at once" in str(refused.value)
     assert "(1.33 → 1.34 → 1.35)" in str(refused.value)
     upgraded(east, running(1), UpgradeCluster(minor="34"))
-
-
-def test_the_command_shows_the_images(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pinned = ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20260801,")
-    fleet_file(tmp_path, pinned)
-    for name in ("pulumi", "helm", "kubectl"):
-        program(tmp_path, name, "")
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(access, "target", lambda _fleet, cluster, _state: KubeContext("/nowhere", cluster.name))
-    arguments = ["infra", "upgrade", "--images", "--fleet", str(tmp_path / "fleet.yaml"), "--state", str(tmp_path)]
-    assert main([*arguments, "--cluster", "east", "--output", "json"]) == 0
-    rows = {row["pool"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows["g5-on-demand"]["pinned"] == "al2023@v20260801"
-    assert rows["g5-on-demand"]["installed"] == "–"
-    assert main([*arguments, "--cluster", "lab"]) == 0
-    assert "their images come with the nodes" in capsys.readouterr().out

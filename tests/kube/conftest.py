@@ -15,7 +15,7 @@ from tests.kube.commands import Cli, commands
 from tests.kube.crash import Crash
 from tests.kube.world import crd_files, install_kinds
 
-set_up("text")
+set_up()
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ class Process:
         return cls(
             await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config),
-                "--kubeconfig", str(server.kubeconfig), "--log-format", "json",
+                "--kubeconfig", str(server.kubeconfig),
                 stderr=asyncio.subprocess.PIPE,
             )
         )  # fmt: skip

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from spotladder.cli import get
-from spotladder.cli.cluster import connected_cluster, watch
+from spotladder.cli.cluster import watch
+from spotladder.jobs import connected_cluster
 from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.cli.target import Refused
 from spotladder.client import AsyncJobs, Jobs
 from spotladder.clusters import transport
+from spotladder.errors import Refused
 from spotladder.resources import CONFIG_MAPS
 from spotladder.workloads.rayjob.records import SUBMITTER
 from tests.kube.apiserver import ApiServer

@@ -29,9 +29,6 @@ def controller(
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,
-    log_format: Annotated[
-        str, typer.Option(help="json, text, or auto: text on a terminal.", metavar="FORMAT")
-    ] = "auto",
 ) -> None:
     """Run the controller: launch the attempts of each TieredJob, watch them, and fall back to the next tier.
 
@@ -50,7 +47,7 @@ def controller(
         raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
 
     flags = {"kubeconfig": kubeconfig, "context": context, "namespaces": tuple(namespace or ())}
-    set_up(log_format)
+    set_up()
     settings = read_settings(config, flags)
 
     async def run() -> None:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from spotladder.api.crds import crds as definitions
+from spotladder.api.manifest import as_yaml
 from spotladder.cli.folders import folder
-from spotladder.cli.output import Format, as_yaml, print_data
+from spotladder.cli.output import Format, print_data
 from spotladder.errors import EnvironmentFailure
 
 

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names as kubernetes
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import StateDirOption, is_local, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
-from spotladder.errors import SpotladderError
+from spotladder.errors import Refused, SpotladderError
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.local.local_run import local_runs
 from spotladder.resources import TIEREDJOBS
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.target import Refused
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, Refused
 
 
 def init(

@@ -1,25 +1,23 @@
-"""Validates Kubernetes names before requests: an empty name would select all objects, and `..` another path."""
+"""Arguments and options that are Kubernetes names."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 import typer
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_NAMESPACE = re.compile(_LABEL)
-_JOB = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_LONGEST = 253
+from spotladder.errors import Refused
+from spotladder.jobs import kubernetes_names
 
 
 def job(text: str) -> str:
     """An argument that names a job. Raises BadParameter."""
-    return _taken(text, _JOB, "lower-case letters, digits, '-' and '.'")
+    return _parsed(kubernetes_names.job, text)
 
 
 def namespace(text: str) -> str:
     """An option that names a namespace. Raises BadParameter."""
-    return _taken(text, _NAMESPACE, "at most 63 lower-case letters, digits and '-'")
+    return _parsed(kubernetes_names.namespace, text)
 
 
 def tier(text: str) -> str:
@@ -27,11 +25,8 @@ def tier(text: str) -> str:
     return namespace(text)
 
 
-def _taken(text: str, form: re.Pattern[str], what: str) -> str:
-    if not text:
-        raise typer.BadParameter("the name is empty: is a shell variable unset?")
-    if len(text) > _LONGEST or not form.fullmatch(text):
-        raise typer.BadParameter(
-            f"{text!r} is not a valid Kubernetes name: use {what}, with a letter or digit at both ends"
-        )
-    return text
+def _parsed(name: Callable[[str], str], text: str) -> str:
+    try:
+        return name(text)
+    except Refused as error:
+        raise typer.BadParameter(str(error)) from None

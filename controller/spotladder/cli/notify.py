@@ -11,8 +11,8 @@ import typer
 
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.places import places_of
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.errors import EnvironmentFailure
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.notify.notices import Kind
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import typer
 
 from spotladder.cli import kubernetes_names
+from spotladder.errors import Refused
 
 JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=kubernetes_names.job, help="Name of the TieredJob.")]
 NamespaceOption = Annotated[
@@ -32,3 +34,14 @@ ContextForOption = Annotated[
         "cluster's name.",
     ),
 ]
+
+
+def contexts_given(values: Iterable[str] | None) -> Mapping[str, str]:
+    """The values of --context-for. Raises Refused."""
+    given = {}
+    for value in values or ():
+        name, _, context = value.partition("=")
+        if not (name and context):
+            raise Refused(f"--context-for {value}: expected CLUSTER=CONTEXT, such as east=prod-east")
+        given[name] = context
+    return given

@@ -6,11 +6,11 @@ import re
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from io import StringIO
 from typing import Annotated, Any
 
 import typer
 
+from spotladder.api.manifest import as_yaml
 from spotladder.cli import terminal
 
 
@@ -46,19 +46,6 @@ def print_data(data: Any, output: Format) -> None:
     import json
 
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def as_yaml(data: Any) -> str:
-    """The data as YAML, in their order."""
-    from ruamel.yaml import YAML
-
-    writer, text = YAML(typ="safe", pure=True), StringIO()
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.allow_unicode = True
-    writer.width = 120
-    writer.dump(data, text)
-    return text.getvalue()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

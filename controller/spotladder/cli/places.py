@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spotladder.cli.local.selection import is_local, state_folder
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +32,10 @@ async def places_of(
     """This machine, unless the command names a cluster or runs in a pod of one, and the cluster, if one is configured.
     `contexts` are those of its members. Raises Refused."""
     _refuse_both(target, everywhere=everywhere)
-    from spotladder.cli.cluster.attempt_clusters import AttemptClusters
-    from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.connection import IN_CLUSTER, connect
+    from spotladder.jobs.attempt_clusters import AttemptClusters
+    from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.places.cluster import JobsOfCluster
     from spotladder.places.this_machine import ThisMachine
 
@@ -46,8 +47,8 @@ async def places_of(
     if connection.context == IN_CLUSTER:
         here = []
     async with Client(connection, manager=MANAGER) as client:
-        cluster = ConnectedCluster(client, target)
-        async with AttemptClusters(cluster, target, contexts) as members:
+        cluster = ConnectedCluster(client, target.namespace)
+        async with AttemptClusters(cluster, target.kubeconfig, contexts) as members:
             namespace = "" if everywhere else cluster.namespace
             yield [*here, JobsOfCluster(client, cluster.context, namespace, members)]
 
@@ -60,16 +61,16 @@ async def shared_place_of(
     _refuse_both(target, everywhere=everywhere)
     if is_local(target, state_dir):
         raise Refused("--host serves the users of a cluster: name one with --context or --kubeconfig")
-    from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.clusters.client import Client
     from spotladder.clusters.clock import SystemClock
     from spotladder.clusters.connection import connect
     from spotladder.clusters.throttle import Throttle
+    from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster
     from spotladder.places.cluster import JobsOfCluster
 
     throttle = Throttle(SHARED_CALLS_PER_SECOND, SHARED_CALLS_AT_ONCE, SystemClock())
     async with Client(connect(target.kubeconfig, target.context), throttle=throttle, manager=MANAGER) as client:
-        cluster = ConnectedCluster(client, target)
+        cluster = ConnectedCluster(client, target.namespace)
         yield client, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace, shared=True)
 
 

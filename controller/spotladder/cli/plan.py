@@ -31,10 +31,11 @@ from spotladder.cli.plan_options import (
     WorldOption,
 )
 from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import CostScenario
 from spotladder.display.figures import numbered, span
+from spotladder.errors import Refused
 from spotladder.planner.break_even import break_even
 from spotladder.planner.plan import Estimated, Question, TierFacts, estimated
 from spotladder.planner.risks import risks

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import folder_of
 from spotladder.cli import kubernetes_names
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import print_place, run_of
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.records import stored
 from spotladder.records.model import Recorded
-from spotladder.records.recorded_job import recorded_in
+from spotladder.records.recorded_job import recorded_in, recorded_of_job
 
 JobOrAddress = Annotated[
     str, typer.Argument(metavar="NAME|URI", help="Name of the job, or the folder of its checkpoints.")
@@ -40,9 +40,3 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
         return await cluster.job(name)
 
     return recorded_of_job(on_cluster(target, find))
-
-
-def recorded_of_job(job: Object) -> Recorded:
-    """The records of this TieredJob, from its bucket. Raises EnvironmentFailure, StoreUnavailable."""
-    folder = folder_of(open_store(job["spec"]["checkpoints"]["uri"]), job["metadata"]["name"])
-    return recorded_in(folder, job["metadata"]["uid"], time.time())

@@ -1,17 +1,10 @@
-"""The cluster that a command line names, and the error of a command that is refused."""
+"""The cluster that a command line names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
-from spotladder.errors import SpotladderError
-
-
-class Refused(SpotladderError):
-    """The command's arguments are invalid, or the cluster rejects the request. Exit code 2."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
 from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
 from spotladder.cli.cluster.capacity_tiers import price_in
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import DEFAULT_NAMESPACE, state_folder
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.connection import configured
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.core.model import JobSpec, JobState
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure, InvalidSpec, Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster
 from spotladder.local.local_run import local_run
 from spotladder.planner.plan import TierFacts
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS

@@ -13,10 +13,10 @@ from spotladder.api.manifest import manifest
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.review import Review, review
 from spotladder.api.tieredjob import TieredJob
-from spotladder.cli.cluster.job_namespace import namespace_problems
 from spotladder.cli.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.display import job_text
+from spotladder.jobs.job_namespace import namespace_problems
 from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.cluster.attempt_clusters import contexts_given
 from spotladder.cli.local.selection import StateDirOption
-from spotladder.cli.options import ContextForOption
+from spotladder.cli.options import ContextForOption, contexts_given
 from spotladder.cli.places import places_of, shared_place_of
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.errors import EnvironmentFailure
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.web import HOST, PORT
 
 if TYPE_CHECKING:

@@ -19,6 +19,9 @@ from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds,
 from spotladder.core.starts import start_overhead, start_reserve
 from spotladder.core.work import work_left
 
+CONDITION = "DeadlineAtRisk"
+"""The type of the condition of a job."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeadlineRisk:
@@ -30,6 +33,11 @@ class DeadlineRisk:
     @property
     def at_risk(self) -> bool:
         return self.slack < 0
+
+    @property
+    def reason(self) -> str:
+        """The reason of the condition."""
+        return "NoSlack" if self.at_risk else "InTime"
 
     @property
     def message(self) -> str:

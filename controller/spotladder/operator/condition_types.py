@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from spotladder.api.status import Condition
+from spotladder.core import deadline_risk
 from spotladder.core.model import Instant
 from spotladder.core.reasons import Reason
 
@@ -26,7 +27,7 @@ class ConditionType(StrEnum):
     UPDATED = "Updated"  # whether the live attempt was launched with the pod template of the current spec
     COMPLETED = "Completed"
     DEGRADED = "Degraded"
-    DEADLINE_AT_RISK = "DeadlineAtRisk"
+    DEADLINE_AT_RISK = deadline_risk.CONDITION
     AVAILABLE = "Available"  # this and the next are conditions of a CapacityTier
     PRICED = "Priced"
 

@@ -17,6 +17,7 @@ from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.errors import NotFound
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.errors import EnvironmentFailure, SpotladderError
@@ -25,7 +26,6 @@ from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live,
 from spotladder.places.deleted import BUCKETS, deleted_from
 from spotladder.places.fleet import ClusterSeen, lost, names_of_clusters, seen
 from spotladder.places.place import Object, Printed
-from spotladder.places.recent import Recent
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 
@@ -114,10 +114,11 @@ class JobsOfCluster:
         self._deleted: dict[tuple[str, str], _Held] = {}
         self._members = members
         self._shared = shared
-        self._outputs = Recent[tuple[str, int], Sequence[Printed]](OUTPUT_INTERVAL)
-        self._clusters = Recent[str, ClusterSeen](FLEET_INTERVAL)
+        clock = SystemClock()
+        self._outputs = SharedReads[tuple[str, int], Sequence[Printed]](clock, lambda _printed: OUTPUT_INTERVAL)
+        self._clusters = SharedReads[str, ClusterSeen](clock, lambda _seen: FLEET_INTERVAL)
         self._changed: Callable[[str], None] = lambda _namespace: None
-        self._reports = Recent[str, Facts](REPORT_INTERVAL)
+        self._reports = SharedReads[str, Facts](clock, lambda _facts: REPORT_INTERVAL)
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
         self._tiers = self._cache(client, CAPACITYTIERS, "")
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from spotladder.errors import InvalidSpec
-from spotladder.planner.plan import Question, estimated, expect
+from spotladder.planner.plan import Question, estimated
 
 HIGHEST = 1e4
 """Highest multiple at which the break-even is searched."""
@@ -16,7 +16,7 @@ def break_even(question: Question) -> float | None:
     """The multiple of the loss rates of all spot tiers from which the job as written saves nothing; infinite if it
     saves at every rate up to HIGHEST, as a job does that soon falls back. None if a loss rate is unknown, if no spot
     tier loses nodes, or if no rate can be estimated."""
-    if not any(facts.spot and facts.evictions for facts in question.tiers) or expect(question) is None:
+    if not any(facts.spot and facts.evictions for facts in question.tiers):
         return None
     high = 1.0  # Bisection between the first two powers of two around it.
     while (saves := _saves(question, high)) is True:
@@ -33,7 +33,7 @@ def break_even(question: Question) -> float | None:
 
 
 def _saves(question: Question, factor: float) -> bool | None:
-    """Whether spot saves at this multiple; None if it expects too many failures to be estimated."""
+    """Whether spot saves at this multiple; None if a loss rate is unknown, or too many failures are expected."""
     tiers = tuple(
         replace(facts, evictions=(facts.evictions or 0.0) * factor) if facts.spot else facts for facts in question.tiers
     )

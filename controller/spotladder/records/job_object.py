@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spotladder.core.deadline_risk import deadline_risk
+from spotladder.core.deadline_risk import CONDITION, deadline_risk
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState
 from spotladder.core.savings import savings
@@ -84,7 +84,7 @@ def _conditions(spec: JobSpec | None, state: JobState) -> list[dict[str, str]]:
         risk = None if spec is None else deadline_risk(spec, state)
         if risk is None or not risk.at_risk:
             return []
-        return [{"type": "DeadlineAtRisk", "status": "True", "reason": "NoSlack", "message": risk.message}]
+        return [{"type": CONDITION, "status": "True", "reason": risk.reason, "message": risk.message}]
     return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from spotladder.checkpoints import outputs
-from spotladder.checkpoints.store import Store
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store import Store, folder_of
 from spotladder.core.model import TERMINAL, Instant
 from spotladder.errors import SpotladderError
 from spotladder.output.last_error import last_lines
@@ -20,6 +24,12 @@ def recorded_in(folder: Store, uid: str, now: Instant | None = None) -> Recorded
     if now is None or found.state.stage in TERMINAL or not found.records:
         return found
     return replace(found, records=(*found.records, Looked(max(now, found.records[-1].at))))
+
+
+def recorded_of_job(job: Mapping[str, Any]) -> Recorded:
+    """The records of this TieredJob, from its bucket. Raises EnvironmentFailure, StoreUnavailable."""
+    folder = folder_of(open_store(job["spec"]["checkpoints"]["uri"]), job["metadata"]["name"])
+    return recorded_in(folder, job["metadata"]["uid"], time.time())
 
 
 def _with_output(folder: Store, uid: str, found: Recorded) -> Recorded:

@@ -21,10 +21,9 @@ from aiohttp import web
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.errors import Throttled
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.clusters.throttle import Throttle, Throttles
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
-from spotladder.places.recent import Recent
 from spotladder.resources import APIResource
 from spotladder.web.access import User
 from spotladder.web.reviews import REVIEW_TTL, ReviewedUser, Reviews, answer, too_many
@@ -57,7 +56,7 @@ class ClusterUsers:
         self._client = client
         clock = clock or SystemClock()
         self._ticks = clock.ticks
-        self._reviewed = Recent[bytes, ReviewedUser | None](REVIEW_TTL, clock.ticks)
+        self._reviewed = SharedReads[bytes, ReviewedUser | None](clock, lambda _user: REVIEW_TTL)
         self._reviews = Reviews(client, clock)
         self._unknown = Throttle(TOKENS_PER_SECOND, TOKENS_AT_ONCE, clock)
         self._known: dict[bytes, tuple[Seconds, str]] = {}
@@ -69,11 +68,8 @@ class ClusterUsers:
         key = sha256(token.encode()).digest()
         try:
             user = await self._reviewed.get(key, partial(self._review, token, key)) if token else None
-        except SpotladderError as error:
-            self._reviewed.forget(key)
-            if isinstance(error, Throttled):
-                raise too_many() from None
-            raise
+        except Throttled:
+            raise too_many() from None
         if user is None:
             text = "send a token that the cluster accepts, as `Authorization: Bearer TOKEN`; or log in again\n"
             raise web.HTTPUnauthorized(text=text, headers={"WWW-Authenticate": "Bearer"})

@@ -2,8 +2,7 @@
 
 It is pinned: with `al2023@latest`, Karpenter would mark every node as drifted when AWS publishes an image, and the
 nodes of one gang could have different images. For a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it
-out; running nodes keep their image until they are empty. `spotladder infra upgrade --images --online` prints the newest
-image of the cluster's Kubernetes version.
+out; running nodes keep their image until they are empty. docs/upgrade.md has the command that prints the newest image.
 
 The dates are those of github.com/awslabs/amazon-eks-ami/releases: about every week one release for all supported
 Kubernetes versions. AWS deprecates an image two years after its release; security fixes are the reason to be earlier.

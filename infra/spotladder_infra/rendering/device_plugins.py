@@ -1,7 +1,7 @@
 """The device plugins that a cluster needs, with their values: each runs on the nodes of pools that have its devices.
 
 Without its plugin a node does not report the devices. Pods that ask for them stay pending, and Karpenter does not count
-the node as initialized. GKE installs its own plugins. The images of EKS, which are those of `node_images`, have the
+the node as initialized. GKE installs its own plugins. The images of EKS, which are those of `facts.images`, have the
 drivers but no plugins, except Bottlerocket, which has NVIDIA's (docs.aws.amazon.com/eks/latest/userguide, pages
 ml-eks-k8s-device-plugin and device-management-efa, as of 2026-11-29).
 """

@@ -16,7 +16,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import good_rollouts
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
 from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
-from spotladder_infra.rollout.images import ABSENT, pool_images
+from spotladder_infra.rollout.images import pool_images
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import CREATED
@@ -113,7 +113,7 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
 def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
     """The images that the fleet file pins and the cluster does not have yet."""
     images = pool_images(platform.tools, platform.cluster)
-    new = [entry for entry in images if entry.installed not in (ABSENT, entry.pinned)]
+    new = [entry for entry in images if entry.installed not in ("", entry.pinned)]
     changes = "; ".join(f"{entry.pool}: {entry.installed} → {entry.pinned}" for entry in new)
     by = "upgrade --apply, then Karpenter" if new else "Karpenter"
     gate = "nodes are replaced when they are empty"

@@ -159,11 +159,7 @@ def _image(alias: str, today: date, path: Path) -> Iterator[FleetFinding]:
         message = "is not pinned: every new image of AWS makes the nodes drift, and nodes of one job may differ"
         yield FleetFinding(path, f"{message}; name a release like {images.NODE_IMAGE}", warning=True)
     elif old := _old_image(alias, today):
-        yield FleetFinding(
-            path,
-            f"is {old}: choose a newer one (spotladder infra upgrade --images --online prints the newest)",
-            warning=True,
-        )
+        yield FleetFinding(path, f"is {old}: choose a newer one (docs/upgrade.md)", warning=True)
 
 
 def _old_image(alias: str, today: date) -> str | None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from spotladder.errors import InvalidSpec
 from spotladder.operator.reporting import logging
 
 
@@ -32,11 +31,11 @@ def _restored() -> Iterator[None]:
     structlog.configure(**before)
 
 
-def written(monkeypatch: pytest.MonkeyPatch, form: str, *, terminal: bool) -> str:
+def written(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> str:
     """The log of one warning."""
     stream = Stream(terminal=terminal)
     monkeypatch.setattr(sys, "stderr", stream)
-    logging.set_up(form)
+    logging.set_up()
     log = structlog.get_logger("spotladder").bind(job="digits")
     try:
         int("x")
@@ -45,11 +44,8 @@ def written(monkeypatch: pytest.MonkeyPatch, form: str, *, terminal: bool) -> st
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(("form", "terminal"), [("json", True), ("json", False), ("auto", False)])
-def test_a_record_is_one_line_of_json_with_its_level_and_time_in_utc(
-    monkeypatch: pytest.MonkeyPatch, form: str, terminal: bool
-) -> None:
-    (line,) = written(monkeypatch, form, terminal=terminal).splitlines()
+def test_a_record_is_one_line_of_json_with_its_level_and_time_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = written(monkeypatch, terminal=False).splitlines()
     record = json.loads(line)
     assert (record["event"], record["level"], record["job"]) == ("lost", "warning", "digits")
     assert record["cause"] == "{1}", "a value of any type is written as text"
@@ -59,17 +55,9 @@ def test_a_record_is_one_line_of_json_with_its_level_and_time_in_utc(
     assert list(record)[:2] == ["job", "cause"], "the fields keep their order"
 
 
-@pytest.mark.parametrize(("form", "terminal"), [("text", False), ("auto", True)])
-def test_on_a_terminal_the_log_is_text_with_the_traceback_below(
-    monkeypatch: pytest.MonkeyPatch, form: str, terminal: bool
-) -> None:
-    first, *more = written(monkeypatch, form, terminal=terminal).splitlines()
+def test_on_a_terminal_the_log_is_text_with_the_traceback_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *more = written(monkeypatch, terminal=True).splitlines()
     assert "lost" in first
     assert "digits" in first
     assert more[0].startswith("Traceback")
     assert more[-1].endswith("base 10: 'x'")
-
-
-def test_another_format_is_rejected() -> None:
-    with pytest.raises(InvalidSpec, match=r"^--log-format: 'xml' is not json, text or auto"):
-        logging.set_up("xml")

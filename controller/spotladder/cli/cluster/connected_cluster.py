@@ -1,59 +1,16 @@
-"""Connects a command to the API server with the operator's client, and converts API errors into messages for users."""
+"""Connects a command to the API server with the operator's client."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
-import typer
-
-from spotladder.cli import kubernetes_names
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.clusters.errors import ClusterUnreachable, Forbidden, Invalid, NotFound, ServerTrouble, Unauthorized
+from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder.resources import TIEREDJOBS
-
-if TYPE_CHECKING:
-    from spotladder.clusters.client import Client
-    from spotladder.clusters.connection import Connection
+from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 
 T = TypeVar("T")
-Object = dict[str, Any]
-
-MANAGER = "spotladder-cli"
-"""Field manager of the commands' writes."""
-
-
-class ConnectedCluster:
-    """A connected cluster. `namespace` is the namespace of job names; `context` is the name of the cluster in
-    messages."""
-
-    def __init__(self, client: Client, target: ClusterTarget) -> None:
-        self.client = client
-        self.context = client.connection.context
-        self.namespace = target.namespace or _namespace_of(client.connection)
-
-    async def job(self, name: str) -> Object:
-        """The TieredJob. Raises Refused if it does not exist."""
-        try:
-            return await self.client.get(TIEREDJOBS, name, self.namespace)
-        except NotFound:
-            raise await self.absent(name) from None
-
-    async def absent(self, name: str) -> SpotladderError:
-        """The error for a missing TieredJob: TieredJobs are not installed, or the job does not exist."""
-        if not await self.installed():
-            return _not_installed(self.context)
-        listing = f"spotladder get -n {self.namespace}"
-        return Refused(f"tieredjob {name} not found in namespace {self.namespace}: {listing} lists all jobs")
-
-    async def installed(self) -> bool:
-        """Whether the cluster has the TieredJob definition; True if the cluster does not answer."""
-        try:
-            return await self.client.exists(TIEREDJOBS)
-        except SpotladderError:
-            return True
 
 
 def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitable[T]]) -> T:
@@ -68,52 +25,10 @@ def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitab
 
     async def talk() -> T:
         async with Client(connection, manager=MANAGER) as client:
-            cluster = ConnectedCluster(client, target)
+            cluster = ConnectedCluster(client, target.namespace)
             try:
                 return await work(cluster)
             except SpotladderError as error:
                 raise await for_user(error, cluster) from None
 
     return asyncio.run(talk())
-
-
-async def for_user(error: SpotladderError, cluster: ConnectedCluster) -> SpotladderError:
-    """The API error with a message for the user of the command."""
-    where = f"context {cluster.context}" if cluster.context else "the kubeconfig"
-    match error:
-        case Unauthorized():
-            return EnvironmentFailure(f"{where}: the cluster rejects its credentials: log in again")
-        case Forbidden():
-            return EnvironmentFailure(
-                f"{where}: {error.message}; ask an administrator of the cluster for this permission"
-            )
-        case ServerTrouble():
-            server = cluster.client.connection.server
-            return EnvironmentFailure(f"{where}: the API server at {server} fails ({error}); try again later")
-        case ClusterUnreachable():
-            server = cluster.client.connection.server
-            return EnvironmentFailure(
-                f"{where}: the API server at {server} cannot be reached ({error}); check the network, or choose "
-                f"another --context"
-            )
-        case NotFound():
-            return Refused(error.message) if await cluster.installed() else _not_installed(cluster.context)
-        case Invalid():
-            return Refused(f"the cluster rejects the object: {error.message}")
-    return error
-
-
-def _namespace_of(connection: Connection) -> str:
-    """The namespace of the context. Raises Refused if it is not a valid name."""
-    try:
-        return kubernetes_names.namespace(connection.namespace)
-    except typer.BadParameter as error:
-        wrong = f"context {connection.context}: invalid namespace: {error.message}"
-        raise Refused(f"{wrong}; specify another with --namespace") from None
-
-
-def _not_installed(context: str) -> EnvironmentFailure:
-    return EnvironmentFailure(
-        f"context {context}: TieredJobs are not installed in this cluster: helm install spotladder-crds "
-        f"charts/spotladder-crds"
-    )

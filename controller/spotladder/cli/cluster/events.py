@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster.attempt_clusters import AttemptClusters, clusters_of, contexts_given
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import refuse_run
-from spotladder.cli.options import ContextForOption, JobArgument
+from spotladder.cli.options import ContextForOption, JobArgument, contexts_given
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
 from spotladder.display.figures import span
 from spotladder.errors import SpotladderError
+from spotladder.jobs.attempt_clusters import AttemptClusters, clusters_of
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.places.attempt_output import HERE, is_home
 from spotladder.resources import EVENTS
 
@@ -52,7 +53,7 @@ def events(
         job = await cluster.job(name)
         if not everything:
             return [(HERE, event) for event in await of_job(cluster, job)]
-        async with AttemptClusters(cluster, target, contexts) as clusters:
+        async with AttemptClusters(cluster, target.kubeconfig, contexts) as clusters:
             return await _attempts_too(cluster, clusters, job)
 
     found = on_cluster(target, find)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from spotladder.checkpoints import outputs
-from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import folder_of
-from spotladder.cli.cluster.attempt_clusters import AttemptClusters, contexts_given
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.logs import print_logs
 from spotladder.cli.local.selection import StateDirOption, run_of
-from spotladder.cli.options import ContextForOption, JobArgument
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-from spotladder.display import job_text
-from spotladder.errors import SpotladderError
-from spotladder.places.attempt_output import Source, cluster_of, is_home, is_live, newest_attempt, record_of, sources
-
-POLL_INTERVAL = 1.0
-"""Seconds between two polls for pods that do not exist yet."""
+from spotladder.cli.options import ContextForOption, JobArgument, contexts_given
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import Refused
+from spotladder.jobs.attempt_clusters import AttemptClusters
+from spotladder.jobs.connected_cluster import ConnectedCluster
+from spotladder.jobs.printing import Printer, Printing
+from spotladder.places.attempt_output import newest_attempt
 
 
 def logs(
@@ -70,182 +61,13 @@ def logs(
         last = newest_attempt(job)
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: its newest attempt is {last}")
-        async with AttemptClusters(cluster, target, contexts) as clusters:
+        async with AttemptClusters(cluster, target.kubeconfig, contexts) as clusters:
             printing = Printing(cluster, clusters, name, tail, on_terminal(), follow=follow, every_pod=every_pod)
             await printing.attempts(attempt)
 
     return on_cluster(target, run)
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
-    """Where output goes: `write` gets whole lines, `note` remarks about them, and `flush` is called when no line is
-    ready."""
-
-    write: Callable[[str], object]
-    note: Callable[[str], object]
-    flush: Callable[[], object] = lambda: None
-
-
 def on_terminal() -> Printer:
     """Lines go to stdout, and remarks to stderr."""
     return Printer(sys.stdout.write, lambda text: typer.echo(text, err=True), sys.stdout.flush)
-
-
-class Printing:
-    """Prints the output of a job, attempt by attempt."""
-
-    def __init__(
-        self,
-        home: ConnectedCluster,
-        clusters: AttemptClusters,
-        name: str,
-        tail: int | None,
-        to: Printer,
-        *,
-        follow: bool,
-        every_pod: bool,
-    ) -> None:
-        self._home = home
-        self._clusters = clusters
-        self._name = name
-        self._tail = tail
-        self._to = to
-        self._follow = follow
-        self._every_pod = every_pod
-
-    async def attempts(self, only: int | None) -> None:
-        """Print the attempts in order; with --follow also future ones."""
-        number = only or 1
-        while True:
-            job = await self._home.job(self._name)
-            if number <= newest_attempt(job):
-                await self._attempt(job, number, only=only is not None)
-                if only:
-                    return
-                number += 1
-            elif _ended(job) or not self._follow:
-                if number == 1:
-                    self._to.note(f"tieredjob {self._name} has no attempts yet")
-                return
-            else:
-                await asyncio.sleep(POLL_INTERVAL)
-
-    async def _attempt(self, job: Object, number: int, only: bool) -> None:
-        where = cluster_of(job, number)
-        try:
-            async with self._clusters.on(where) as cluster:
-                await self._printed(cluster, job, number)
-        except SpotladderError as error:
-            kept, reasons = (False, []) if is_home(where) or is_live(job, number) else await self._kept(job, number)
-            if not kept and (is_home(where) or only):
-                raise
-            lines = [f"==> {title(job, number)} <==", str(error), *(reasons if kept else ())]
-            self._to.note("\n".join(lines))
-
-    async def _printed(self, cluster: ConnectedCluster, job: Object, number: int) -> None:
-        found = await self._sources(cluster, job, number)
-        while self._follow and not any(source.started for source in found) and is_live(job, number):
-            await asyncio.sleep(POLL_INTERVAL)
-            job = await self._home.job(self._name)
-            found = await self._sources(cluster, job, number)
-        self._to.note(f"==> {title(job, number)} <==")
-        started = [source for source in found if source.started]
-        write = _Lines(self._to)
-        failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
-        if started and len(failed) < len(started):
-            reasons = failed
-        elif is_live(job, number):
-            reasons = failed or [_why_not_yet(found)]
-        else:
-            _, reasons = await self._kept(job, number)
-            where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
-            reasons = [*(failed or [f"the pods of the attempt are gone{where}"]), *reasons]
-        for why in reasons:
-            self._to.note(why)
-
-    async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
-        return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
-
-    async def _print(self, cluster: ConnectedCluster, source: Source, write: _Lines) -> str:
-        """Print one log. Returns the reason if that fails, otherwise ""."""
-        prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
-        pieces = source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=self._tail)
-        try:
-            await write.all(pieces, prefix)
-        except NotFound:
-            return f"pod {source.pod} and its log are gone"
-        except Forbidden as error:
-            if source.container:
-                raise
-            return f"the output of {source.pod} cannot be read: {error}"
-        except ClusterUnreachable:
-            if source.container:
-                raise
-            return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
-        return ""
-
-    async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
-        """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""
-        uri = job["spec"]["checkpoints"]["uri"]
-        try:
-            store = outputs.of_job(folder_of(open_store(uri), self._name), job["metadata"]["uid"])
-            found = await asyncio.to_thread(outputs.kept, store, number)
-            newest = max((output.restart for output in found), default=0)
-            selected = found if self._every_pod else [output for output in found if output.restart == newest][:1]
-            texts = await asyncio.to_thread(outputs.read, store, selected)
-        except SpotladderError as error:
-            return False, [f"the stored output cannot be read from this machine: {error}"]
-        if not found:
-            return False, [f"no stored output found in {store.uri}"]
-        for output, text in zip(selected, texts, strict=True):
-            lines = text.splitlines()
-            prefix = f"[{output.title}] " if self._every_pod else ""
-            for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
-                self._to.write(f"{prefix}{line}\n")
-        others = [output.title for output in found if output not in selected]
-        more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
-        return True, [f"stored output from {store.uri}", *more]
-
-
-class _Lines:
-    """Writes complete lines only, so that lines of parallel logs do not mix."""
-
-    def __init__(self, to: Printer) -> None:
-        self._to = to
-
-    async def all(self, pieces: AsyncIterator[bytes], prefix: bytes) -> None:
-        rest = b""
-        async for piece in pieces:
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                self._write(prefix + line)
-            self._to.flush()
-        if rest:
-            self._write(prefix + rest)
-        self._to.flush()
-
-    def _write(self, line: bytes) -> None:
-        self._to.write(line.decode(errors="backslashreplace") + "\n")
-
-
-def title(job: Mapping[str, Any], number: int) -> str:
-    """The title of an attempt: number, tier, cluster, outcome and steps."""
-    known = record_of(job, number)
-    name = cluster_of(job, number)
-    where = "" if is_home(name) else f" in cluster {name}"
-    if known is None:
-        status = job.get("status") or {}
-        return f"attempt {number} on {status.get('tier', '?')}{where}"
-    steps = f"steps {known.get('startStep', 0)} → {known.get('endStep', 0)}"
-    return f"attempt {number} on {known.get('tier', '?')}{where}: {known.get('reason', '?')}, {steps}"
-
-
-def _why_not_yet(found: list[Source]) -> str:
-    if found:
-        return f"pod {found[0].pod} has not started yet"
-    return "the pods of the attempt do not exist yet (see `spotladder events NAME --all`)"
-
-
-def _ended(job: Mapping[str, Any]) -> bool:
-    return (job.get("status") or {}).get("phase") in job_text.ENDED

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.manifest import manifest
-from spotladder.api.problems import InvalidDocument
-from spotladder.api.review import Review, review
-from spotladder.api.tieredjob import TieredJob
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.job_namespace import namespace_problems
-from spotladder.cli.cluster.preflight import check_in_cluster
-from spotladder.cli.cluster.sending import Sent, send
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.cluster.watch import follow_to_the_end
 from spotladder.cli.cluster.working_dir import Archive, with_source
 from spotladder.cli.output import Format, OutputOption, print_data
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.core.model import UpdateStrategy
+from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
-from spotladder.workloads.file_review import for_cluster
+from spotladder.errors import Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster
+from spotladder.jobs.sending import Sent
+from spotladder.jobs.submission import checked, sent_to
 
 
 def submit(
@@ -79,11 +72,11 @@ def submit(
         raise Refused("--at-next-attempt is only allowed with --update")
     if pip and not working_dir:
         raise Refused("--pip is only allowed with --working-dir")
-    folder = Archive.of(working_dir, pip) if working_dir else None
+    with_folder = partial(with_source, *Archive.of(working_dir, pip)) if working_dir else None
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
-        sending = sent_to(cluster, found, update=update, at_next_attempt=at_next_attempt, folder=folder)
+        sending = sent_to(cluster, found, update=update, at_next_attempt=at_next_attempt, with_folder=with_folder)
         async for sent in sending:
             made.append(sent)  # noqa: PERF401 – what was sent before an error is reported
 
@@ -94,35 +87,6 @@ def submit(
     if follow:
         job = made[-1].thing["metadata"]
         raise typer.Exit(follow_to_the_end(replace(target, namespace=job["namespace"]), job["name"]))
-
-
-def checked(files: Sequence[Path], namespace: str | None, *, update: bool) -> Review:
-    """The files, validated without the cluster. Raises InvalidDocument."""
-    found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
-    found = found.with_problems([*for_cluster(found), *namespace_problems(found, namespace)])
-    if found.problems:
-        raise InvalidDocument(found.problems)
-    return found
-
-
-async def sent_to(
-    cluster: ConnectedCluster,
-    found: Review,
-    *,
-    update: bool,
-    at_next_attempt: bool = False,
-    folder: tuple[Archive, str | None] | None = None,
-) -> AsyncIterator[Sent]:
-    """Check the objects against the cluster, then send them, CapacityTiers first. Jobs get the files of `folder`, an
-    archive and the path of its requirements file. Raises InvalidDocument and Refused."""
-    await check_in_cluster(cluster, found, update=update, has_folder=folder is not None)
-    bodies = (manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier))
-    for body in sorted(bodies, key=lambda body: str(body["kind"])):
-        if at_next_attempt and body["kind"] == "TieredJob":
-            body["spec"]["updateStrategy"] = UpdateStrategy.AT_NEXT_ATTEMPT.value
-        if folder and body["kind"] == "TieredJob":
-            body = with_source(body, *folder)  # noqa: PLW2901
-        yield await send(cluster, body, update=update)
 
 
 def _report(made: list[Sent], output: Format) -> None:

@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.waiting import OutageTolerance
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import JobArgument
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
+from spotladder.jobs.waiting import OutageTolerance
 from spotladder.resources import TIEREDJOBS
 
 POLL_INTERVAL = 0.5

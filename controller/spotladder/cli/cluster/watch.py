@@ -12,10 +12,10 @@ import typer
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
 from spotladder.cli.cluster.capacity_tiers import spec_in
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import JobArgument
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import console
 from spotladder.clusters.clock import SystemClock
 from spotladder.core.accounting import account
@@ -26,7 +26,8 @@ from spotladder.display import job_text
 from spotladder.display.unattended import AGE, unattended
 from spotladder.display.view import View, view_on
 from spotladder.display.view_state import ViewSnapshot
-from spotladder.errors import InvalidSpec
+from spotladder.errors import InvalidSpec, Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster
 from spotladder.records.model import Began, Committed, Noted, Resized, Specified
 from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
 from spotladder.workloads.records import EventRecord

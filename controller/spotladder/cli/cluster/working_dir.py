@@ -15,8 +15,7 @@ from spotladder.api.source import key_of
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import folder_of
 from spotladder.cli.cluster.ignored import Ignored
-from spotladder.cli.target import Refused
-from spotladder.errors import SpotladderError
+from spotladder.errors import Refused, SpotladderError
 
 LARGEST = 100 << 20
 """Bytes of all files of an archive."""
@@ -81,7 +80,7 @@ class Archive:
         return f"{store.uri}/{key}"
 
 
-def with_source(body: dict[str, Any], archive: Archive, pip: str | None) -> dict[str, Any]:
+def with_source(archive: Archive, pip: str | None, body: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a job with the uploaded archive."""
     uri = archive.upload(body["spec"]["checkpoints"]["uri"], body["metadata"]["name"])
     source = {"uri": uri, "sha256": archive.sha256, **({"pip": pip} if pip else {})}

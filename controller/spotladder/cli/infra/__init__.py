@@ -9,6 +9,7 @@ import typer
 
 from spotladder.cli.infra import access, bootstrap, comparison, costs, destroy, doctor, fleet, rollout, stacks, upgrade
 from spotladder.cli.invocation import refuse_without_command
+from spotladder.cli.option_groups import with_option_groups
 
 app = typer.Typer(add_completion=False)
 
@@ -46,5 +47,5 @@ for _command, _listed in (
     (fleet.render, "Print the values of the chart spotladder-pools."),
     (fleet.schema, "Print the JSON schema of a fleet file."),
 ):
-    app.command(short_help=_listed)(_command)
+    app.command(short_help=_listed)(with_option_groups(_command))
 app.command(hidden=True)(access.token)  # for kubectl

@@ -7,28 +7,17 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import FleetTarget
 from spotladder.errors import InvalidSpec
-from spotladder_infra.access import credential, merged, target
+from spotladder_infra.access import credential, merged
+from spotladder_infra.access import target as kube_context
 from spotladder_infra.topology.cluster import CREATED
 
 
 def kubeconfig(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: FleetTarget,
     *,
     to: Annotated[Path | None, typer.Option("--to", help="File to write; - is stdout. Default: below --state.")] = None,
-    state: StateOption = STATE,
 ) -> None:
     """Write a kubeconfig with a context for each created cluster, named as the cluster.
 
@@ -42,17 +31,16 @@ def kubeconfig(
     """
     import json
 
-    found = read(fleet, warn=False).fleet
-    clusters = chosen(found, cluster, cloud)
+    found, clusters = target.read(warn=False)
     created = [entry for entry in clusters if entry.cloud in CREATED]
     if not created:
-        contexts = ", ".join(target(found, entry, state).context for entry in clusters)
+        contexts = ", ".join(kube_context(found, entry, target.state).context for entry in clusters)
         raise InvalidSpec(f"your own kubeconfig has the contexts of these clusters ({contexts}): use it")
     text = json.dumps(merged(created), indent=1) + "\n"
     if to == Path("-"):
         typer.echo(text, nl=False)
         return
-    path = (to or state / "kubeconfig.json").absolute()
+    path = (to or target.state / "kubeconfig.json").absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from spotladder.cli.infra.applying import carry_out, confirm, finish, say_stopping, show
-from spotladder.cli.infra.options import (
-    FLEET,
-    OUT,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    ToOption,
-    YesOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import account
 from spotladder_infra.amazon import connect
@@ -34,13 +22,10 @@ if TYPE_CHECKING:
 
 
 def bootstrap(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: FleetTarget,
     *,
     yes: YesOption = False,
     to: ToOption = OUT,
-    state: StateOption = STATE,
 ) -> None:
     """Create the clusters, one after the other, or change them to match the fleet file.
 
@@ -55,9 +40,8 @@ def bootstrap(
     """
     from spotladder_infra.kind import ensure
 
-    found = read(fleet, warn=True).fleet
-    clusters = chosen(found, cluster, cloud)
-    stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
+    found, clusters = target.read(warn=True)
+    stacks = stacks_of(found, clusters, to, target.state, on_interrupt=say_stopping)
     stacks.sort(key=lambda stack: stack.cluster != found.spec.home)  # others allow its addresses
     for entry in clusters:
         if entry.cloud is Cloud.AWS and entry.api.admins:
@@ -79,17 +63,17 @@ def bootstrap(
         created = found.cluster(stack.cluster)
         if account.uses_spot([created]):
             account.ensure_spot_role(connect, created.region or "")
-        if write_home(found, stack, state):  # this run has created the home cluster
+        if write_home(found, stack, target.state):  # this run has created the home cluster
             changes = planned(stack)
         if changes:
             carry_out(stack)
         stack.drop_plan()
-        record(stack, state)
+        record(stack, target.state)
 
     tasks: list[tuple[str, Callable[[], None], TerraformStack | None]] = [
         (stack.cluster, partial(work, stack, changes), stack) for stack, changes in plans
     ]
-    tasks += [(entry.name, partial(ensure, found, entry, state), None) for entry in kinds]
+    tasks += [(entry.name, partial(ensure, found, entry, target.state), None) for entry in kinds]
     finish(tasks, done="ready")
 
 

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-)
-from spotladder.cli.infra.rollout_site import ChartsOption, inspected, platform_of, raise_failures, rollout_site
+from spotladder.cli.infra.rollout_site import RolloutTarget, inspected, platform_of, raise_failures, rollout_site
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder_infra.rollout.plan import waves
 
@@ -42,11 +34,7 @@ def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> Non
 
 
 def status(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
+    target: RolloutTarget,
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -58,18 +46,14 @@ def status(
       spotladder infra status
       spotladder infra status --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
+    place, targets = rollout_site(target)
     rows, failures = _components(place, targets, compare=False)
     _print_rows(rows, output)
     raise_failures(failures)
 
 
 def drift(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
+    target: RolloutTarget,
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -80,7 +64,7 @@ def drift(
       spotladder infra drift
       spotladder infra drift --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
+    place, targets = rollout_site(target)
     rows, failures = _components(place, targets, compare=True)
     _print_rows(rows, output)
     raise_failures(failures)

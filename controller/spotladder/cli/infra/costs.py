@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.infra.applying import say_stopping, show
-from spotladder.cli.infra.options import (
-    FLEET,
-    OUT,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    ToOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import OUT, FleetTarget, ToOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra import costs, live_prices
@@ -35,16 +24,13 @@ if TYPE_CHECKING:
 
 
 def plan(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: FleetTarget,
     *,
     offline: Annotated[
         bool, typer.Option("--offline", help="Print only the costs: run no Terraform, call no cloud.")
     ] = False,
     online: Annotated[bool, typer.Option("--online", help="Ask AWS for the current prices of its nodes.")] = False,
     to: ToOption = OUT,
-    state: StateOption = STATE,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show what `bootstrap` would create, change and delete, and what the fleet costs.
@@ -63,13 +49,12 @@ def plan(
     """
     if offline and online:
         raise InvalidSpec("--offline and --online contradict each other: specify one of them")
-    found = read(fleet, warn=output is Format.TABLE).fleet
-    clusters = chosen(found, cluster, cloud)
+    found, clusters = target.read(warn=output is Format.TABLE)
     failure: EnvironmentFailure | None = None
     changes: dict[str, list[Planned]] = {}
     if not offline:
         try:
-            for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping):
+            for stack in stacks_of(found, clusters, to, target.state, on_interrupt=say_stopping):
                 changes[stack.cluster] = planned(stack)
                 stack.drop_plan()
                 if output is Format.TABLE:

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.cli.infra.applying import carry_out, confirm, finish, say_stopping, show
-from spotladder.cli.infra.options import (
-    FLEET,
-    OUT,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    ToOption,
-    YesOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.cli.infra.progress import progress_lines
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure
@@ -39,9 +27,7 @@ if TYPE_CHECKING:
 
 
 def destroy(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: FleetTarget,
     *,
     delete_checkpoints: Annotated[
         bool,
@@ -59,7 +45,6 @@ def destroy(
     ] = False,
     yes: YesOption = False,
     to: ToOption = OUT,
-    state: StateOption = STATE,
 ) -> None:
     """Delete the clusters and everything that belongs to them; checkpoint buckets are kept.
 
@@ -76,14 +61,12 @@ def destroy(
     """
     from spotladder_infra import checkpoints, kind
 
-    found = read(fleet, warn=False).fleet
-    clusters = sorted(
-        chosen(found, cluster, cloud), key=lambda entry: entry.name == found.spec.home
-    )  # jobs are stopped there
+    found, clusters = target.read(warn=False)
+    clusters.sort(key=lambda entry: entry.name == found.spec.home)  # jobs are stopped there
     if skip_platform:
         for entry in clusters:
             _refuse_while_nodes_run(entry)
-    stacks = {stack.cluster: stack for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping)}
+    stacks = {stack.cluster: stack for stack in stacks_of(found, clusters, to, target.state, on_interrupt=say_stopping)}
     plans = {name: _to_delete(stack) for name, stack in stacks.items()}
     for entry in clusters:
         if entry.cloud is Cloud.KIND:
@@ -111,7 +94,7 @@ def destroy(
     def work(entry: Cluster) -> None:
         stack = stacks.get(entry.name)
         if entry.name in running:
-            _remove_platform(found, entry, state)
+            _remove_platform(found, entry, target.state)
         if entry.cloud is Cloud.KIND:
             kind.delete(entry)
         if stack is None:
@@ -124,7 +107,7 @@ def destroy(
         bucket = checkpoints.owned(found, entry)
         if delete_checkpoints and bucket is not None:
             checkpoints.delete(bucket)
-        discard(entry.name, state)
+        discard(entry.name, target.state)
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
     finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="gone")

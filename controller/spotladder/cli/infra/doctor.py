@@ -6,25 +6,13 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import FleetTarget
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
 from spotladder_infra.doctor.result import Status
 
 
 def doctor(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    state: StateOption = STATE,
+    target: FleetTarget,
     *,
     offline: Annotated[bool, typer.Option("--offline", help="Check only the programs on this machine.")] = False,
     output: OutputOption = Format.TABLE,
@@ -45,9 +33,9 @@ def doctor(
 
     from spotladder_infra.doctor.examination import examine
 
-    found = read(fleet, warn=output is Format.TABLE).fleet
+    found, clusters = target.read(warn=output is Format.TABLE)
     results = []
-    for result in examine(found, chosen(found, cluster, cloud), state, offline=offline):
+    for result in examine(found, clusters, target.state, offline=offline):
         if output is Format.TABLE and on_terminal():
             typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
         results.append(result)

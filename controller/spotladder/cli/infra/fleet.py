@@ -8,17 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from spotladder.api.problems import InvalidDocument
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    chosen,
-    read,
-)
-from spotladder.cli.infra.rollout_site import ChartsOption, charts_folder
+from spotladder.cli.infra.options import FLEET, FleetOption, read
+from spotladder.cli.infra.rollout_site import RolloutTarget
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.schema import schema as of_fleets
@@ -78,9 +69,7 @@ def schema() -> None:
 
 
 def render(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: RolloutTarget,
     *,
     all_to: Annotated[
         Path | None,
@@ -90,8 +79,6 @@ def render(
             help="Write all releases and CRDs to this folder, for Argo CD and Flux; needs helm.",
         ),
     ] = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
     output: Annotated[Format, typer.Option("--output", "-o", help="Output format: yaml or json.")] = Format.YAML,
 ) -> None:
     """Print the values of the chart spotladder-pools: NodePools or ComputeClasses, CapacityTiers and teams.
@@ -105,22 +92,22 @@ def render(
       spotladder infra render --cluster east --output json
       spotladder infra render --all clusters
     """
-    found = read(fleet, warn=False).fleet
-    clusters = chosen(found, cluster, cloud)
+    found, clusters = target.read(warn=False)
     if all_to is not None:
         from spotladder_infra.rollout import charts as known_charts
         from spotladder_infra.rollout import rendered
         from spotladder_infra.rollout.tools import require
 
         require("helm")
-        local = charts_folder(found, fleet, charts)
+        local = target.charts_folder(found)
         for entry in clusters:
-            rendered.write(found, entry, lambda chart: known_charts.find(chart, local, state / "charts"), all_to)
+            rendered.write(found, entry, lambda chart: known_charts.find(chart, local, target.state / "charts"), all_to)
         typer.echo(f"{all_to}: {', '.join(entry.name for entry in clusters)}")
         return
     data = {entry.name: values(found, entry) for entry in clusters}
     print_data(
-        data[clusters[0].name] if len(cluster or ()) == 1 else data, Format.YAML if output is Format.TABLE else output
+        data[clusters[0].name] if len(target.cluster or ()) == 1 else data,
+        Format.YAML if output is Format.TABLE else output,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,23 +18,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
-ClusterOption = Annotated[
-    list[str] | None, typer.Option("--cluster", help="Only this cluster of the fleet; may be repeated.")
-]
-CloudOption = Annotated[
-    str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
-]
 ToOption = Annotated[
     Path, typer.Option("--to", file_okay=False, help="Folder for the stacks; replaces existing stacks.")
-]
-StateOption = Annotated[
-    Path, typer.Option("--state", file_okay=False, help="Folder for local state, outputs and kubeconfigs.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 FLEET = Path("fleet.yaml")
 OUT = Path("cdktf.out")
 STATE = Path(".spotladder")
 """Folder for the state of fleets that keep it in local files."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTarget:
+    """The clusters of a fleet for which a command runs. As a parameter of a command, it is these options."""
+
+    fleet: FleetOption = FLEET
+    cluster: Annotated[
+        list[str] | None, typer.Option("--cluster", help="Only this cluster of the fleet; may be repeated.")
+    ] = None
+    cloud: Annotated[
+        str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
+    ] = None
+    state: Annotated[
+        Path, typer.Option("--state", file_okay=False, help="Folder for local state, outputs and kubeconfigs.")
+    ] = STATE
+
+    def read(self, *, warn: bool) -> tuple[Fleet, list[Cluster]]:
+        """The checked fleet, and the chosen clusters in the order of the file. With `warn`, warnings are printed to
+        stderr.
+
+        Raises:
+            InvalidDocument: The file has problems.
+            InvalidSpec: A cluster or the cloud is unknown, or no cluster has both.
+        """
+        found = read(self.fleet, warn=warn).fleet
+        return found, chosen(found, self.cluster, self.cloud)
 
 
 def read(path: Path, *, warn: bool, online: bool = False, smoke: bool = False) -> FleetFile:

@@ -7,34 +7,18 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.infra.comparison import print_rollout
-from spotladder.cli.infra.options import (
-    FLEET,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-)
 from spotladder.cli.infra.progress import interruptible
 from spotladder.cli.infra.rollout_results import print_results
-from spotladder.cli.infra.rollout_site import ChartsOption, rollout_options, rollout_site
+from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_options, rollout_site
 from spotladder.cli.output import Format, OutputOption
 
 
 def rollout(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
+    target: RolloutTarget,
     *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what the rollout would change. Changes nothing.")
     ] = False,
-    canary: Annotated[list[str] | None, typer.Option("--canary", help="First wave, instead of the file's.")] = None,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, help="Maximum number of clusters at the same time.")
-    ] = None,
     smoke: Annotated[bool, typer.Option("--smoke/--no-smoke", help="Run the smoke job of the file.")] = True,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -51,24 +35,20 @@ def rollout(
       spotladder infra rollout --cluster east --charts mirror
       spotladder infra rollout --no-smoke --output json
     """
-    place, targets = rollout_site(fleet, charts, state, cluster, cloud, canary=canary)
+    place, targets = rollout_site(target)
     if dry_run:
         print_rollout(place, targets, output)
         return
     from spotladder_infra.rollout import waves
 
-    options = rollout_options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
+    options = rollout_options(place.fleet, target.fleet, targets, smoke=smoke)
     with interruptible() as progress:
         results = waves.rollout(place, options, progress)
     print_results(results, output)
 
 
 def rollback(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
-    charts: ChartsOption = None,
-    state: StateOption = STATE,
+    target: RolloutTarget,
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -82,11 +62,9 @@ def rollback(
       spotladder infra rollback
       spotladder infra rollback --cluster east --output json
     """
-    place, targets = rollout_site(fleet, charts, state, cluster, cloud)
+    place, targets = rollout_site(target)
     from spotladder_infra.rollout import waves
 
     with interruptible() as progress:
-        results = waves.rollback(
-            place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
-        )
+        results = waves.rollback(place, rollout_options(place.fleet, target.fleet, targets, smoke=False), progress)
     print_results(results, output)

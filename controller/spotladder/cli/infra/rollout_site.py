@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from spotladder.cli.infra.options import chosen, read
+from spotladder.cli.infra.options import FleetTarget
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.fleet import Fleet
@@ -18,20 +19,24 @@ if TYPE_CHECKING:
     from spotladder_infra.rollout.waves import RolloutOptions
 
 Row = TypeVar("Row")
-ChartsOption = Annotated[
-    Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
-]
 
 
-def rollout_site(
-    path: Path,
-    charts: Path | None,
-    state: Path,
-    clusters: list[str] | None,
-    cloud: str | None,
-    *,
-    canary: list[str] | None = None,
-) -> tuple[RolloutSite, list[str]]:
+@dataclass(frozen=True, slots=True)
+class RolloutTarget(FleetTarget):
+    """The clusters and the charts of a rollout. As a parameter of a command, it is these options."""
+
+    charts: Annotated[
+        Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
+    ] = None
+
+    def charts_folder(self, fleet: Fleet) -> Path | None:
+        """The folder of the charts: of the option, or of the fleet file; None for the public repositories."""
+        if self.charts is None and fleet.spec.platform.charts:
+            return self.fleet.parent / fleet.spec.platform.charts
+        return self.charts
+
+
+def rollout_site(target: RolloutTarget) -> tuple[RolloutSite, list[str]]:
     """The working directories of the rollout and the names of the chosen clusters.
 
     Raises:
@@ -40,30 +45,15 @@ def rollout_site(
     """
     from spotladder_infra.rollout.tools import require
 
-    fleet = read(path, warn=True).fleet
-    targets = [entry.name for entry in chosen(fleet, clusters, cloud)]
-    for name in canary or ():
-        fleet.cluster(name)
-    if canary:
-        rollout = fleet.spec.rollout.model_copy(update={"canary": canary})
-        fleet = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"rollout": rollout})})
+    fleet, clusters = target.read(warn=True)
     require("pulumi", "helm", "kubectl")
     require_packages("pulumi")
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
 
-    return RolloutSite(fleet, state, charts_folder(fleet, path, charts)), targets
+    return RolloutSite(fleet, target.state, target.charts_folder(fleet)), [entry.name for entry in clusters]
 
 
-def charts_folder(fleet: Fleet, path: Path, charts: Path | None) -> Path | None:
-    """The folder of the charts: of the option, or of the fleet file at `path`; None for the public repositories."""
-    if charts is None and fleet.spec.platform.charts:
-        return path.parent / fleet.spec.platform.charts
-    return charts
-
-
-def rollout_options(
-    fleet: Fleet, path: Path, targets: list[str], *, concurrency: int | None, smoke: bool
-) -> RolloutOptions:
+def rollout_options(fleet: Fleet, path: Path, targets: list[str], *, smoke: bool) -> RolloutOptions:
     """The options in the fleet file at `path`, for these clusters. Raises InvalidSpec if the smoke job is invalid."""
     from spotladder_infra.rollout import smoke as smoke_job
     from spotladder_infra.rollout.waves import RolloutOptions
@@ -72,7 +62,7 @@ def rollout_options(
     document = smoke_job.read(path.parent / asked.smoke.job) if smoke and asked.smoke else None
     return RolloutOptions(
         targets=tuple(targets),
-        concurrency=concurrency or asked.concurrency,
+        concurrency=asked.concurrency,
         timeout=asked.timeout,
         smoke=document,
         smoke_timeout=asked.smoke.timeout if asked.smoke else 0.0,

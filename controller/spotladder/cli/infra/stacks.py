@@ -8,18 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import (
-    FLEET,
-    OUT,
-    STATE,
-    CloudOption,
-    ClusterOption,
-    FleetOption,
-    StateOption,
-    ToOption,
-    chosen,
-    read,
-)
+from spotladder.cli.infra.options import FLEET, OUT, FleetOption, FleetTarget, ToOption, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder_infra.graph import mermaid
 from spotladder_infra.permissions import of_stack
@@ -42,11 +31,9 @@ def state(fleet: FleetOption = FLEET) -> None:
 
 
 def synth(
-    fleet: FleetOption = FLEET,
-    cluster: ClusterOption = None,
-    cloud: CloudOption = None,
+    target: FleetTarget,
+    *,
     to: ToOption = OUT,
-    state: StateOption = STATE,
 ) -> None:
     """Write the Terraform stacks of the clusters that are created: one folder for each.
 
@@ -58,9 +45,8 @@ def synth(
       spotladder infra synth --cluster east --to build
       terraform -chdir=cdktf.out/stacks/east init
     """
-    found = read(fleet, warn=True).fleet
-    clusters = chosen(found, cluster, cloud)
-    for folder in write(found, clusters, to, state):
+    found, clusters = target.read(warn=True)
+    for folder in write(found, clusters, to, target.state):
         typer.echo(folder)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import typer
 
 from spotladder.cli.local.selection import print_place
-from spotladder.cli.target import Refused
+from spotladder.errors import Refused
 from spotladder.local.local_run import LocalRun
 from spotladder.local.output import LogReader
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spotladder.cli.invocation import command_words
 from spotladder.cli.option_errors import seconds
-from spotladder.cli.target import Refused
+from spotladder.errors import Refused
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob

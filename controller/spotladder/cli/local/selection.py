@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import Refused
 from spotladder.local.local_run import LocalRun, local_run
 from spotladder.state_folder import state_root
 

@@ -153,9 +153,8 @@ def of_decision(
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(situation)
     if (risk := deadline_risk(spec, state)) is not None:
-        updates[ConditionType.DEADLINE_AT_RISK] = (
-            ConditionUpdate("True", "NoSlack", risk.message) if risk.at_risk else ConditionUpdate("False", "InTime")
-        )
+        at_risk = ConditionUpdate("True" if risk.at_risk else "False", risk.reason, risk.message)
+        updates[ConditionType.DEADLINE_AT_RISK] = at_risk
     elif state.stage in TERMINAL and limits.deadline(spec) is not None:
         updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "Ended")
     if state.stage not in TERMINAL:

@@ -23,12 +23,12 @@ from functools import partial
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.installed import InstalledVersions, installed
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.reconcile.shared_reads import SharedReads
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of

@@ -6,17 +6,12 @@ import sys
 
 import structlog
 
-from spotladder.errors import InvalidSpec
 
-
-def set_up(form: str = "auto") -> None:
-    """`form` is json, text or auto. Raises InvalidSpec for other values."""
-    if form not in ("auto", "json", "text"):
-        raise InvalidSpec(f"{form!r} is not json, text or auto", path="--log-format")
-    text = form == "text" or (form == "auto" and sys.stderr.isatty())
+def set_up() -> None:
+    """Write text if stderr is a terminal, otherwise JSON."""
     end = (
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
-        if text
+        if sys.stderr.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     )
     structlog.configure(

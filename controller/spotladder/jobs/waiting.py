@@ -1,14 +1,13 @@
-"""Lets commands that wait for a job tolerate a restart or an overload of the API server."""
+"""Waiting for a job through a restart or an overload of the API server."""
 
 from __future__ import annotations
 
 import time
 from types import TracebackType
 
-import typer
-
 from spotladder.clusters.errors import ClusterUnreachable, Throttled
 from spotladder.errors import SpotladderError
+from spotladder.jobs.remarks import remark
 
 
 class OutageTolerance:
@@ -39,5 +38,5 @@ class OutageTolerance:
             return False
         if not self._reported:
             self._reported = True
-            typer.echo(f"{error}: retrying", err=True)
+            remark(f"{error}: retrying")
         return True

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import typer
-
 from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.manifest import manifest
 from spotladder.api.problems import InvalidDocument, Problem
@@ -13,10 +11,10 @@ from spotladder.api.resolve import missing_capacity
 from spotladder.api.review import Review, Reviewed, taken_names
 from spotladder.api.stored import CapacityRecord
 from spotladder.api.tieredjob import TieredJob
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster
-from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Forbidden, NotFound
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster
+from spotladder.jobs.remarks import remark
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.file_review import for_cluster, warnings
 from spotladder.workloads.kueue import LOCAL_QUEUES
@@ -51,13 +49,13 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
         raise Refused("\n".join(existing))
     await _rehearse(cluster, files)
     for warning in warnings(files):
-        typer.echo(f"warning: {warning}", err=True)
+        remark(f"warning: {warning}")
     for entry, job in jobs:
         for index, tier in enumerate(job.spec.tiers):
             if known is not None and tier.capacity_tier not in known and not given:
                 where = entry.document.where(("spec", "tiers", index, "capacityTier"))
                 missing = f"CapacityTier {tier.capacity_tier} does not exist in this cluster; the job waits for it"
-                typer.echo(f"warning: {where}: {missing}", err=True)
+                remark(f"warning: {where}: {missing}")
 
 
 def exists(name: str, namespace: str) -> str:

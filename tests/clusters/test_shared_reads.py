@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from spotladder.clusters.errors import ClusterUnreachable
-from spotladder.operator.reconcile.shared_reads import SharedReads
+from spotladder.clusters.shared_reads import SharedReads
 from tests.clusters.stepped_clock import SteppedClock
 
 

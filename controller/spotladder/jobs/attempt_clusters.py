@@ -6,15 +6,13 @@ context with the same name as the cluster needs no mapping.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
-from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
-from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.clusters.connection import connect
+from spotladder.clusters.connection import connect, contexts
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.places.attempt_output import is_home
 
 
@@ -25,9 +23,9 @@ class NoContext(EnvironmentFailure):
 class AttemptClusters:
     """An async context manager. `contexts` maps clusters to contexts from the command line. Connects on first use."""
 
-    def __init__(self, home: ConnectedCluster, target: ClusterTarget, contexts: Mapping[str, str]) -> None:
+    def __init__(self, home: ConnectedCluster, kubeconfig: str | None, contexts: Mapping[str, str]) -> None:
         self._home = home
-        self._target = target
+        self._kubeconfig = kubeconfig
         self._contexts = contexts
         self._open: dict[str, ConnectedCluster] = {}
         self._stack = AsyncExitStack()
@@ -48,21 +46,18 @@ class AttemptClusters:
             raise await for_user(error, cluster) from None
 
     async def _reach(self, name: str) -> ConnectedCluster:
-        from spotladder.clusters.client import Client
+        from spotladder.clusters.client import Client  # noqa: PLC0415 – slow to import
 
-        client = Client(connect(self._target.kubeconfig, self._context(name)), manager=MANAGER)
+        client = Client(connect(self._kubeconfig, self._context(name)), manager=MANAGER)
         await self._stack.enter_async_context(client)
-        target = replace(self._target, namespace=self._home.namespace)
-        self._open[name] = ConnectedCluster(client, target)
+        self._open[name] = ConnectedCluster(client, self._home.namespace)
         return self._open[name]
 
     def _context(self, name: str) -> str:
-        from spotladder.clusters.connection import contexts
-
         if name in self._contexts:
             return self._contexts[name]
         try:
-            known = contexts(self._target.kubeconfig)
+            known = contexts(self._kubeconfig)
         except EnvironmentFailure:
             known = ()  # the home cluster needs no kubeconfig in a pod
         if name in known:
@@ -77,14 +72,3 @@ def clusters_of(job: Mapping[str, Any]) -> list[str]:
     ended = sorted(status.get("attempts") or [], key=lambda entry: entry.get("number", 0))
     names = [str(entry.get("cluster") or "") for entry in (*ended, status)]
     return [name for name in dict.fromkeys(names) if not is_home(name)]
-
-
-def contexts_given(values: Iterable[str] | None) -> Mapping[str, str]:
-    """The values of --context-for. Raises Refused."""
-    given = {}
-    for value in values or ():
-        name, _, context = value.partition("=")
-        if not (name and context):
-            raise Refused(f"--context-for {value}: expected CLUSTER=CONTEXT, such as east=prod-east")
-        given[name] = context
-    return given

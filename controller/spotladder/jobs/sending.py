@@ -6,12 +6,12 @@ import difflib
 import json
 from dataclasses import dataclass
 
-from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
-from spotladder.cli.cluster.preflight import exists
-from spotladder.cli.output import as_yaml
-from spotladder.cli.target import Refused
+from spotladder.api.manifest import as_yaml
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
+from spotladder.errors import Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
+from spotladder.jobs.preflight import exists
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 
 _CONTEXT = 1  # unchanged lines around each change
