@@ -39,6 +39,7 @@ from spotladder.core.model.spec import Exhausted as Exhausted
 from spotladder.core.model.spec import FailureUnit as FailureUnit
 from spotladder.core.model.spec import Handover as Handover
 from spotladder.core.model.spec import JobSpec as JobSpec
+from spotladder.core.model.spec import KnownCapacity as KnownCapacity
 from spotladder.core.model.spec import OnInsufficientCapacity as OnInsufficientCapacity
 from spotladder.core.model.spec import Overlap as Overlap
 from spotladder.core.model.spec import Price as Price
