@@ -100,4 +100,6 @@ def test_the_sentences_name_the_range_and_the_chance() -> None:
         "paid $12.30, more than 40\u202f% of the planned runs (p10 $11.00, p90 $15.00)",
         "chance of success at the start: 90\u202f%",
     ]
-    assert sentences(PlanPlace(100, 1.0, None, hours))[0].startswith("took 3h 12m, longer than 64\u202f% of the planned")
+    assert sentences(PlanPlace(100, 1.0, None, hours))[0].startswith(
+        "took 3h 12m, longer than 64\u202f% of the planned"
+    )

@@ -13,7 +13,16 @@ from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, Wa
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, KnownCapacity, Outcomes, PricePoint, Seconds
+from spotladder.core.model import (
+    NO_OUTCOMES,
+    NOTHING_KNOWN,
+    AgeCounts,
+    Instant,
+    KnownCapacity,
+    Outcomes,
+    PricePoint,
+    Seconds,
+)
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
 _NAMES = tuple(format_duration(TICK * age) for age in AGES)
@@ -30,7 +39,7 @@ class TierHistory:
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
-    known: KnownCapacity = KnownCapacity()
+    known: KnownCapacity = NOTHING_KNOWN
 
 
 NO_HISTORY = TierHistory()

@@ -29,8 +29,9 @@ from tests.core.builders import START, all_ready, attempt, spec, tier, worker
 SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))
 
 TIERS = [SimpleNamespace(capacity_tier="m6i-spot"), SimpleNamespace(capacity_tier="m6i")]
-STATUS = b"""{"evictionsPerNodeHour": "0.3", "observedHours": "40", "availability": "0.5", "conditions": [{"type":
-"Available", "status": "False", "reason": "NoNodes", "message": "full", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}"""
+STATUS = b"""{"evictionsPerNodeHour": "0.3", "observedHours": "40", "availability": "0.5", "conditions": [{
+"type": "Available", "status": "False", "reason": "NoNodes", "message": "full",
+"lastTransitionTime": "2026-01-01T00:00:00Z"}]}"""
 
 
 class Bucket:

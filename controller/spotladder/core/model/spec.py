@@ -139,6 +139,9 @@ class KnownCapacity:
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
 
 
+NOTHING_KNOWN = KnownCapacity()
+
+
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """Bounds of the standby attempts of a job. `max_duration` is how long each may run beside the live attempt;

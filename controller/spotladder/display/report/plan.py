@@ -24,8 +24,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class PlanPlace:
     """The plan of a job from what was known at its start: `runs` simulated runs, of which the share `chance`
-    succeeded. `cost` is None without prices. `hours` is among the simulated runs that succeeded, None for a run that did
-    not."""
+    succeeded. `cost` is None without prices. `hours` is among the simulated runs that succeeded, and None for a run
+    that did not."""
 
     runs: int
     chance: float

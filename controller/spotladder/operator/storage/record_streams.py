@@ -16,7 +16,7 @@ import structlog
 
 from spotladder.api.tier_history import history_in
 from spotladder.clusters.clock import Clock, wait_at_most
-from spotladder.core.model import TERMINAL, Decision, JobState, KnownCapacity, Seconds, Stage
+from spotladder.core.model import NOTHING_KNOWN, TERMINAL, Decision, JobState, Seconds, Stage
 from spotladder.errors import SpotladderError
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.commit_logs import Logs
@@ -104,7 +104,7 @@ class RecordStreams:
         if stream is None:
             policy = loaded.job.spec.policy
             found = [loaded.capacity.get(tier.capacity_tier) for tier in loaded.job.spec.tiers]
-            known = tuple(KnownCapacity() if one is None else history_in(one.status).known for one in found)
+            known = tuple(NOTHING_KNOWN if one is None else history_in(one.status).known for one in found)
             began = Began(record.created_at, record.name, record.namespace, loaded.spec, policy=policy, known=known)
             first = [began] if loaded.before.last_number == 0 and loaded.before.clock == 0.0 else []
             specified = (loaded.spec, policy) if first else None
