@@ -1,18 +1,21 @@
-"""A rank that commits or restores a tensor that is sharded over all ranks, in a log whose downloads are counted."""
+"""A rank that restores and commits a tensor that is sharded over all ranks, in a log whose downloads are counted."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.entries import FileEntry
+from spotladder.errors import CheckpointCorrupt
 from spotladder.train import membership
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.train.builders import member
 
 SHAPE = (64, 512)
+CORRUPT = 5
 
 
 class CountingBucket(DiskStore):
@@ -33,7 +36,8 @@ class CountingBucket(DiskStore):
 
 
 def main(folder: Path, attempt: int, rank: int, size: int, port: int) -> None:
-    """Attempt 1 commits; a later one restores, and fails with an AssertionError unless it gets the same tensor."""
+    """Restores the tensor, unless this is attempt 1, and commits it. Ends with CORRUPT if the commit is damaged, and
+    with an AssertionError if the tensor is another one."""
     import torch
     from torch import distributed
     from torch.distributed.device_mesh import init_device_mesh
@@ -47,18 +51,20 @@ def main(folder: Path, attempt: int, rank: int, size: int, port: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     whole = torch.arange(float(SHAPE[0] * SHAPE[1])).reshape(SHAPE)
     job = Job(member(folder, ProcessRank(rank, size, "test"), attempt=attempt))
-    if attempt == 1:
-        with job.commit(1) as committed:
-            save_sharded(committed, {"weight": distribute_tensor(whole, mesh, [Shard(0)]), "epoch": 3})
-        job.flush()
-    else:
-        with job.resume() as found:
-            assert found is not None
+    state = {"weight": distribute_tensor(whole, mesh, [Shard(0)]), "epoch": 3}
+    with job.resume() as found:
+        if found is not None:
             state = {"weight": distribute_tensor(torch.zeros(SHAPE), mesh, [Shard(0)]), "epoch": 0}
-            restore_sharded(found, state)
-        weight = state["weight"]
-        assert isinstance(weight, DTensor)
-        assert torch.equal(weight.full_tensor(), whole)
-        assert state["epoch"] == 3
+            try:
+                restore_sharded(found, state)
+            except CheckpointCorrupt:
+                sys.exit(CORRUPT)
+    weight = state["weight"]
+    assert isinstance(weight, DTensor)
+    assert torch.equal(weight.full_tensor(), whole)
+    assert state["epoch"] == 3
+    with job.commit(attempt) as committed:
+        save_sharded(committed, state)
+    job.flush()
     job.close()
     distributed.destroy_process_group()
