@@ -51,6 +51,7 @@ class SharedReader(FileSystemReader):  # type: ignore[misc]
             if one:
                 raise CheckpointCorrupt(f"rank {number}: {one}")
         super().__init__(folder)
+        self._elsewhere = {name for name in self._files if not (folder / name).exists()}
         if METADATA in self._files:
             self._receive([(METADATA, 0, self._files[METADATA][1])])
 
@@ -62,7 +63,7 @@ class SharedReader(FileSystemReader):  # type: ignore[misc]
     def _receive(self, needed: list[Part]) -> None:
         """Get these parts of files that this rank does not have, and send other ranks theirs. Collective."""
         folder = Path(self.path)
-        missing = [part for part in needed if part[0] in self._files and not (folder / part[0]).exists()]
+        missing = [part for part in needed if part[0] in self._elsewhere]
         # All ranks go through the same list, so that each send meets its receipt.
         for receiver, parts in enumerate(self._gathered(missing)):
             for name, offset, length in parts:
