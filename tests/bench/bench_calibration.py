@@ -25,6 +25,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
 from spotladder.display.report.axes import Scale
 from spotladder.display.report.markup import element
+from spotladder.planner.hindsight import place
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
@@ -205,8 +206,8 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
         trace.zone,
         gang,
         kind,
-        place(real.cost, [one.cost for one in simulated], dice),
-        place(ended(real, work), [ended(one, work) for one in simulated], dice),
+        place(real.cost, [one.cost for one in simulated], dice.random()),
+        place(ended(real, work), [ended(one, work) for one in simulated], dice.random()),
         chances,
     )
 
@@ -214,13 +215,6 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
 def ended(outcome: SimulationOutcome, work: float) -> float:
     """The hours of a run that succeeded; more than any other for one that did not."""
     return outcome.finished / HOUR if outcome.succeeded else LIMIT * work
-
-
-def place(value: float, simulated: Sequence[float], dice: Random) -> float:
-    """The share of the simulated runs below the value; of equal ones (to 1 %), a random part."""
-    below = sum(one < value * 0.99 for one in simulated)
-    equal = sum(value * 0.99 <= one <= value * 1.01 for one in simulated)
-    return (below + dice.random() * (equal + 1)) / (len(simulated) + 1)
 
 
 def before(trace: Trace, start: float) -> Trace:

@@ -1,8 +1,8 @@
 """Overhead of the commit log, compared with transfers of the same bytes by the same number of threads in the same run,
 and a resume from the cache on the machine, compared with one from the store.
 
-The object store is the fake of Google Cloud Storage in another local process. It has no network latency, so the ratios
-are larger than with a real bucket.
+The object store is the fake of Google Cloud Storage in another local process. Without its `latency` the ratios are
+larger than with a real bucket.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,7 @@ from pathlib import Path
 import pytest
 from obstore.store import GCSStore
 
-from spotladder.checkpoints.bucket import AT_ONCE, PART
+from spotladder.checkpoints.bucket import AT_ONCE, PART, RANGE
 from spotladder.checkpoints.cache import NodeCache
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
@@ -29,6 +31,7 @@ from spotladder.checkpoints.resume import FILES_AT_ONCE
 from spotladder.checkpoints.upload import upload_folder
 from tests.bench import rows
 from tests.bench.rows import Row
+from tests.checkpoints import little_memory
 from tests.checkpoints.builders import commit_folder
 from tests.checkpoints.gcs import BUCKET, google
 
@@ -36,20 +39,28 @@ MIB = 1 << 20
 COMMIT_FILES = (64 * MIB,) * 4 + (256 * 1024,) * 4
 RESUME_FILES = (128 * MIB,) * 8
 CACHE_FILES = (1024 * MIB,) * 4
+LATENCY = 0.05
 ROUNDS = 9
 RESUME_ROUNDS = 5
 CACHE_ROUNDS = 3
 
 
 def measure() -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as name, server():
+    bucket = f"gs://{BUCKET}/bench"
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as name:
         folder = Path(name)
-        bucket = f"gs://{BUCKET}/bench"
-        return [
-            commit_to(bucket, folder),
-            resume_from(bucket, folder),
-            resume_in_place(bucket, folder),
-        ]
+        with server():
+            near = [
+                commit_to(bucket, folder),
+                resume_from(bucket, folder, "resume of 1 GiB, bucket", RESUME_FILES),
+                resume_in_place(bucket, folder),
+            ]
+        with server(LATENCY):
+            far = [
+                resume_from(bucket, folder, f"resume of {what}, bucket with {1000 * LATENCY:g} ms latency", sizes)
+                for what, sizes in (("1 GiB", RESUME_FILES), ("1 GiB in one file", (sum(RESUME_FILES),)))
+            ]
+            return [*near, *far, memory_of("folder", str(folder / "log"), folder), memory_of("bucket", bucket, folder)]
 
 
 def commit_to(address: str, folder: Path) -> Row:
@@ -66,10 +77,10 @@ def commit_to(address: str, folder: Path) -> Row:
     return compared("commit of 257 MiB, bucket", mine, plain, "bare upload", 1.05)
 
 
-def resume_from(address: str, folder: Path) -> Row:
-    """A verified resume of 1 GiB, compared with a parallel download without verification."""
-    source = files(folder / "resume", RESUME_FILES)
-    log = CommitLog(open_store(address), "resume")
+def resume_from(address: str, folder: Path, what: str, sizes: Sequence[int]) -> Row:
+    """A verified resume, compared with a parallel download without verification."""
+    source = files(folder / "resume", sizes)
+    log = CommitLog(open_store(address), f"resume-{len(sizes)}")
     commit_folder(log.start(1), 1, source)
     shutil.rmtree(source)
 
@@ -82,7 +93,15 @@ def resume_from(address: str, folder: Path) -> Row:
             bare_download(log, Path(to))
 
     mine, others = in_turn(resume, plain, RESUME_ROUNDS)
-    return compared("resume of 1 GiB, bucket", mine, others, "plain parallel download", 1.1)
+    return compared(what, mine, others, "plain parallel download", 1.1)
+
+
+def memory_of(what: str, address: str, folder: Path) -> Row:
+    """The memory that a commit and a resume of a file of 1 GiB use."""
+    source = files(folder / f"large-{what}", (1024 * MIB,))
+    command = [sys.executable, "-m", little_memory.__name__, address, str(source), str(folder / f"resumed-{what}")]
+    used = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return Row(f"memory for a commit and a resume of 1 GiB, {what}", used, "MiB", "-", None, "≤ 512", used <= 512)
 
 
 def resume_in_place(address: str, folder: Path) -> Row:
@@ -146,18 +165,28 @@ def bare_upload(source: Path, address: str) -> None:
 
 
 def bare_download(log: CommitLog, to: Path) -> None:
-    """Download each file with obstore alone, in parallel."""
+    """Download ranges of the files with obstore alone, in parallel."""
     prefix = log.uri.removeprefix(f"gs://{BUCKET}/")
     store = raw_bucket()
 
-    def get(name: str) -> None:
-        with (to / name).open("wb", buffering=0) as file:
-            for part in store.get(f"{prefix}/{commit.path}/{name}").stream(min_chunk_size=PART):
-                file.write(part)
+    def get(name: str, start: int, end: int) -> None:
+        part = memoryview(store.get_range(f"{prefix}/{commit.path}/{name}", start=start, end=end))
+        opened = os.open(to / name, os.O_WRONLY | os.O_CREAT)
+        try:
+            while part:
+                count = os.pwrite(opened, part, start)
+                part, start = part[count:], start + count
+        finally:
+            os.close(opened)
 
     commit = log.commits()[-1]
-    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-        list(pool.map(get, [file.name for file in commit.files]))
+    ranges = [
+        (file.name, start, min(start + RANGE, file.size))
+        for file in commit.files
+        for start in range(0, file.size, RANGE)
+    ]
+    with ThreadPoolExecutor(FILES_AT_ONCE * AT_ONCE) as pool:
+        list(pool.map(lambda one: get(*one), ranges))
 
 
 def raw_bucket() -> GCSStore:
@@ -175,11 +204,11 @@ def files(folder: Path, sizes: Sequence[int]) -> Path:
 
 
 @contextmanager
-def server() -> Iterator[None]:
-    """The object store in another process."""
+def server(latency: float = 0.0) -> Iterator[None]:
+    """The object store in another process. `latency` is in seconds, for each read."""
     context = multiprocessing.get_context("spawn")
     parent_end, child_end = context.Pipe()
-    process = context.Process(target=_serve, args=(child_end,), daemon=True)
+    process = context.Process(target=_serve, args=(child_end, latency), daemon=True)
     process.start()
     child_end.close()
     try:
@@ -192,8 +221,8 @@ def server() -> Iterator[None]:
         process.join()
 
 
-def _serve(connection: Connection) -> None:
-    with pytest.MonkeyPatch.context() as environment, google(environment) as address:
+def _serve(connection: Connection, latency: float) -> None:
+    with pytest.MonkeyPatch.context() as environment, google(environment, latency) as address:
         connection.send(address)
         with suppress(EOFError):
             connection.recv()  # returns when the benchmark's process ends

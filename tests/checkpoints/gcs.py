@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,12 +27,14 @@ WHEN = "2026-01-01T00:00:00.000Z"
 
 
 class GcsServer(ThreadingHTTPServer):
-    """The objects of one bucket, for the calls of either API."""
+    """The objects of one bucket, for the calls of either API. `latency` is the time until it answers a request for an
+    object, in seconds."""
 
     daemon_threads = True
 
-    def __init__(self, calls: type[BaseHTTPRequestHandler] | None = None) -> None:
+    def __init__(self, calls: type[BaseHTTPRequestHandler] | None = None, latency: float = 0.0) -> None:
         super().__init__(("127.0.0.1", 0), calls or XmlCalls)
+        self.latency = latency
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.lock = threading.Lock()
@@ -108,6 +111,7 @@ class XmlCalls(BaseHTTPRequestHandler):
 
     def _object(self, key: str) -> None:
         data = self.server.objects.get(key)
+        time.sleep(self.server.latency)
         if data is None:
             return self._answer(404, "<Error><Code>NoSuchKey</Code></Error>")
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
@@ -155,9 +159,9 @@ class XmlCalls(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def google(environment: pytest.MonkeyPatch) -> Iterator[str]:
+def google(environment: pytest.MonkeyPatch, latency: float = 0.0) -> Iterator[str]:
     """The fake on a free port, with a bucket named `bucket`. Yields its address and sets the environment for it."""
-    server = GcsServer()
+    server = GcsServer(latency=latency)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

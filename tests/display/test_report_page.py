@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.reasons import Reason
-from spotladder.display.report import write_report
+from spotladder.display.report import gather, write_report
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import page
@@ -64,10 +64,10 @@ def test_the_page_stays_small_with_many_tiers_attempts_and_steps() -> None:
 
 def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path, run: PlayedRun) -> None:
     timeline = recorded(run)
-    write_report(tmp_path, timeline)
+    write_report(tmp_path, gather(timeline))
     assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
-    write_report(tmp_path, replace(timeline, printed=((2, "driver", lines),)))
+    write_report(tmp_path, gather(replace(timeline, printed=((2, "driver", lines),))))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "attempt 2, driver" in text
     assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as File
@@ -15,7 +16,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.train import local_workload
 from spotladder.api.workload import Workload
 from spotladder.api.world import World, WorldPool
-from spotladder.core.model import Price, Tier
+from spotladder.core.model import KnownCapacity, Price, Tier
 from spotladder.core.overlap_prices import missing_prices
 
 
@@ -53,6 +54,22 @@ def _on_pool(tier: Tier, pool: WorldPool) -> Tier:
     """The tier with the capacity of this pool. Without a price, the nodes of a world cost nothing."""
     price = Price.listed(pool.price.per_node_hour, pool.price.on_demand_per_node_hour) if pool.price else Price()
     return replace(tier, capacity_type=pool.capacity_type, price=price, notice=pool.notice)
+
+
+def known_capacity(job: TieredJob, world: World) -> tuple[KnownCapacity, ...]:
+    """What the world says about the capacity of each tier of the job. Losses at given times or steps and those of a
+    trace have no rate."""
+    return tuple(_known(world.pools[entry.capacity_tier]) for entry in job.spec.tiers)
+
+
+def _known(pool: WorldPool) -> KnownCapacity:
+    return KnownCapacity(
+        pool.interruptions.hazard_per_hour if pool.interruptions else 0.0,
+        math.inf,
+        room=pool.nodes,
+        ready_after=pool.provision_delay,
+        closed=tuple((one.from_, math.inf if one.to is None else one.to) for one in pool.unavailable),
+    )
 
 
 def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:

@@ -13,7 +13,16 @@ from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, Wa
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, Outcomes, PricePoint, Seconds
+from spotladder.core.model import (
+    NO_OUTCOMES,
+    NOTHING_KNOWN,
+    AgeCounts,
+    Instant,
+    KnownCapacity,
+    Outcomes,
+    PricePoint,
+    Seconds,
+)
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
 _NAMES = tuple(format_duration(TICK * age) for age in AGES)
@@ -22,13 +31,15 @@ _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
 
 @dataclass(frozen=True, slots=True)
 class TierHistory:
-    """`outcomes`, `wait` and `prices` are those of the core's Tier. `granted_at` is when a job last got all of its
-    nodes there; None if that is unknown, or the tier has refused a job since."""
+    """`outcomes`, `wait` and `prices` are those of the core's Tier, and `known` what else is known of its capacity.
+    `granted_at` is when a job last got all of its nodes there; None if that is unknown, or the tier has refused a job
+    since."""
 
     outcomes: Outcomes = NO_OUTCOMES
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
+    known: KnownCapacity = NOTHING_KNOWN
 
 
 NO_HISTORY = TierHistory()
@@ -45,12 +56,32 @@ def read_status(status: bytes) -> CapacityTierStatus:
 def history_in(status: bytes) -> TierHistory:
     """The history in the status of a CapacityTier."""
     read = read_status(status)
+    wait = usual_wait(waits_of(read))
     return TierHistory(
         outcomes_of(read),
-        usual_wait(waits_of(read)),
+        wait,
         prices_of(read),
         standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
+        _known(read, wait),
     )
+
+
+def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:
+    refusals = (one for one in read.conditions if (one.type, one.status) == ("Available", "False"))
+    return KnownCapacity(
+        _number(read.evictions_per_node_hour),
+        _number(read.observed_hours) or 0.0,
+        next((f"{one.reason}: {one.message}" for one in refusals), ""),
+        availability=_number(read.availability),
+        ready_after=wait or None,
+    )
+
+
+def _number(text: str) -> float | None:
+    """The number; None for one that is unknown or damaged."""
+    with suppress(ValueError):
+        return float(text)
+    return None
 
 
 def _instant(at: datetime | None) -> Instant | None:

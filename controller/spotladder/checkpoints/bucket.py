@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from zlib_ng.zlib_ng import crc32
+from zlib_ng.zlib_ng import crc32, crc32_combine
 
 from spotladder.checkpoints import isolated as alone
 from spotladder.checkpoints.entries import FileEntry
@@ -33,7 +31,8 @@ RANGE = 4 << 20
 """Bytes of one range of a download. The checksum of larger buffers would not hit the processor's cache."""
 
 AT_ONCE = 8
-"""Parts or ranges of one file in flight. The transfer of a file uses at most PART × AT_ONCE bytes of memory."""
+"""Parts of one file in flight, and half of the ranges of all files. The upload of a file uses at most PART × AT_ONCE
+bytes of memory."""
 
 MAX_PARTS = 9_000
 """Maximum number of parts of one upload; S3 accepts 10,000. A file of more than 70 GiB is uploaded in larger parts."""
@@ -232,12 +231,19 @@ class BucketStore(Store):
         with (path or Path(os.devnull)).open("wb", buffering=0) as file, self._typed("read", key):
             first = self._beginning(key)
             size = first.meta["size"]
-            crc = 0
-            for part in chain([first.bytes()], self._ranges(key, RANGE, size)):
-                crc = crc32(part, crc)
-                left = memoryview(part)
-                while left:
-                    left = left[file.write(left) :]
+
+            def fetch(start: int) -> int:
+                end = min(start + RANGE, size)
+                return _put(file.fileno(), self._data.get_range(key, start=start, end=end), start)
+
+            fetches = {start: self._pool.submit(fetch, start) for start in range(RANGE, size, RANGE)}
+            try:
+                crc = _put(file.fileno(), first.bytes(), 0)
+                for start, one in fetches.items():
+                    crc = crc32_combine(crc, one.result(), min(RANGE, size - start))
+            finally:
+                # No thread may write to the descriptor after it is closed: another file may get its number.
+                wait([one for one in fetches.values() if not one.cancel()])
         return FileEntry(key.rpartition("/")[2], size, f"{crc:08x}")
 
     def _beginning(self, key: str) -> Any:
@@ -250,20 +256,6 @@ class BucketStore(Store):
             if not _NO_RANGE.search(str(error)):
                 raise
             return self._data.get(key)  # An empty object has no ranges.
-
-    def _ranges(self, key: str, begin: int, size: int) -> Iterator[Any]:
-        """The object's bytes from `begin` on in order, fetched ahead in parallel."""
-        flying: deque[Future[Any]] = deque()
-        try:
-            for start in range(begin, size, RANGE):
-                flying.append(self._pool.submit(self._data.get_range, key, start=start, end=min(start + RANGE, size)))
-                if len(flying) == AT_ONCE:
-                    yield flying.popleft().result()
-            while flying:
-                yield flying.popleft().result()
-        finally:
-            for future in flying:
-                future.cancel()
 
     def delete(self, keys: Iterable[str]) -> None:
         keys = list(keys)
@@ -327,6 +319,16 @@ class BucketStore(Store):
         return StoreUnavailable(
             f"cannot {doing} {self.uri}/{key}: {_short(text)}: {said or f'check the network and {self._endpoint}'}"
         )
+
+
+def _put(file: int, data: Any, at: int) -> int:
+    """Write the bytes there into the file with this descriptor. Returns their checksum."""
+    left = memoryview(data)
+    crc: int = crc32(left)
+    while left:
+        count = os.pwrite(file, left, at)
+        left, at = left[count:], at + count
+    return crc
 
 
 def _check(scheme: str, environment: Mapping[str, str]) -> None:

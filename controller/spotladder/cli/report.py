@@ -11,7 +11,7 @@ from spotladder.cli.folders import folder
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.recorded import JobOrAddress, recorded_of
-from spotladder.cli.report_table import print_report
+from spotladder.cli.report_table import planned, print_report
 from spotladder.cli.target import ClusterTarget
 from spotladder.display.report import gather, write_report
 from spotladder.display.report.data import as_data
@@ -48,12 +48,11 @@ def report(
       spotladder report digits --output json
       spotladder report s3://bucket/prefix/digits
     """
-    recorded = recorded_of(name, target, state_dir)
-    facts = gather(recorded)
+    facts = planned(gather(recorded_of(name, target, state_dir)))
     if output is not Format.TABLE:
         print_data(as_data(facts), output)
     else:
         print_report(facts)
     if to:
-        write_report(to, recorded)
+        write_report(to, facts)
         typer.echo(f"report: {to / 'report.html'}", err=output is not Format.TABLE)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from spotladder.cli.output import print_table
+from spotladder.cli.question import simulator_installed
 from spotladder.display.figures import count, count_of, money, percent, saved, span
+from spotladder.display.report import plan
 from spotladder.display.report.facts import Facts
 
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
@@ -46,7 +50,18 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
             rows.append(("saved", f"{share} against {money(facts.uninterrupted)} on-demand, uninterrupted"))
         share = percent(facts.saved)
         rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
+    if facts.plan is not None:
+        rows += [("" if index else "plan", sentence) for index, sentence in enumerate(plan.sentences(facts.plan))]
     return rows
+
+
+def planned(facts: Facts) -> Facts:
+    """The facts with the place of the run in its plan, if the packages of the simulator are installed."""
+    if not simulator_installed():
+        return facts
+    from spotladder.planner.hindsight import hindsight
+
+    return replace(facts, plan=hindsight(facts))
 
 
 def _scaled(facts: Facts) -> str:

@@ -18,10 +18,10 @@ from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.notify import given_up, receivers
-from spotladder.cli.report_table import print_report
+from spotladder.cli.report_table import planned, print_report
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import TERMINAL
-from spotladder.display.report import write_report
+from spotladder.display.report import gather, write_report
 from spotladder.display.view import PlainView, Shielded, View, view_on
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.local.local_run import recorded_in
@@ -169,15 +169,15 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
 
 def _report(outcome: RunOutcome, folder: Path | None) -> None:
     place = own = outcome.folder / "report"
-    recorded = recorded_in(outcome.folder)
+    facts = planned(gather(recorded_in(outcome.folder)))
     try:
         place = folder or own
-        facts = write_report(place, recorded)
+        write_report(place, facts)
     except SpotladderError as error:  # the folder was writable when the run started
         if folder is None:
             raise
         typer.echo(f"warning: {error}", err=True)
         place = own
-        facts = write_report(place, recorded)
+        write_report(place, facts)
     print_report(facts)
     typer.echo(f"report: {place / 'report.html'}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.local_mode import world_tiers
+from spotladder.api.local_mode import known_capacity, world_tiers
 from spotladder.api.read import read_world
 from spotladder.api.resolve import job_spec
 from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
@@ -68,26 +68,15 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     world = read_world(file)
     spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
     facts = []
-    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
-        pool = world.pools[entry.capacity_tier]
-        if pool.price is None:  # In a local run its nodes cost nothing, but an estimate of that says nothing.
+    for tier, entry, known in zip(spec.tiers, job.spec.tiers, known_capacity(job, world), strict=True):
+        if world.pools[entry.capacity_tier].price is None:
+            # In a local run its nodes cost nothing, but an estimate of that says nothing.
             raise InvalidSpec(
                 "has no price (expected price.perNodeHour, in USD): add it",
                 path=f"pools.{entry.capacity_tier}",
                 where=str(file),
             )
-        rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
-        facts.append(
-            TierFacts(
-                tier,
-                entry.capacity_tier,
-                rate,
-                math.inf,
-                room=pool.nodes,
-                ready_after=pool.provision_delay,
-                closed=tuple((one.from_, math.inf if one.to is None else one.to) for one in pool.unavailable),
-            )
-        )
+        facts.append(TierFacts.of(tier, known, entry.capacity_tier))
     return KnownFacts(tuple(facts), spec, _run_here(job))
 
 
@@ -107,26 +96,12 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     )
     if wrong := review.problems(job, resolved):
         raise wrong[0]
-    statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
     tiers = (placed.core for placed in resolved)
     spec = job_spec(job, tiers, submitted_at=time.time(), workers=workload_of(job).workers(job))
-    facts = []
-    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
-        status = statuses[entry.capacity_tier]
-        rate = status.get("evictionsPerNodeHour")
-        refusals = (c for c in status.get("conditions") or () if (c["type"], c["status"]) == ("Available", "False"))
-        unavailable = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
-        facts.append(
-            TierFacts(
-                tier,
-                entry.capacity_tier,
-                float(rate) if rate else None,
-                float(status.get("observedHours") or 0),
-                unavailable,
-                availability=_share(status.get("availability")),
-                ready_after=tier.wait or None,
-            )
-        )
+    facts = (
+        TierFacts.of(tier, history_in(records[entry.capacity_tier].status).known, entry.capacity_tier)
+        for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)
+    )
     return KnownFacts(tuple(facts), spec, await _run_there(cluster, job))
 
 
@@ -146,8 +121,3 @@ async def _run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | No
         return state_of(status_of(JobRecord.of(found)))
     except (NotFound, Forbidden, InvalidSpec):
         return None
-
-
-def _share(text: str | None) -> float | None:
-    """The share of attempts that got nodes in time; None if no attempt was made."""
-    return float(text) if text else None

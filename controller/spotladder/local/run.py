@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spotladder.api.checkpoint_fields import disk_bytes
 from spotladder.api.elastic import elastic_environment
-from spotladder.api.local_mode import local_program, world_tiers
+from spotladder.api.local_mode import known_capacity, local_program, world_tiers
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import dotted
 from spotladder.api.program_folder import started_script
@@ -117,7 +117,8 @@ def run_locally(
                     emit(move)
                 meta = request.job.metadata
                 policy = request.job.spec.policy
-                emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, policy))
+                known = known_capacity(request.job, request.world)
+                emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, policy, known))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
                     emit(records.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), start, folder, watch, (emit, view), stopping=stopping)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Self
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import CostScenario, Estimate, estimate
-from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
+from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, KnownCapacity, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -27,13 +27,9 @@ MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TierFacts:
-    """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
-    the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
-    maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after` the time in
-    seconds from the request for a node until it is ready; both are None if unknown. In `closed` periods, each from a
-    time to a time in seconds after the start of the job, the pool provides no new nodes. With `traces` the simulated
-    runs use the capacity of these records instead of the other statistics; `until_now`: they end at the start of the
-    job."""
+    """One tier of the job and its capacity: the fields of `KnownCapacity`, and recorded traces. With `traces` the
+    simulated runs use the capacity of these records instead of the other statistics; `until_now`: they end at the start
+    of the job."""
 
     tier: Tier
     capacity: str
@@ -46,6 +42,11 @@ class TierFacts:
     traces: tuple[Trace, ...] = ()
     until_now: bool = False
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
+
+    @classmethod
+    def of(cls, tier: Tier, known: KnownCapacity, capacity: str = "") -> Self:
+        """The tier with what is known about its capacity, the CapacityTier or pool of this name."""
+        return cls(tier, capacity, **{field.name: getattr(known, field.name) for field in fields(known)})
 
     @property
     def spot(self) -> bool:

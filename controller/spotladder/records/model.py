@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
-from spotladder.core.model import Instant, JobSpec, JobState, Loss, Move, Observation
+from spotladder.core.model import Instant, JobSpec, JobState, KnownCapacity, Loss, Move, Observation
 from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
 
@@ -30,7 +30,8 @@ class NodeChange(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Began:
     """A runner started or resumed (`resumed`) the job, or a controller began to reconcile it. `spec` and the policy
-    with this name apply from here on."""
+    with this name apply from here on. `known` is what was known about the capacity of each tier of the spec, in its
+    order; () if that was not recorded."""
 
     at: Instant
     job: str
@@ -38,6 +39,7 @@ class Began:
     spec: JobSpec
     resumed: bool = False
     policy: str = "ordered"
+    known: tuple[KnownCapacity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,36 @@ class Found:
                 target.symlink_to(place / self.commit.path / name)
         return links
 
+    def shares(self, size: int) -> Mapping[str, tuple[int, int]]:
+        """For each file, by its name in `share`, which of `size` ranks has it in its share, and its bytes."""
+        named = ((_RANK.fullmatch(file.name), file) for file in self.commit.files)
+        found = [(match[2] if match else file.name, int(match[1]) if match else 0, file.size) for match, file in named]
+        # Of the same name, the lowest rank's is last.
+        return {name: (rank % size, bytes_) for name, rank, bytes_ in sorted(found, reverse=True)}
+
+    def share(self, rank: int, size: int) -> Path:
+        """A folder with the share of `rank` when `size` ranks read each file of the commit once: side by side, without
+        the folders of the ranks that wrote them. If the log is in a folder of this machine, the files are links to all
+        committed ones, of which this rank has verified its share.
+
+        Waits while the store is unavailable. Raises CheckpointCorrupt.
+        """
+        place, folder = self._log.in_place, self._folder.with_name(f"{self._folder.name}.share")
+        mine = [writer for writer in self.ranks or (0,) if writer % size == rank]
+        had = [writer for writer in mine if writer == self._source and (place or self._folder.exists())]
+        rest = [writer for writer in mine if writer not in had]
+        parts = None if place else self._folder.with_name(f"{self._folder.name}.rest")
+        if rest:
+            self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest))
+        folder.mkdir(exist_ok=True)
+        for name, target in self._side_by_side(folder):
+            writer = rank_of(name) or 0
+            if place or writer in mine:
+                source = place / self.commit.path if place else parts if writer in rest and parts else self._folder
+                target.unlink(missing_ok=True)
+                target.symlink_to(source / name)
+        return folder
+
     def _side_by_side(self, folder: Path) -> Iterator[tuple[str, Path]]:
         """For each file of the commit its path in `folder` without ranks. Of the same name, the lowest rank's is
         last."""
@@ -228,8 +258,8 @@ def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
 def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
     """Download to `target` the files that this rank needs. Returns the error, or None."""
     try:
-        if world.rank > 0:
-            log.fetch(commit, None if log.in_place else target, ranks=[_source(commit, world.rank)])
+        if world.rank in _ranks(commit) and world.rank > 0:
+            log.fetch(commit, None if log.in_place else target, ranks=[world.rank])
         elif any(rank >= world.size for rank in _ranks(commit)):
             _check_listed(log, commit)
     except CheckpointCorrupt as error:

@@ -166,13 +166,20 @@ def save_sharded(folder: Path, state: dict[str, Any]) -> None:
 
 def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
     """Fill the tensors of `state` in place, also with another number of ranks or another sharding. Every rank must
-    call it. Raises CheckpointCorrupt.
+    call it. Of a commit, the ranks of the default process group together read each file once from the store. Raises
+    CheckpointCorrupt.
     """
+    from torch import distributed
     from torch.distributed import checkpoint
 
-    folder = found.to_read() if isinstance(found, Found) else found
+    if isinstance(found, Found) and distributed.is_initialized() and distributed.get_world_size() > 1:
+        from spotladder.train.sharded_reader import SharedReader
+
+        reader: checkpoint.FileSystemReader = SharedReader(found)
+    else:
+        reader = checkpoint.FileSystemReader(found.to_read() if isinstance(found, Found) else found)
     try:
-        checkpoint.load(state, storage_reader=checkpoint.FileSystemReader(folder))
+        checkpoint.load(state, storage_reader=reader)
     except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
         raise CheckpointCorrupt(
             f"sharded state does not match this program's ({first_line(error)}): was it changed since the commit?"

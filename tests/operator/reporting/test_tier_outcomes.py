@@ -10,7 +10,7 @@ import pytest
 from spotladder.api.tier_history import TierHistory, history_in
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes, PricePoint
+from spotladder.core.model import NO_OUTCOMES, AgeCounts, KnownCapacity, Outcomes, PricePoint
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.world import WORKERS, KubeWorld, eventually
@@ -105,7 +105,12 @@ def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
     [
         pytest.param({}, TierHistory(), id="no status"),
         pytest.param(
-            {"waits": [{"upTo": "30s", "count": 3}, {"upTo": "1h", "count": 1}]}, TierHistory(wait=30.0), id="waits"
+            {"waits": [{"upTo": "30s", "count": 3}, {"upTo": "1h", "count": 1}]},
+            TierHistory(wait=30.0, known=KnownCapacity(ready_after=30.0)),
+            id="waits",
+        ),
+        pytest.param(
+            {"evictionsPerNodeHour": "often", "observedHours": "-"}, TierHistory(), id="numbers that are damaged"
         ),
         pytest.param({"waits": [{"upTo": "7s", "count": 3}]}, TierHistory(), id="a wait of another version"),
         pytest.param(

@@ -13,7 +13,7 @@ import pytest
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.store import StoreRefused, folder_of
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, Observation, Progress
+from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, KnownCapacity, Observation, Progress
 from spotladder.core.policies.ordered import Ordered
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage import record_streams as module
@@ -27,6 +27,11 @@ from tests.clusters.stepped_clock import SteppedClock
 from tests.core.builders import START, all_ready, attempt, spec, tier, worker
 
 SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))
+
+TIERS = [SimpleNamespace(capacity_tier="m6i-spot"), SimpleNamespace(capacity_tier="m6i")]
+STATUS = b"""{"evictionsPerNodeHour": "0.3", "observedHours": "40", "availability": "0.5", "conditions": [{
+"type": "Available", "status": "False", "reason": "NoNodes", "message": "full",
+"lastTransitionTime": "2026-01-01T00:00:00Z"}]}"""
 
 
 class Bucket:
@@ -74,7 +79,8 @@ class Bucket:
         """Record this decision in the current state, which it changes."""
         loaded = SimpleNamespace(
             record=SimpleNamespace(uid="u", name="digits", namespace="ns", created_at=START),
-            job=SimpleNamespace(spec=SimpleNamespace(policy="ordered")),
+            job=SimpleNamespace(spec=SimpleNamespace(policy="ordered", tiers=TIERS)),
+            capacity={"m6i-spot": SimpleNamespace(status=STATUS)},
             spec=SPEC,
             before=self.persisted,
             state=self.state,
@@ -107,7 +113,9 @@ async def test_a_change_is_written_at_once_and_other_records_with_the_next_one_o
     async with bucket.streams() as streams:
         bucket.see(streams)
         await written()
-        assert bucket.kinds()[0] is Began
+        began = bucket.records[0]
+        assert isinstance(began, Began)
+        assert began.known == (KnownCapacity(0.3, 40.0, "NoNodes: full", availability=0.5), KnownCapacity())
         assert Moved in bucket.kinds()
         assert bucket.writes == 1
         bucket.see(streams, attempt(1, worker("w0", ready=False)))

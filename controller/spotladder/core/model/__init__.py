@@ -33,12 +33,14 @@ from spotladder.core.model.outcomes import NO_OUTCOMES as NO_OUTCOMES
 from spotladder.core.model.outcomes import AgeCounts as AgeCounts
 from spotladder.core.model.outcomes import Outcomes as Outcomes
 from spotladder.core.model.spec import FOR_EVER as FOR_EVER
+from spotladder.core.model.spec import NOTHING_KNOWN as NOTHING_KNOWN
 from spotladder.core.model.spec import BucketPrice as BucketPrice
 from spotladder.core.model.spec import CapacityType as CapacityType
 from spotladder.core.model.spec import Exhausted as Exhausted
 from spotladder.core.model.spec import FailureUnit as FailureUnit
 from spotladder.core.model.spec import Handover as Handover
 from spotladder.core.model.spec import JobSpec as JobSpec
+from spotladder.core.model.spec import KnownCapacity as KnownCapacity
 from spotladder.core.model.spec import OnInsufficientCapacity as OnInsufficientCapacity
 from spotladder.core.model.spec import Overlap as Overlap
 from spotladder.core.model.spec import Price as Price

@@ -122,6 +122,27 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCapacity:
+    """What is known about the capacity of a tier before a job starts. `evictions` is the rate per node and hour, None
+    if unknown. `observed` is the number of node-hours behind that rate, `unavailable` the reason why the tier is
+    unavailable now, and `room` the maximum number of nodes. `availability` is the share of attempts that got nodes in
+    time, `ready_after` the time in seconds from the request for a node until it is ready; both are None if unknown. In
+    `closed` periods, each from a time to a time in seconds after the start of the job, the tier provides no new nodes.
+    """
+
+    evictions: float | None = None
+    observed: float = 0.0
+    unavailable: str = ""
+    room: int | None = None
+    availability: float | None = None
+    ready_after: Seconds | None = None
+    closed: tuple[tuple[Seconds, Seconds], ...] = ()
+
+
+NOTHING_KNOWN = KnownCapacity()
+
+
+@dataclass(frozen=True, slots=True)
 class Overlap:
     """Bounds of the standby attempts of a job. `max_duration` is how long each may run beside the live attempt;
     `budget` is what all of them may cost together, in USD. None: no bound. `hedge_after` is how long an attempt waits

@@ -9,15 +9,11 @@ from spotladder.display.report.data import as_json
 from spotladder.display.report.facts import Facts, gather
 from spotladder.display.report.page import page
 from spotladder.errors import EnvironmentFailure
-from spotladder.records.model import Recorded
 
 
-def write_report(folder: Path, recorded: Recorded) -> Facts:
-    """Write both files into the folder, each atomically, and return the facts in them.
-
-    Raises `EnvironmentFailure` if the records have no beginning or the folder cannot be written.
-    """
-    facts = gather(recorded)
+def write_report(folder: Path, facts: Facts) -> None:
+    """Write both files into the folder, each atomically. Raises `EnvironmentFailure` if the folder cannot be
+    written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "report.html", page(facts))
@@ -26,7 +22,6 @@ def write_report(folder: Path, recorded: Recorded) -> Facts:
         raise EnvironmentFailure(
             f"{folder}: cannot write the report: {error.strerror or error}; use another folder"
         ) from error
-    return facts
 
 
 __all__ = ["Facts", "gather", "write_report"]

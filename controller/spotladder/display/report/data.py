@@ -56,6 +56,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
             "savedAgainstSameNodes": facts.saved,
             "savedAgainstUninterrupted": None if uninterrupted is None else saved(facts.spent, uninterrupted),
         },
+        "plan": None if facts.plan is None else asdict(facts.plan),
         "failures": {
             "total": facts.failures,
             "byCause": {str(key): value for key, value in facts.causes.items()},

@@ -17,6 +17,7 @@ from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import saved
 from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
+from spotladder.display.report.plan import PlanPlace
 from spotladder.display.report.work import Stretch, done_again, stretches
 from spotladder.errors import EnvironmentFailure
 from spotladder.records.model import (
@@ -103,6 +104,8 @@ class Facts:
     gaps: tuple[str, ...] = ()
     printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()  # attempt, source, its last lines
     causes: Mapping[Cause, int] = field(default_factory=dict)
+    start: Began | None = None  # None if it was not recorded
+    plan: PlanPlace | None = None  # None if it is unknown or was not computed
 
     @property
     def spent(self) -> float:
@@ -205,6 +208,7 @@ def gather(recorded: Recorded) -> Facts:
         gaps=recorded.gaps,
         printed=recorded.printed,
         causes=Counter(each.loss.cause for each in losses),
+        start=next((each for each in records if isinstance(each, Began) and not each.resumed), None),
     )
 
 

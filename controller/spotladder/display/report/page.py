@@ -12,6 +12,7 @@ from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join, trusted
+from spotladder.display.report.plan import sentences
 from spotladder.display.report.timeline import signs, timeline
 
 WIDE, NARROW = 940, 360
@@ -51,6 +52,7 @@ def sections(facts: Facts) -> Markup:
         _time(facts),
         _loss(facts),
         _cost(facts),
+        _plan(facts),
         _attempts(facts),
         _tiers(facts),
         _output(facts),
@@ -199,6 +201,12 @@ def _cost(facts: Facts) -> Markup | None:
         _drawn(facts, charts.cost),
         element("ul", _line("paid", "paid"), _line("yardstick", SAME_NODES), class_="key"),
     )
+
+
+def _plan(facts: Facts) -> Markup | None:
+    if facts.plan is None:
+        return None
+    return element("section", element("h2", "Plan"), *(element("p", text) for text in sentences(facts.plan)))
 
 
 def _line(kind: str, text: str) -> Markup:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from spotladder.api.tier_history import history_in
 from spotladder.clusters.clock import Clock, wait_at_most
-from spotladder.core.model import TERMINAL, Decision, JobState, Seconds, Stage
+from spotladder.core.model import NOTHING_KNOWN, TERMINAL, Decision, JobState, Seconds, Stage
 from spotladder.errors import SpotladderError
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.commit_logs import Logs
@@ -102,11 +103,13 @@ class RecordStreams:
         stream = self._streams.get(record.uid)
         if stream is None:
             policy = loaded.job.spec.policy
-            began = Began(record.created_at, record.name, record.namespace, loaded.spec, policy=policy)
+            found = [loaded.capacity.get(tier.capacity_tier) for tier in loaded.job.spec.tiers]
+            known = tuple(NOTHING_KNOWN if one is None else history_in(one.status).known for one in found)
+            began = Began(record.created_at, record.name, record.namespace, loaded.spec, policy=policy, known=known)
             first = [began] if loaded.before.last_number == 0 and loaded.before.clock == 0.0 else []
-            known = (loaded.spec, policy) if first else None
+            specified = (loaded.spec, policy) if first else None
             stream = self._streams[record.uid] = _Stream(
-                Recorder(record.name, record.namespace, known), Sampler(record.created_at), address
+                Recorder(record.name, record.namespace, specified), Sampler(record.created_at), address
             )
             stream.pending += first
         stream.address = address

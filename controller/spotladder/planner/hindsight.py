@@ -1,0 +1,79 @@
+"""Plans a finished job again, from what was known at its start, and finds where its run lies in that plan.
+
+The records have the prices, the capacity that was known and the policy at the start. What no plan can know before, the
+work, is that of the run; so are the properties of the program: its start-up and its commits. What is left is what the
+plan promised: when capacity comes and goes, and what that costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import fmean, median
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.model import Stage
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.plan import Place, PlanPlace
+from spotladder.errors import InvalidSpec
+from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.simulated import Assumptions, Distribution, outcomes
+
+RUNS = 100
+"""Number of simulated runs."""
+
+
+def hindsight(facts: Facts) -> PlanPlace | None:
+    """The place of the run in its plan. None if the job has not ended or is elastic, if its capacity or its work is
+    unknown, or if it cannot be simulated."""
+    ended, start = facts.state.stage in (Stage.SUCCEEDED, Stage.FAILED), facts.start
+    if not ended or start is None or start.spec.min_workers is not None or not facts.steps or not facts.time.new:
+        return None
+    if len(start.known) != len(start.spec.tiers):
+        return None  # An older version has recorded the start.
+    hours = facts.time.new / HOUR * max(1.0, facts.total / facts.steps)
+    assumptions = _assumptions(facts)
+    tiers = tuple(TierFacts.of(*pair) for pair in zip(start.spec.tiers, start.known, strict=True))
+    spec = replace(start.spec, step_time=0.0)  # It is part of the work.
+    question = Question(
+        spec, tiers, hours, 0.0, assumptions.commit_interval, assumptions.commit_time, policy=start.policy
+    )
+    try:
+        runs = outcomes(question, assumptions, range(1, RUNS + 1))
+    except InvalidSpec:
+        return None
+    ends = [run.finished / HOUR for run in runs if run.succeeded]
+    succeeded = facts.state.stage is Stage.SUCCEEDED
+    priced = facts.on_demand > 0 and not facts.unpriced
+    return PlanPlace(
+        len(runs),
+        len(ends) / len(runs),
+        _placed(facts.spent, [run.cost for run in runs]) if priced else None,
+        _placed(facts.time.total / HOUR, ends) if succeeded and ends else None,
+    )
+
+
+def place(value: float, simulated: Sequence[float], luck: float = 0.5) -> float:
+    """The share of the simulated runs below the value; of equal ones (to 1 %), the part `luck`."""
+    below = sum(one < value * 0.99 for one in simulated)
+    equal = sum(value * 0.99 <= one <= value * 1.01 for one in simulated)
+    return (below + luck * (equal + 1)) / (len(simulated) + 1)
+
+
+def _placed(value: float, simulated: Sequence[float]) -> Place:
+    at = Distribution.of(simulated).at
+    return Place(value, place(value, simulated), at[10], at[50], at[90])
+
+
+def _assumptions(facts: Facts) -> Assumptions:
+    """The program of the run; where it is unknown, that of a plan."""
+    state, usual = facts.state, Assumptions()
+    boots = [start.boot for tier in state.tiers for start in tier.starts]
+    gaps = [after.at - before.at for before, after in pairwise(facts.commits) if before.attempt == after.attempt]
+    return Assumptions(
+        restart=fmean(boots) if boots else usual.restart,
+        commit_time=state.commit_seconds or usual.commit_time,
+        commit_interval=(median(gaps) if gaps else 0.0) or usual.commit_interval,
+        commit_size=state.progress.size if state.progress.size.files else None,
+    )

@@ -1,0 +1,96 @@
+"""Restores sharded state so that all ranks together read each file of a commit once from its store.
+
+1. Each rank downloads and verifies its share of the files (`Found.share`).
+2. The ranks exchange which parts of the other files they need: the tensors of `torch.distributed.checkpoint` that
+   overlap with their own shards.
+3. The rank that has a file sends these parts. The receiver writes them where they are in the file, into an otherwise
+   empty one, so that PyTorch's reader finds them there.
+
+The ranks use a process group with gloo for it, because the bytes are in the host's memory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.distributed.checkpoint import FileSystemReader
+from torch.futures import Future
+
+from spotladder.errors import CheckpointCorrupt, SpotladderError
+from spotladder.train.found import Found
+
+PIECE = 64 << 20
+"""Bytes that are sent at once."""
+
+METADATA = ".metadata"
+"""The file with the places of all tensors, which every rank reads."""
+
+Part = tuple[str, int, int]
+"""A part of a file: name, offset, length."""
+
+
+class SharedReader(FileSystemReader):  # type: ignore[misc]
+    """Reads the commit on all ranks of the default process group. Raises CheckpointCorrupt on every rank if the share
+    of one does not verify."""
+
+    def __init__(self, found: Found) -> None:
+        self._group = distributed.new_group(backend="gloo")
+        self._rank, self._size = distributed.get_rank(), distributed.get_world_size()
+        self._files = found.shares(self._size)
+        problem, folder = "", Path()
+        try:
+            folder = found.share(self._rank, self._size)
+        except SpotladderError as error:
+            problem = str(error)
+        for number, one in enumerate(self._gathered(problem)):
+            if one:
+                raise CheckpointCorrupt(f"rank {number}: {one}")
+        super().__init__(folder)
+        self._elsewhere = {name for name in self._files if not (folder / name).exists()}
+        if METADATA in self._files:
+            self._receive([(METADATA, 0, self._files[METADATA][1])])
+
+    def read_data(self, plan: Any, planner: Any) -> Future[None]:
+        places = [self.storage_data[item.storage_index] for item in plan.items]
+        self._receive(sorted({(place.relative_path, place.offset, place.length) for place in places}))
+        return super().read_data(plan, planner)
+
+    def _receive(self, needed: list[Part]) -> None:
+        """Get these parts of files that this rank does not have, and send other ranks theirs. Collective."""
+        folder = Path(self.path)
+        missing = [part for part in needed if part[0] in self._elsewhere]
+        # All ranks go through the same list, so that each send meets its receipt.
+        for receiver, parts in enumerate(self._gathered(missing)):
+            for name, offset, length in parts:
+                owner = self._files[name][0]
+                if self._rank not in (owner, receiver):
+                    continue
+                for at in range(offset, offset + length, PIECE):
+                    size = min(PIECE, offset + length - at)
+                    if self._rank == owner:
+                        piece = np.fromfile(folder / name, np.uint8, size, offset=at)
+                        distributed.send(torch.from_numpy(piece), receiver, self._group)
+                    else:
+                        received = torch.empty(size, dtype=torch.uint8)
+                        distributed.recv(received, owner, self._group)
+                        _write(folder / name, at, received.numpy().data)
+
+    def _gathered(self, mine: Any) -> list[Any]:
+        found: list[Any] = [None] * self._size
+        distributed.all_gather_object(found, mine, self._group)
+        return found
+
+
+def _write(file: Path, at: int, data: memoryview) -> None:
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT)
+    try:
+        while data:
+            written = os.pwrite(opened, data, at)
+            data, at = data[written:], at + written
+    finally:
+        os.close(opened)

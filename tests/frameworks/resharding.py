@@ -1,0 +1,70 @@
+"""A rank that restores and commits a tensor that is sharded over all ranks, in a log whose downloads are counted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from spotladder.checkpoints.disk import DiskStore
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.errors import CheckpointCorrupt
+from spotladder.train import membership
+from spotladder.train.ranks import ProcessRank
+from spotladder.train.session import Job
+from tests.train.builders import member
+
+SHAPE = (64, 512)
+CORRUPT = 5
+
+
+class CountingBucket(DiskStore):
+    """A store that a program cannot read in place. Adds the key of each downloaded file to `downloads`."""
+
+    def __init__(self, root: Path, downloads: Path) -> None:
+        super().__init__(root)
+        self._downloads = downloads
+
+    @property
+    def folder(self) -> Path | None:  # type: ignore[override]
+        return None
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        with self._downloads.open("a") as file:
+            file.write(f"{key}\n")
+        return super().get_file(key, path)
+
+
+def main(folder: Path, attempt: int, rank: int, size: int, port: int) -> None:
+    """Restores the tensor, unless this is attempt 1, and commits it. Ends with CORRUPT if the commit is damaged, and
+    with an AssertionError if the tensor is another one."""
+    import torch
+    from torch import distributed
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+
+    from spotladder.train.torch import restore_sharded, save_sharded
+
+    os.environ.update({"SPOTLADDER_RANK": str(rank), "SPOTLADDER_WORLD_SIZE": str(size)})
+    membership.open_store = lambda uri: CountingBucket(Path(uri), folder / f"downloads-{attempt}")  # type: ignore
+    distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    mesh = init_device_mesh("cpu", (size,))
+    whole = torch.arange(float(SHAPE[0] * SHAPE[1])).reshape(SHAPE)
+    job = Job(member(folder, ProcessRank(rank, size, "test"), attempt=attempt))
+    state = {"weight": distribute_tensor(whole, mesh, [Shard(0)]), "epoch": 3}
+    with job.resume() as found:
+        if found is not None:
+            state = {"weight": distribute_tensor(torch.zeros(SHAPE), mesh, [Shard(0)]), "epoch": 0}
+            try:
+                restore_sharded(found, state)
+            except CheckpointCorrupt:
+                sys.exit(CORRUPT)
+    weight = state["weight"]
+    assert isinstance(weight, DTensor)
+    assert torch.equal(weight.full_tensor(), whole)
+    assert state["epoch"] == 3
+    with job.commit(attempt) as committed:
+        save_sharded(committed, state)
+    job.flush()
+    job.close()
+    distributed.destroy_process_group()
