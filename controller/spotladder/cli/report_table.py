@@ -7,6 +7,7 @@ import typer
 from spotladder.cli.output import print_table
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report.facts import Facts
+from spotladder.records.restarts import average
 
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
 
@@ -39,6 +40,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     if restarts:
         each = "" if len(restarts) == 1 else " each on average"
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
+    if parts := average(facts.restarts):
+        rows.append(("", ", ".join(f"{name} {span(seconds)}" for name, seconds in parts)))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
         if facts.uninterrupted is not None:

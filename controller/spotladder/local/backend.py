@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
-from spotladder.core.contract import Variable
+from spotladder.core.contract import Milestone, Variable
 from spotladder.core.model import (
     AskToCommit,
     AttemptSeen,
@@ -205,6 +205,10 @@ class LocalBackend:
     def beats(self) -> list[records.Beat]:
         """The newest heartbeat of each attempt."""
         return [attempt.beat for attempt in self._attempts.values() if attempt.beat is not None]
+
+    def reached(self, number: int) -> Mapping[Milestone, Instant]:
+        """The milestones that the program of this attempt has reached."""
+        return self._attempts[number].program.reached if number in self._attempts else {}
 
     def doing(self) -> str:
         """What the live attempt waits for before its first step is done; "" afterwards."""

@@ -198,6 +198,8 @@ class Runner:
                 *recorder.decided(before, decision, seen, now),
             ):
                 self._emit(record)
+        for record in recorder.reached(state.attempt, self._backend.reached(state.number), now):
+            self._emit(record)
         for beat in self._backend.beats():
             if self._beats.get(beat.attempt) != (beat.step, beat.at):
                 self._beats[beat.attempt] = (beat.step, beat.at)

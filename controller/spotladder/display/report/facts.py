@@ -35,6 +35,7 @@ from spotladder.records.model import (
     Recorded,
     Specified,
 )
+from spotladder.records.restarts import Restart, restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class Facts:
     gaps: tuple[str, ...] = ()
     printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()  # attempt, source, its last lines
     causes: Mapping[Cause, int] = field(default_factory=dict)
+    restarts: tuple[Restart, ...] = ()
+    """With times of the clock, not of the run."""
 
     @property
     def spent(self) -> float:
@@ -157,7 +160,7 @@ def gather(recorded: Recorded) -> Facts:
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
     events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
-    began_at = records[0].at
+    began_at, restarted = records[0].at, restarts(records)
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)
     last = next(record for record in reversed(records) if isinstance(record, Began | Specified | Ended | Looked))
@@ -205,6 +208,7 @@ def gather(recorded: Recorded) -> Facts:
         gaps=recorded.gaps,
         printed=recorded.printed,
         causes=Counter(each.loss.cause for each in losses),
+        restarts=restarted,
     )
 
 
