@@ -72,7 +72,7 @@ def test_a_fallback_after_a_notice_has_all_parts() -> None:
     assert found.seconds == 38
     assert named(found) == {
         "decision": 1, "last commit": 3, "end of the attempt": 3, "wait for a tier": 0, "launch": 1, "nodes": 3,
-        "image and container": 9, "start of Ray": 4, "imports": 5, "connection of ranks": 1, "checkpoint": 6,
+        "image and container": 9, "start of the program": 4, "imports": 5, "connection of ranks": 1, "checkpoint": 6,
         "first step": 2,
     }  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_a_run_on_this_machine_has_the_parts_that_exist_there() -> None:
     (found,) = restarts([*run, Beat(116, 2, 200), Beat(118, 2, 205)])
     after = {name: seconds for name, seconds in named(found).items() if name not in ("decision", "last commit")}
     assert after == {
-        "end of the attempt": 3, "wait for a tier": 0, "launch": 1, "image and container": 5, "start of Ray": 1,
+        "end of the attempt": 3, "wait for a tier": 0, "launch": 1, "nodes": 5, "start of the program": 1,
         "first step": 4,
     }  # fmt: skip
 

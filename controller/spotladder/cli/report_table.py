@@ -40,8 +40,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     if restarts:
         each = "" if len(restarts) == 1 else " each on average"
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
-    if parts := average(facts.restarts):
-        rows.append(("", ", ".join(f"{name} {span(seconds)}" for name, seconds in parts)))
+    if parts := [f"{name} {span(seconds)}" for name, seconds in average(facts.restarts) if round(seconds)]:
+        rows.append(("", ", ".join(parts)))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
         if facts.uninterrupted is not None:

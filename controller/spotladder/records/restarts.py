@@ -50,7 +50,7 @@ NAMES: dict[Step, str] = {
     Milestone.LAUNCHED: "launch",
     Milestone.SCHEDULED: "nodes",
     Milestone.CONTAINERS: "image and container",
-    Milestone.PROGRAM: "start of Ray",
+    Milestone.PROGRAM: "start of the program",
     Milestone.IMPORTED: "imports",
     Milestone.JOINED: "connection of ranks",
     Milestone.RESTORED: "checkpoint",
@@ -131,7 +131,7 @@ class _Reader:
             case NodeChanged(at=at, attempt=number, change=NodeChange.UP):
                 times = self._times(number)
                 if Milestone.PROGRAM not in times and Milestone.STEPPED not in times:
-                    times[Milestone.CONTAINERS] = at  # The last of its nodes.
+                    times[Milestone.SCHEDULED] = at  # The last of the nodes on this machine.
             case Committed(at=at, attempt=number, step=step):
                 if number == self.number and Point.LOST in self.times:
                     self.times[Point.COMMITTED] = at
