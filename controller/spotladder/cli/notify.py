@@ -18,7 +18,6 @@ from spotladder.notify.notices import Kind
 if TYPE_CHECKING:
     from spotladder.notify.notices import Notice
     from spotladder.notify.spans import Spans
-    from spotladder.notify.spans import Spans
     from spotladder.notify.targets import Target
 
 KEY = "SPOTLADDER_WEBHOOK_KEY"

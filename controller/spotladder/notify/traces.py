@@ -98,7 +98,10 @@ class Tracer:
                 self._problem(f"no trace of {namespace}/{name} yet: {error}")
             return
         over = job["status"]["phase"] in (Kind.SUCCEEDED, Kind.FAILED)
-        for restart in facts.restarts if facts else ():
+        if facts is None:  # It has no records: its checkpoints are in no bucket.
+            awaited.sent = attempt
+            return
+        for restart in facts.restarts:
             if restart.attempt > awaited.sent and (restart.complete or over or restart.attempt < attempt):
                 awaited.sent, awaited.reads = restart.attempt, 0
                 if restart.parts:
