@@ -10,12 +10,14 @@
 4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
    counts as running on its workers' nodes, so the loss of a node kills it.
 5. A standby attempt is a second cluster beside the live one, on the nodes of its own tier's pool.
-6. Each attempt's program has its own TMPDIR, which is removed with the attempt.
+6. Each attempt's program has its own TMPDIR, which is removed with the attempt. What PyTorch compiles stays with the
+   run.
 7. A backend's attempts end with its process, so a new backend has no attempts.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -286,6 +288,10 @@ class LocalBackend:
         program = attempt.program
         return {
             "TMPDIR": str(self._machine.temporary(attempt.number)),
+            # PyTorch keeps what it compiles in TMPDIR by default, so each attempt would compile again.
+            "TORCHINDUCTOR_CACHE_DIR": os.environ.get(
+                "TORCHINDUCTOR_CACHE_DIR", str(self._machine.folder / "compiled")
+            ),
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
             "RAY_ADDRESS": attempt.head.address,  # Connect to this Ray cluster, not to another one on this machine.
