@@ -54,6 +54,9 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "dashboards": ("--set", "dashboards.enabled=true,dashboards.instanceSelector.matchLabels.app=grafana"),
     "notify": ("--set", "notify.secretName=receivers,notify.kinds={FellBack,Failed}"),
+    "traces": (
+        "--set", "notify.otlpEndpoint=http://collector:4318,notify.serviceAccountAnnotations.role=reader",
+    ),
     "member": ("--set", "member.enabled=true,rbac.secrets=true"),
     "member-by-group": (
         "--set", "member.enabled=true,serviceAccount.create=false",
@@ -455,3 +458,14 @@ def test_notifications_come_from_a_pod_that_only_reads_jobs() -> None:
     found = named(*CASES["notify"])
     assert [rule["verbs"] for rule in found[role]["rules"]] == [["list", "watch"]]
     assert found[pod]["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--on=FellBack", "--on=Failed"]
+
+
+def test_the_pod_that_sends_traces_needs_no_receivers() -> None:
+    found = named(*CASES["traces"])
+    assert found["ServiceAccount", "spotladder-system", "spotladder-notify"]["metadata"]["annotations"] == {
+        "role": "reader"
+    }
+    pod = found["Deployment", "spotladder-system", "spotladder-notify"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["args"] == ["notify", "--all-namespaces"]
+    assert pod["containers"][0]["env"] == [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector:4318"}]
+    assert [volume["name"] for volume in pod["volumes"]] == ["tmp"]

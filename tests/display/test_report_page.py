@@ -21,7 +21,8 @@ from tests.display.report_checks import check_page, facts_of, recorded
 def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
     parsed = check_page(page(digits))
     text = " ".join(parsed.text)
-    for wanted in ("team-a/digits", "Succeeded", "Timeline", "Loss", "Cost", "Attempts", "EvictionNotice", "goodput"):
+    sections = ("Timeline", "Where restarts go", "Loss", "Cost", "Attempts")
+    for wanted in ("team-a/digits", "Succeeded", *sections, "EvictionNotice", "goodput"):
         assert wanted in text
     assert {"svg", "table", "style"} <= parsed.names
     assert len(page(digits)) < 300_000

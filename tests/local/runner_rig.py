@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from spotladder.core.contract import Milestone
 from spotladder.core.model import Exit, JobSpec, JobState, Price, Tier
 from spotladder.core.policies.ordered import Ordered
 from spotladder.display.view_state import ViewSnapshot
@@ -33,6 +34,9 @@ class LiveFake(FakeBackend):
 
     def beats(self) -> list[Beat]:
         return [Beat(BEGAN, number, 7) for number in self._attempts]
+
+    def reached(self, number: int) -> Mapping[Milestone, float]:
+        return {Milestone.PROGRAM: BEGAN, Milestone.STEPPED: BEGAN + 1e9} if number in self._attempts else {}
 
     def doing(self) -> str:
         return "" if self._attempts else "Ray starts"

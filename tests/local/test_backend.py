@@ -35,7 +35,8 @@ def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Backend
     assert (rig.attempt() / "go").exists()
 
 
-def test_the_program_gets_its_environment_and_command(rig: BackendRig) -> None:
+def test_the_program_gets_its_environment_and_command(rig: BackendRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     rig.start_all()
     name, environment = rig.submitted[0]
     assert name == "digits-0001"
@@ -43,6 +44,7 @@ def test_the_program_gets_its_environment_and_command(rig: BackendRig) -> None:
         "LR": "0.1",
         "RAY_ADDRESS": "10.0.0.1:6379",
         "TMPDIR": str(rig.folder / "tmp" / "a1"),
+        "TORCHINDUCTOR_CACHE_DIR": str(rig.folder / "compiled"),
         "SPOTLADDER_URI": "s3://b/p",
         "SPOTLADDER_JOB": "digits",
         "SPOTLADDER_NAMESPACE": "team-a",

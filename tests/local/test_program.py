@@ -18,6 +18,7 @@ from spotladder.core.reasons import Reason
 from spotladder.local import driver
 from spotladder.local.program import Program
 from spotladder.local.reaper import alive
+from spotladder.records.model import Beat
 from tests.waiting import eventually
 
 
@@ -132,6 +133,16 @@ def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
         "deadline": 12.5,
         "reason": "EvictionNotice",
     }
+
+
+@pytest.mark.parametrize("reached", ["{}", "[]", '{"stepped": "soon", "joined": 4, "tomorrow": 5}'])
+def test_the_milestones_in_a_heartbeat_are_read_and_anything_else_is_ignored(tmp_path: Path, reached: str) -> None:
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    (tmp_path / "attempt" / "started.json").write_text('{"pid": 1, "at": 3.0}')
+    program.heartbeat_file.write_text(f'{{"step": 7, "reached": {reached}}}')
+    assert program.beat(9.0, 1) == Beat(9.0, 1, 7)
+    assert program.started_at == 3.0
+    assert program.reached == {"program": 3.0, **({"joined": 4.0} if "joined" in reached else {})}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"total": 3}', '{"step": "three"}'])

@@ -20,7 +20,7 @@ def sample(kind: Any, name: str = "x") -> Any:
     if origin in (tuple, frozenset):
         return origin(sample(one, name) for one in of if one is not Ellipsis)
     if origin is Mapping:
-        return {name: sample(of[1], name)} if of[1] is not Any else {}
+        return {sample(of[0], name): sample(of[1], name)} if of[1] is not Any else {}
     if is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         made = {one.name: sample(hints[one.name], one.name) for one in fields(kind) if one.name not in NEWER}

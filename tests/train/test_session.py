@@ -58,7 +58,10 @@ def test_a_later_attempt_resumes_from_the_newest_commit(tmp_path: Path) -> None:
         train(first, 30, on_step=die)
     first.flush()
     done: list[int] = []
-    assert train(job(tmp_path, attempt=2), 30, on_step=done.append) == [20, 30]
+    second = job(tmp_path, attempt=2)
+    assert train(second, 30, on_step=done.append) == [20, 30]
+    assert list(second._member.heartbeat.reached) == ["imported", "joined", "restored", "stepped"]
+    assert "restored" not in first._member.heartbeat.reached
     assert done == list(range(11, 31))
     with job(tmp_path, attempt=3).resume() as found:
         assert found is not None

@@ -95,6 +95,6 @@ def test_only_programs_of_a_cluster_write_heartbeats_to_the_store(
     if (writer := rank.heartbeat.stored) is not None:
         writer.write()
         assert heartbeat.read(rank.log.store, 1, rank.started) == StoredHeartbeat(
-            rank.started, 5, 10, beat=1, every=WRITE_INTERVAL
+            rank.started, 5, 10, beat=1, every=WRITE_INTERVAL, reached=rank.heartbeat.reached
         )
     rank.close()

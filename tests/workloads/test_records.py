@@ -17,7 +17,7 @@ from spotladder.workloads.records import (
     TPU_TOPOLOGY,
     PodRecord,
 )
-from tests.workloads.builders import pod_object
+from tests.workloads.builders import AT, pod_object
 
 
 def test_a_record_has_the_fields_of_its_pod() -> None:
@@ -29,6 +29,14 @@ def test_a_record_has_the_fields_of_its_pod() -> None:
     assert (record.disruption, record.notice) == ("EvictionByEvictionAPI", '{"kind": "drain"}')
     assert (record.containers[0].exit_code, record.containers[0].exit_reason) == (137, "OOMKilled")
     assert not record.deleting
+
+
+def test_a_record_has_the_times_at_which_its_pod_got_a_node_and_began_to_run() -> None:
+    body = pod_object()
+    body["status"]["conditions"].append({"type": "PodScheduled", "status": "True", "lastTransitionTime": AT})
+    record = PodRecord.of(body)
+    assert record.scheduled_at == record.containers[0].running_since == instant(AT)
+    assert PodRecord.of(pod_object(phase="Pending")).containers[0].running_since is None
 
 
 def test_updates_of_other_fields_leave_the_record_equal() -> None:

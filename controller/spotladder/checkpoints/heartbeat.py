@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from spotladder.checkpoints.entries import LONGEST_TEXT
 from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.core.contract import Milestone
 from spotladder.errors import TooLarge
 
 LARGEST = 65_536
@@ -25,7 +27,7 @@ class StoredHeartbeat:
     """`start` is the number of the log entry with which the group of ranks started, `step` its newest step. `hang`
     describes how long it has made no step; "" if it makes steps. `beat` counts the heartbeats, so that each differs
     from the last one, and `every` is the number of seconds after which a program that lives writes the next one; 0:
-    unknown. `uid` is that of the job; "": unknown.
+    unknown. `uid` is that of the job; "": unknown. `reached` are the milestones of the group's start.
     """
 
     start: int
@@ -35,6 +37,7 @@ class StoredHeartbeat:
     beat: int = 0
     every: float = 0.0
     uid: str = ""
+    reached: Mapping[Milestone, float] = field(default_factory=dict)
 
 
 def write(store: Store, attempt: int, heartbeat: StoredHeartbeat) -> None:
@@ -58,6 +61,7 @@ def read(store: Store, attempt: int, start: int, uid: str = "") -> StoredHeartbe
             int(content.get("beat", 0)),
             float(content.get("every", 0.0)),
             str(content.get("uid", "")),
+            Milestone.reported(content.get("reached")),
         )
         if not 0 <= found.every < math.inf:
             return None

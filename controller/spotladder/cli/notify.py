@@ -17,6 +17,7 @@ from spotladder.notify.notices import Kind
 
 if TYPE_CHECKING:
     from spotladder.notify.notices import Notice
+    from spotladder.notify.spans import Spans
     from spotladder.notify.targets import Target
 
 KEY = "SPOTLADDER_WEBHOOK_KEY"
@@ -44,6 +45,14 @@ def notify(
             "Default: all.",
         ),
     ] = None,
+    otlp: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+            help="Collector of OpenTelemetry, such as http://collector:4318, that gets a trace of each fallback.",
+        ),
+    ] = "",
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Follow the jobs of all namespaces of the cluster.")
@@ -63,22 +72,31 @@ def notify(
       spotladder notify --to-file receivers.txt --test
       spotladder notify --to-file receivers.txt --all-namespaces
       spotladder notify --to webhook+https://hooks.example/jobs --on FellBack --on Failed
+      spotladder notify --otlp http://localhost:4318
     """
-    targets = receivers(to or [], to_file)
+    targets = receivers(to or [], to_file) if to or to_file or not otlp else []
 
     async def run() -> None:
         from spotladder.notify.follow import Follower
         from spotladder.notify.outbox import Outbox
+        from spotladder.notify.traces import Tracer
 
         if test:
             return await _test(targets)
+        spans = spans_to(otlp) if otlp else None
         outbox = Outbox(targets, given_up)
         async with places_of(target, state_dir, everywhere=everywhere) as places, asyncio.TaskGroup() as group:
             names = ", ".join(place.title for place in places)
-            receiving = ", ".join(each.name for each in targets)
+            receiving = ", ".join([*(each.name for each in targets), *(["OpenTelemetry"] if spans else [])])
             typer.echo(f"follows {names}; tells {receiving} (Ctrl-C ends it)", err=True)
             group.create_task(outbox.run())
-            await Follower(places, outbox, frozenset(on or Kind), _print).follow()
+            if spans:
+                group.create_task(Tracer(places, spans, given_up).run())
+            try:
+                await Follower(places, outbox, frozenset(on or Kind), _print).follow()
+            finally:
+                if spans:
+                    spans.close()
 
     asyncio.run(run())
 
@@ -98,6 +116,15 @@ def receivers(to: list[str], to_file: Path | None) -> list[Target]:
         return [target_of(url, os.environ.get(KEY, "")) for url in urls]
     except ModuleNotFoundError as error:
         raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[notify]'") from None
+
+
+def spans_to(otlp: str) -> Spans:
+    """The traces that go to this collector. Raises EnvironmentFailure."""
+    try:
+        from spotladder.notify.spans import Spans
+    except ModuleNotFoundError as error:
+        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[notify]'") from None
+    return Spans(otlp)
 
 
 def given_up(sentence: str) -> None:

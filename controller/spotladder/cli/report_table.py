@@ -11,6 +11,7 @@ from spotladder.cli.question import simulator_installed
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report import plan
 from spotladder.display.report.facts import Facts
+from spotladder.records.restarts import average
 
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
 
@@ -43,6 +44,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     if restarts:
         each = "" if len(restarts) == 1 else " each on average"
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
+    if parts := [f"{name} {span(seconds)}" for name, seconds in average(facts.restarts) if round(seconds)]:
+        rows.append(("", ", ".join(parts)))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
         if facts.uninterrupted is not None:

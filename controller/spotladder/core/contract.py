@@ -8,6 +8,8 @@ run programs with an older or a newer library: members are only added, and their
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
@@ -15,7 +17,7 @@ from typing import Final, Self
 from spotladder.core.reasons import Reason
 from spotladder.exit_code import ExitCode
 
-__all__ = ["PREFIX", "VARIABLES", "ExitCode", "LaunchVariable", "Notice", "NoticeKind", "Variable"]
+__all__ = ["PREFIX", "VARIABLES", "ExitCode", "LaunchVariable", "Milestone", "Notice", "NoticeKind", "Variable"]
 
 PREFIX = "SPOTLADDER_"
 """The beginning of the name of every variable."""
@@ -60,6 +62,26 @@ class LaunchVariable:
     WORLD_SIZE: Final = "SPOTLADDER_WORLD_SIZE"
     GROUP: Final = "SPOTLADDER_GROUP"  # distinguishes several sets of processes of one job
     STATE: Final = "SPOTLADDER_STATE"  # state folder of `spotladder run` and of scripts without a job
+
+
+class Milestone(StrEnum):
+    """A point that each attempt passes on its way to its first step, in their usual order. Those of pods are reached
+    when all of them have. A library reports what it knows of the last ones."""
+
+    LAUNCHED = "launched"  # its RayJob or JobSet is created
+    SCHEDULED = "scheduled"  # its pods have nodes
+    CONTAINERS = "containers"  # the program containers of its pods run: their images are pulled
+    PROGRAM = "program"  # Ray starts the program
+    IMPORTED = "imported"  # rank 0 joins the job: the modules that the program needs for that are imported
+    JOINED = "joined"  # the commit log is open, and all ranks are connected
+    RESTORED = "restored"  # the program has read the newest commit
+    STEPPED = "stepped"  # the first step is done
+
+    @classmethod
+    def reported(cls, times: object) -> dict[Milestone, float]:
+        """The milestones in a heartbeat, with their times by the program's clock. Anything else in it is ignored."""
+        found = times if isinstance(times, Mapping) else {}
+        return {one: float(at) for one in cls if isinstance(at := found.get(one), int | float) and math.isfinite(at)}
 
 
 class NoticeKind(StrEnum):

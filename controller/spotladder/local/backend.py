@@ -10,18 +10,20 @@
 4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
    counts as running on its workers' nodes, so the loss of a node kills it.
 5. A standby attempt is a second cluster beside the live one, on the nodes of its own tier's pool.
-6. Each attempt's program has its own TMPDIR, which is removed with the attempt.
+6. Each attempt's program has its own TMPDIR, which is removed with the attempt. What PyTorch compiles stays with the
+   run.
 7. A backend's attempts end with its process, so a new backend has no attempts.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
-from spotladder.core.contract import Variable
+from spotladder.core.contract import Milestone, Variable
 from spotladder.core.model import (
     AskToCommit,
     AttemptSeen,
@@ -206,6 +208,10 @@ class LocalBackend:
         """The newest heartbeat of each attempt."""
         return [attempt.beat for attempt in self._attempts.values() if attempt.beat is not None]
 
+    def reached(self, number: int) -> Mapping[Milestone, Instant]:
+        """The milestones that the program of this attempt has reached."""
+        return self._attempts[number].program.reached if number in self._attempts else {}
+
     def doing(self) -> str:
         """What the live attempt waits for before its first step is done; "" afterwards."""
         attempt = self._live()
@@ -282,6 +288,10 @@ class LocalBackend:
         program = attempt.program
         return {
             "TMPDIR": str(self._machine.temporary(attempt.number)),
+            # PyTorch keeps what it compiles in TMPDIR by default, so each attempt would compile again.
+            "TORCHINDUCTOR_CACHE_DIR": os.environ.get(
+                "TORCHINDUCTOR_CACHE_DIR", str(self._machine.folder / "compiled")
+            ),
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
             "RAY_ADDRESS": attempt.head.address,  # Connect to this Ray cluster, not to another one on this machine.

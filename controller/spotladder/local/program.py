@@ -20,7 +20,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from spotladder.core.contract import Notice, NoticeKind, Variable
+from spotladder.core.contract import Milestone, Notice, NoticeKind, Variable
 from spotladder.core.model import Exit, Instant
 from spotladder.core.reasons import Reason
 from spotladder.local import driver
@@ -54,6 +54,8 @@ class Program:
         self._submissions = 0
         self._gone_since: float | None = None
         self._beat: Beat | None = None
+        self._started_at: Instant | None = None
+        self._reached: Mapping[Milestone, Instant] = {}
         folder.mkdir(parents=True, exist_ok=True)
         driver.note(folder / "program.json", entrypoint=entrypoint, cwd=str(cwd))
 
@@ -123,8 +125,15 @@ class Program:
     @property
     def started_at(self) -> Instant | None:
         """When the program's process started."""
-        started = _read(self.folder / "started.json")
-        return float(started["at"]) if started else None
+        if self._started_at is None and (started := _read(self.folder / "started.json")):
+            self._started_at = float(started["at"])
+        return self._started_at
+
+    @property
+    def reached(self) -> dict[Milestone, Instant]:
+        """The milestones of the program's start, as of the last `beat`."""
+        started = {} if self.started_at is None else {Milestone.PROGRAM: self.started_at}
+        return {**started, **self._reached}
 
     @property
     def exit_code(self) -> int | None:
@@ -180,6 +189,7 @@ class Program:
         """The last heartbeat of this attempt. `at` is the time of this observer: the program's clock is not trusted."""
         beat = _read(self.heartbeat_file)
         if beat is not None:
+            self._reached = Milestone.reported(beat.pop("reached", None))
             try:
                 step, total = int(beat.pop("step")), int(beat.pop("total", 0))
             except (KeyError, TypeError, ValueError):

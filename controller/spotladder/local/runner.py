@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from spotladder.core.accounting import account, account_steps
 from spotladder.core.backend import AttemptBackend, apply
-from spotladder.core.contract import ExitCode
+from spotladder.core.contract import ExitCode, Milestone
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -67,12 +67,15 @@ class Killed(SpotladderError):
 
 
 class Backend(AttemptBackend, Protocol):
-    """The methods that a runner needs in addition to the port: heartbeats, and the exit code of the last program."""
+    """The methods that a runner needs in addition to the port: what the programs report, and the last exit code."""
 
     last_exit: int | None
 
     def beats(self) -> list[Beat]:
         """The newest heartbeat of each attempt."""
+
+    def reached(self, number: int) -> Mapping[Milestone, Instant]:
+        """The milestones that the program of this attempt has reached."""
 
     def doing(self) -> str:
         """What the newest attempt waits for until its first step is done."""
@@ -198,6 +201,8 @@ class Runner:
                 *recorder.decided(before, decision, seen, now),
             ):
                 self._emit(record)
+        for record in recorder.reached(state.attempt, self._backend.reached(state.number), now):
+            self._emit(record)
         for beat in self._backend.beats():
             if self._beats.get(beat.attempt) != (beat.step, beat.at):
                 self._beats[beat.attempt] = (beat.step, beat.at)

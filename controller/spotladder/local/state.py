@@ -29,7 +29,7 @@ from spotladder.core.model import Instant, JobState
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 _RUN_FILES = ("state.json", "run.json", "timeline.jsonl")
-_RUN_FOLDERS = ("attempts", "nodes", "report")
+_RUN_FOLDERS = ("attempts", "compiled", "nodes", "report")
 
 
 LOCK_TRIES = 4

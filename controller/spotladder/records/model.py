@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, cast, get_args
 
+from spotladder.core.contract import Milestone
 from spotladder.core.model import Instant, JobSpec, JobState, KnownCapacity, Loss, Move, Observation
 from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
@@ -102,6 +103,16 @@ class DriverStarted:
 
     at: Instant
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The attempt reached a milestone at `at`, by the clock of the cluster or of the program. Recorded when it was
+    observed, later."""
+
+    at: Instant
+    attempt: int
+    milestone: Milestone
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +262,7 @@ Record = (
     | Lost
     | Launched
     | DriverStarted
+    | Reached
     | DriverExited
     | NodeChanged
     | Resized

@@ -1,19 +1,21 @@
 """Makes the records of a job's persisted decisions. The local runner and the controller write the same ones.
 
 A recorder keeps only what it has recorded last. Without that, after a restart of the controller, it records the spec
-again and what the job waits for; nothing else is recorded twice.
+again, what the job waits for, and the milestones of the live attempt; nothing else is recorded twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from spotladder.core.accounting import left_costs
+from spotladder.core.contract import Milestone
 from spotladder.core.elastic import resized
 from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import (
     TERMINAL,
+    Attempt,
     Decision,
     Instant,
     JobSpec,
@@ -36,6 +38,7 @@ from spotladder.records.model import (
     NodeChange,
     NodeChanged,
     Noted,
+    Reached,
     Record,
     Resized,
     Specified,
@@ -54,6 +57,7 @@ class Recorder:
         self._shown_after = shown_after
         self._noticed: frozenset[str] = frozenset()
         self._left: dict[int, LeftBill] = {}
+        self._reached: set[tuple[int, Milestone]] = set()
         self.waited: Waited | None = None
 
     def specified(self, spec: JobSpec, policy: str, now: Instant) -> Iterator[Specified]:
@@ -128,6 +132,14 @@ class Recorder:
             yield DriverStarted(now, state.progress.attempt)
         if (size := resized(before, state)) is not None:
             yield Resized(now, state.number, *size)
+
+    def reached(self, attempt: Attempt | None, found: Mapping[Milestone, Instant], now: Instant) -> Iterator[Reached]:
+        """The milestones of the live attempt that are not recorded yet. The clocks of machines are not trusted."""
+        for milestone, at in found.items():
+            if attempt is not None and (attempt.number, milestone) not in self._reached:
+                self._reached = {one for one in self._reached if one[0] == attempt.number}
+                self._reached.add((attempt.number, milestone))
+                yield Reached(min(max(at, attempt.created_at), now), attempt.number, milestone)
 
     def ended(self, before: JobState, state: JobState, now: Instant) -> Iterator[Ended]:
         """The end of the job, if this decision ended it."""

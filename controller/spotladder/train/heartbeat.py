@@ -12,6 +12,7 @@ from pathlib import Path
 from spotladder.atomic import write_text
 from spotladder.checkpoints.entries import metrics_of
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.core.contract import Milestone
 from spotladder.output.outage import Outage
 from spotladder.train.stored_heartbeat import HeartbeatWriter
 
@@ -32,7 +33,8 @@ class Heartbeat:
 
     `stored` writes progress and hangs to the store as well, for a controller on another machine. `start` is the number
     of the log entry with which this group of ranks started.
-    An elastic job also has `"workers"`, the number of ranks that it trains with.
+    An elastic job also has `"workers"`, the number of ranks that it trains with. `"reached"` are the milestones of the
+    program's start.
 
     A failure to write never stops the training: the first one is logged, and the writer stops.
     """
@@ -43,6 +45,7 @@ class Heartbeat:
     stored: HeartbeatWriter | None = None
     start: int = -1
     workers: int = 0
+    reached: dict[Milestone, float] = field(default_factory=dict)
     _next: float = field(default=float("-inf"))
     _at: tuple[int, int] | None = field(default=None)
     _outage: Outage | None = field(default=None)
@@ -64,6 +67,11 @@ class Heartbeat:
         self._hang = hang
         self._store()
         self._write()
+
+    def reach(self, milestone: Milestone) -> None:
+        """Report in every later heartbeat when the program first reached this milestone."""
+        if milestone not in self.reached:
+            self.reached[milestone] = self.wall()
 
     def enter(self, phase: str) -> None:
         """Set the phase that the heartbeat reports until the program's next step."""
@@ -89,7 +97,7 @@ class Heartbeat:
     def _store(self) -> None:
         if self.stored is not None and self._at is not None:
             step, total = self._at
-            self.stored.put(StoredHeartbeat(self.start, step, total, self._hang))
+            self.stored.put(StoredHeartbeat(self.start, step, total, self._hang, reached=dict(self.reached)))
 
     def _write(self) -> None:
         if self.path is None:
@@ -101,7 +109,9 @@ class Heartbeat:
         phase = {"phase": self._phase} if self._phase else {}
         hang = {"hang": self._hang} if self._hang else {}
         size = {"workers": self.workers} if self.workers else {}
-        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store, **hang, **size})
+        reached = {"reached": self.reached} if self.reached else {}
+        facts = {**progress, "at": self.wall(), **phase, **store, **hang, **size, **reached}
+        line = json.dumps({**self._metrics, **facts})
         try:
             write_text(self.path, line)
         except OSError as error:

@@ -15,7 +15,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store_check import check_today
 from spotladder.checkpoints.writer import Writer
-from spotladder.core.contract import ExitCode, Notice, NoticeKind
+from spotladder.core.contract import ExitCode, Milestone, Notice, NoticeKind
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.agreement import Agreement
@@ -125,6 +125,7 @@ def join(
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
+    heartbeat.reach(Milestone.IMPORTED)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     heartbeat.workers = workers = world.size if environment.sizes else 0
     waits = world.rank == 0 and must_wait(environment, log, retry)
@@ -141,6 +142,7 @@ def join(
         environment, world, log, agreement, warned.append, retry=retry, start=None if waits else start
     )
     heartbeat.start = started
+    heartbeat.reach(Milestone.JOINED)
     heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:

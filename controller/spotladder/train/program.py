@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from spotladder.core.contract import ExitCode, Notice, Variable
+from spotladder.core.contract import ExitCode, Milestone, Notice, Variable
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError
 from spotladder.train import environment, ranks
 from spotladder.train.channel import Alone
@@ -218,6 +218,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done = put_back(member, folder)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    if done.found:
+        member.heartbeat.reach(Milestone.RESTORED)
     path = done.path_in(folder)
     _log.info("the program begins%s", f" from {path}" if path else ": no checkpoint is committed yet")
     run = _Run(member, folder, done)

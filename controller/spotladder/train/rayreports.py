@@ -14,7 +14,7 @@ from typing import Any
 from ray.train import Checkpoint, CheckpointUploadMode, PreemptionInfo
 
 from spotladder.checkpoints.entries import metrics_of
-from spotladder.core.contract import Notice, NoticeKind
+from spotladder.core.contract import Milestone, Notice, NoticeKind
 from spotladder.train import pending
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import RankLost, interrupted
@@ -122,6 +122,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             if at_once and not member.commits.copy_uncommitted():
                 committed = checkpoint = None  # Report to Ray only checkpoints that exist.
         member.stacks.step()
+        member.heartbeat.reach(Milestone.STEPPED)
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(decision["step"], decision["total"], at_once=decision["commit"])
 
@@ -159,6 +160,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             self._found_is_read = True
             if self._found is not None:
                 member.commits.stepped_over(self._found.skipped)
+                member.heartbeat.reach(Milestone.RESTORED)
             self._committed = self._found.step if self._found else 0
         return self._found
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spotladder.core.contract import Notice, NoticeKind
+from spotladder.core.contract import Milestone, Notice, NoticeKind
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks, rayprocess, writing
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
@@ -51,6 +51,7 @@ class Job:
         self._leaving: tuple[str, ...] = ()
         self._stop_at: int | None = None
         self._resumes = 0
+        self._found = False
 
     @property
     def name(self) -> str:
@@ -116,9 +117,11 @@ class Job:
             found = find(member.log, member.channel, member.world, folder, self._resumes, member.retry)
             if found:
                 self._begin_at(found.step)
+                self._found = True
                 member.commits.stepped_over(found.skipped)
                 _log.info("resuming after step %d of attempt %d", found.step, found.attempt)
             yield found
+            self._restored()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             self._member.log.release()
@@ -134,6 +137,7 @@ class Job:
         self._member.begin()
         self._begin_at(start)
         self._total = total
+        self._restored()
         self._member.heartbeat.beat(start, total, at_once=True)
         if start < total:
             self._member.heartbeat.enter("first step")
@@ -142,6 +146,7 @@ class Job:
             for step in range(start + 1, total + 1):
                 yield step
                 self._member.stacks.step()
+                self._member.heartbeat.reach(Milestone.STEPPED)
                 self._member.heartbeat.beat(step, total, at_once=step == total)
                 if self._stop_at is not None and step < total:
                     self._finish()
@@ -220,6 +225,7 @@ class Job:
             )
         )
         self._committed = step
+        member.heartbeat.reach(Milestone.STEPPED)
         member.heartbeat.learned(metrics or {})
         member.heartbeat.beat(step, self._total, at_once=True)
 
@@ -251,6 +257,11 @@ class Job:
     def _begin_at(self, step: int) -> None:
         self._base = self._committed = step
         self._last_commit_at = self._clock()
+
+    def _restored(self) -> None:
+        """The program has read what it resumes from, if it resumes."""
+        if self._found:
+            self._member.heartbeat.reach(Milestone.RESTORED)
 
     def _every(self, step: int) -> bool:
         """Whether an interval in steps ends. Computed from the step alone, so equal on every rank."""

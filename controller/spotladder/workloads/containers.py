@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import intern
 from typing import Any
 
+from spotladder.core.model import Instant
 from spotladder.output.last_error import last_error
+from spotladder.timestamps import instant
 from spotladder.workloads.program_container import native_sidecars
 
 LONGEST_MESSAGE = 1024
@@ -40,6 +42,8 @@ class ContainerRecord:
     exit_code: int | None = None
     exit_reason: str = ""
     error: str = ""
+    running_since: Instant | None = field(default=None, compare=False)
+    """For its records only."""
 
     @property
     def begun(self) -> bool:
@@ -83,6 +87,7 @@ def _record(
         exit_code=ended.get("exitCode"),
         exit_reason=intern(ended.get("reason") or ""),
         error=last_error(ended["message"]) if ended.get("message") else "",
+        running_since=instant((state.get("running") or {}).get("startedAt")),
     )
 
 

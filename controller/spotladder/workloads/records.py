@@ -104,6 +104,8 @@ class PodRecord(Made):
     unit: str = ""
     token: tuple[str, str] | None = None
     containers: tuple[ContainerRecord, ...] = ()
+    scheduled_at: Instant | None = field(default=None, compare=False)
+    """When it got its node, for its records only."""
 
     @property
     def identity(self) -> str:
@@ -172,6 +174,7 @@ class PodRecord(Made):
             message=message_of(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
             seen_by_scheduler=bool(scheduled),
+            scheduled_at=instant(scheduled.get("lastTransitionTime")) if scheduled.get("status") == "True" else None,
             unschedulable=(message_of(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
@@ -285,6 +288,8 @@ class WorkloadRecord(Made):
     suspended: bool = False
     restarts: int = 0
     token_refused: str = ""
+    program_at: Instant | None = field(default=None, compare=False)
+    """When its operator started the program, for its records only; None: unknown, or it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,9 @@ from typing import Any, cast
 import pytest
 
 from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.core.contract import Milestone
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, KnownCapacity, Observation, Progress
 from spotladder.core.policies.ordered import Ordered
@@ -21,10 +23,13 @@ from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, WRITE_INTERVAL, RecordStreams
 from spotladder.operator.storage.retries import RETRY_INTERVALS
 from spotladder.records import stored
-from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Record, encode
+from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Reached, Record, encode
+from spotladder.workloads.records import PodRecord
+from spotladder.workloads.workload import AttemptObjects
 from tests.checkpoints.memory_store import MemoryStore
 from tests.clusters.stepped_clock import SteppedClock
 from tests.core.builders import START, all_ready, attempt, spec, tier, worker
+from tests.workloads.builders import pod_object, rayjob
 
 SPEC = spec(tier("spot-a", 0), tier("on-demand", 3))
 
@@ -48,6 +53,8 @@ class Bucket:
         self.now = START
         self.seen = Observation(0)
         self.state = self.persisted = JobState()
+        self.objects = AttemptObjects()
+        self.beat: StoredHeartbeat | None = None
 
     async def record(self, address: LogAddress, records: Sequence[Record], after: int | None) -> int:
         self.writes += 1
@@ -85,7 +92,8 @@ class Bucket:
             before=self.persisted,
             state=self.state,
             seen=self.seen,
-            reading=SimpleNamespace(commits=tuple(commits)),
+            reading=SimpleNamespace(commits=tuple(commits), heartbeat=self.beat, progress=Progress(attempt=1)),
+            found=SimpleNamespace(attempts={1: SimpleNamespace(objects=self.objects)}),
         )
         streams.decided(cast("Any", loaded), decision, self.address, persisted=persisted)
         self.state = decision.state
@@ -230,3 +238,33 @@ async def test_commits_have_the_metrics_of_the_log_and_times_within_the_attempt(
     commits = [record for record in bucket.records if isinstance(record, Committed)]
     assert [(one.step, one.metrics.get("loss")) for one in commits] == [(10, 0.5), (20, 0.25), (30, None)]
     assert all(START + 1 <= one.at <= bucket.now for one in commits)
+
+
+async def test_the_milestones_of_a_start_are_recorded_once_with_the_times_of_its_objects_and_its_heartbeat() -> None:
+    bucket = Bucket()
+    async with bucket.streams() as streams:
+        bucket.see(streams)
+        created = bucket.now
+        pods = [
+            replace(PodRecord.of(pod_object(name)), scheduled_at=created + at) for name, at in (("a", 0.1), ("b", 0.2))
+        ]
+        running = [replace(pod.containers[0], running_since=created + 0.4) for pod in pods]
+        started = [replace(pod, containers=(one,)) for pod, one in zip(pods, running, strict=True)]
+        top = replace(rayjob(), created_at=created, program_at=created + 0.5)
+        bucket.objects = AttemptObjects(top, pods=tuple(started))
+        bucket.see(streams, all_ready(1))
+        bucket.beat = StoredHeartbeat(0, 7, reached={Milestone.JOINED: -5.0, Milestone.STEPPED: 1e12})
+        for _ in range(2):
+            bucket.see(streams, all_ready(1))
+    reached = {one.milestone: one.at - created for one in bucket.records if isinstance(one, Reached)}
+    assert reached == pytest.approx(
+        {
+            Milestone.LAUNCHED: 0.0,
+            Milestone.SCHEDULED: 0.2,
+            Milestone.CONTAINERS: 0.4,
+            Milestone.PROGRAM: 0.5,
+            Milestone.JOINED: 0.0,
+            Milestone.STEPPED: 2.0,
+        }
+    ), "clamped between the launch and the observation"
+    assert bucket.kinds().count(Reached) == 6

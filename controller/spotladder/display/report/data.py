@@ -77,6 +77,15 @@ def as_data(facts: Facts) -> dict[str, Any]:
             for tier, record in facts.tiers
         ],
         "attempts": [_attempt(attempt) for attempt in facts.attempts],
+        "restarts": [
+            {
+                "attempt": restart.attempt,
+                "complete": restart.complete,
+                "seconds": restart.seconds,
+                "parts": [{"name": part.name, "beganAt": part.begin, "endedAt": part.end} for part in restart.parts],
+            }
+            for restart in facts.restarts
+        ],
         "evictions": [_mark(mark) for mark in facts.evictions],
         "notices": [_mark(mark) for mark in facts.notices],
         "commits": [

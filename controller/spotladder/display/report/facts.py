@@ -36,6 +36,7 @@ from spotladder.records.model import (
     Recorded,
     Specified,
 )
+from spotladder.records.restarts import Restart, restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ class Facts:
     causes: Mapping[Cause, int] = field(default_factory=dict)
     start: Began | None = None  # None if it was not recorded
     plan: PlanPlace | None = None  # None if it is unknown or was not computed
+    restarts: tuple[Restart, ...] = ()
+    """With times of the clock, not of the run."""
 
     @property
     def spent(self) -> float:
@@ -160,7 +163,7 @@ def gather(recorded: Recorded) -> Facts:
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
     events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
-    began_at = records[0].at
+    began_at, restarted = records[0].at, restarts(records)
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)
     last = next(record for record in reversed(records) if isinstance(record, Began | Specified | Ended | Looked))
@@ -209,6 +212,7 @@ def gather(recorded: Recorded) -> Facts:
         printed=recorded.printed,
         causes=Counter(each.loss.cause for each in losses),
         start=next((each for each in records if isinstance(each, Began) and not each.resumed), None),
+        restarts=restarted,
     )
 
 

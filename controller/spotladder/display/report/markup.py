@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """Control characters, unpaired surrogates, and marks that change the direction of text."""
@@ -51,3 +52,14 @@ def _number(value: object) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(UNSAFE.sub("\ufffd", text), quote=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> Markup:
+    """A table that scrolls on a narrow page. All columns have numbers, but those at the positions `left`."""
+
+    def kind(index: int) -> str | None:
+        return "n" if index not in left else "text" if index == len(columns) - 1 else None
+
+    head = element("tr", *[element("th", name, class_=kind(index), scope="col") for index, name in enumerate(columns)])
+    body = [element("tr", *[element("td", text, class_=kind(index)) for index, text in enumerate(row)]) for row in rows]
+    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
 from time import gmtime, strftime
 
@@ -11,8 +11,9 @@ from spotladder.display.figures import NONE, clock, count, money, numbered, perc
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
-from spotladder.display.report.markup import Markup, element, join, trusted
+from spotladder.display.report.markup import Markup, element, join, table, trusted
 from spotladder.display.report.plan import sentences
+from spotladder.display.report.restart_parts import where_restarts_go
 from spotladder.display.report.timeline import signs, timeline
 
 WIDE, NARROW = 940, 360
@@ -50,6 +51,7 @@ def sections(facts: Facts) -> Markup:
         _header(facts, title_of(facts)),
         _timeline(facts),
         _time(facts),
+        where_restarts_go(facts),
         _loss(facts),
         _cost(facts),
         _plan(facts),
@@ -244,7 +246,7 @@ def _attempts(facts: Facts) -> Markup:
         )
         for each in facts.attempts
     ]
-    return element("section", element("h2", "Attempts"), _table(ATTEMPT_COLUMNS, rows, left=(1, 10)))
+    return element("section", element("h2", "Attempts"), table(ATTEMPT_COLUMNS, rows, left=(1, 10)))
 
 
 def _tiers(facts: Facts) -> Markup:
@@ -263,16 +265,7 @@ def _tiers(facts: Facts) -> Markup:
         )
         for tier, record in facts.tiers
     ]
-    return element("section", element("h2", "Tiers"), _table(TIER_COLUMNS, rows, left=(0, 1, 8)))
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> Markup:
-    def kind(index: int) -> str | None:
-        return "n" if index not in left else "text" if index == len(columns) - 1 else None
-
-    head = element("tr", *[element("th", name, class_=kind(index), scope="col") for index, name in enumerate(columns)])
-    body = [element("tr", *[element("td", text, class_=kind(index)) for index, text in enumerate(row)]) for row in rows]
-    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+    return element("section", element("h2", "Tiers"), table(TIER_COLUMNS, rows, left=(0, 1, 8)))
 
 
 def _events(facts: Facts) -> Markup:

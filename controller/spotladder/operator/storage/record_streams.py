@@ -20,13 +20,14 @@ from spotladder.core.model import NOTHING_KNOWN, TERMINAL, Decision, JobState, S
 from spotladder.errors import SpotladderError
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.commit_logs import Logs
+from spotladder.operator.storage.milestones import reached
 from spotladder.operator.storage.retries import Address, retried
-from spotladder.records.model import Began, Committed, Decided, Ended, Lost, Moved, NodeChanged, Noted, Record
+from spotladder.records.model import Began, Committed, Decided, Ended, Lost, Moved, NodeChanged, Noted, Reached, Record
 from spotladder.records.recorder import Recorder
 from spotladder.records.sampling import Sampler
 
 WRITE_INTERVAL: Seconds = 300.0
-"""Interval between two writes without a change of the job's stage, a loss or a notice."""
+"""Interval between two writes without a change of the job's stage, a loss, a notice or a milestone."""
 
 MAX_PENDING = 2_000
 """Maximum number of records of a job that wait for a write."""
@@ -37,7 +38,7 @@ BACKLOG_TIMEOUT: Seconds = 10.0
 CLOSE_TIMEOUT: Seconds = 2.0
 """How long the end of a controller waits for pending writes."""
 
-_URGENT = (Began, Moved, Lost, NodeChanged, Ended)
+_URGENT = (Began, Moved, Lost, NodeChanged, Reached, Ended)
 
 _log = structlog.get_logger("spotladder")
 
@@ -165,6 +166,7 @@ def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator
     now = after.clock
     yield from _commits(loaded, after)
     yield from recorder.specified(spec, loaded.job.spec.policy, now)
+    yield from recorder.reached(after.attempt, reached(loaded, after), now)
     yield from recorder.observed(before, after, seen)
     yield from recorder.decided(loaded.state, decision, seen, now)
     yield recorder.billed(after, now)

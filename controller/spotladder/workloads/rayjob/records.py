@@ -82,6 +82,7 @@ class RayJobRecord(WorkloadRecord):
                 for group in _groups(part(part(rayjob, "spec"), "rayClusterSpec"))
                 if not group.auxiliary
             ),
+            program_at=instant(part(status, "rayJobInfo").get("startTime")),
             head_on_tier=names.HEAD_TRAINS in (rayjob["metadata"].get("annotations") or {}),
             written_at=max((time for time in writes if time is not None), default=None),
         )

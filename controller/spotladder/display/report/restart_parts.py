@@ -1,0 +1,45 @@
+"""Where restarts go: the mean duration of each part, and the parts of each restart."""
+
+from __future__ import annotations
+
+from spotladder.display.figures import NONE, span
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.markup import Markup, element, table
+from spotladder.records.restarts import NAMES, average
+
+
+def where_restarts_go(facts: Facts) -> Markup | None:
+    """The section of the report; None without a restart."""
+    if not facts.restarts:
+        return None
+    seen = {part.step for restart in facts.restarts for part in restart.parts}
+    shown = [step for step in NAMES if step in seen]
+    rows = []
+    for restart in facts.restarts:
+        lasted = {part.step: span(part.seconds) for part in restart.parts}
+        total = span(restart.seconds) if restart.complete else NONE
+        rows.append((str(restart.attempt), restart.tier, total, *(lasted.get(step, NONE) for step in shown)))
+    means = average(facts.restarts)
+    longest = max((seconds for _, seconds in means), default=0.0) or 1.0
+    note = (
+        "From the loss or the notice to the first step of the next attempt. A part ends at what it is named after; the "
+        "time to a point that was not observed belongs to the next part."
+    )
+    return element(
+        "section",
+        element("h2", "Where restarts go"),
+        element("div", *(_bar(name, seconds, longest) for name, seconds in means), class_="bars") if means else None,
+        table(("attempt", "tier", "in all", *(NAMES[step] for step in shown)), rows, left=(1,)),
+        element("p", note, class_="note"),
+    )
+
+
+def _bar(name: str, seconds: float, longest: float) -> Markup:
+    bar = element("div", class_="bar paid", style=f"width:{seconds / longest * 100:.2f}%")
+    return element(
+        "div",
+        element("div", name),
+        element("div", bar, class_="track"),
+        element("div", span(seconds), class_="n"),
+        class_="row",
+    )
