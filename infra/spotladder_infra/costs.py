@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
@@ -93,7 +93,7 @@ def _rate(cluster: Cluster, pool: Pool) -> Rate:
 
 def _disk(cluster: Cluster, pool: Pool) -> float:
     """USD per hour of the root volume of a node."""
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         return 0.0
     size = _gib_hours(cluster.cloud, pool.disk_gi_b)
     if cluster.cloud is not Cloud.AWS:

@@ -20,7 +20,7 @@ from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 CRDS = "crds-"
@@ -65,7 +65,7 @@ class RolloutSite:
 
     def stack(self, cluster: Cluster) -> StackIdentities | None:
         """The identities of the cluster's applied stack; None for a cluster that spotladder has not created."""
-        if cluster.cloud not in CREATED:
+        if cluster.cloud not in WITH_STACK:
             return None
         return identities(terraform.outputs(self.fleet, cluster, self.state / "stacks", self.state))
 

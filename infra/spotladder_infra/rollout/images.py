@@ -16,7 +16,7 @@ from spotladder_infra.node_images import newest
 from spotladder_infra.rendering.gcenodeclass import DEFAULT_IMAGE
 from spotladder_infra.rendering.labels import NODEPOOL
 from spotladder_infra.rollout.tools import Object, Tools
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud, Cluster
 
 ABSENT = "–"
 
@@ -48,7 +48,7 @@ def pool_images(tools: Tools, cluster: Cluster, connect: Connect | None = None) 
     Raises:
         EnvironmentFailure: The cluster or AWS does not answer.
     """
-    if cluster.cloud not in CREATED or cluster.provisioner is not Autoscaler.KARPENTER:
+    if cluster.cloud not in WITH_STACK or cluster.provisioner is not Autoscaler.KARPENTER:
         return []
     installed = dict(_installed(tools, cluster))
     nodes, old = _nodes(tools)

@@ -16,7 +16,7 @@ from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Provided
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud, Cluster, Provided
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
@@ -58,7 +58,7 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
     releases: list[Component] = []
-    if cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER:
+    if cluster.cloud in WITH_STACK and cluster.provisioner is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
         releases.append(_karpenter_aws(cluster, stack) if aws else _karpenter_gcp(cluster, stack))
@@ -107,7 +107,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
 
 def _placement(cluster: Cluster) -> Values:
     """Schedules a controller on the system nodes of a created cluster, because its other nodes are temporary."""
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         return {}
     return {
         "nodeSelector": {POOL: SYSTEM_POOL},

@@ -39,8 +39,8 @@ class Cloud(StrEnum):
     KIND = "kind"
 
 
-CREATED = (Cloud.AWS, Cloud.GCP)
-"""Clouds in which the cluster itself is created."""
+WITH_STACK = (Cloud.AWS, Cloud.GCP)
+"""Clouds whose clusters have a stack."""
 
 
 class Autoscaler(StrEnum):
@@ -176,24 +176,24 @@ class Cluster(Record):
 
 
 _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
-    "region": (*CREATED, Cloud.EXISTING),
-    "zones": CREATED,
+    "region": (*WITH_STACK, Cloud.EXISTING),
+    "zones": WITH_STACK,
     "project": (Cloud.GCP,),
     "account": (Cloud.AWS,),
     "context": (Cloud.EXISTING,),
     "provides": (Cloud.EXISTING,),
     "provider": (Cloud.EXISTING,),
     "service_account_annotations": (Cloud.EXISTING,),
-    "network": CREATED,
-    "api": CREATED,
-    "system": CREATED,
-    "autoscaler": CREATED,
+    "network": WITH_STACK,
+    "api": WITH_STACK,
+    "system": WITH_STACK,
+    "autoscaler": WITH_STACK,
     "addons": (Cloud.AWS,),
     "budget_alarm": (Cloud.AWS,),
     "roles": (Cloud.AWS,),
-    "kms_key": CREATED,
+    "kms_key": WITH_STACK,
     "artifact_registry": (Cloud.GCP,),
-    "deletion_protection": CREATED,
+    "deletion_protection": WITH_STACK,
 }
 
 
@@ -205,13 +205,13 @@ _OF_EXISTING: dict[Cloud, tuple[str, ...]] = {
 
 def _network_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong with an existing network, and with the cluster's key."""
-    if cluster.kms_key is not None and cluster.cloud in CREATED:
+    if cluster.kms_key is not None and cluster.cloud in WITH_STACK:
         if is_aws_key(cluster.kms_key) is not (cluster.cloud is Cloud.AWS):
             yield ("kmsKey",), f"is a key of another cloud: name a key of {cluster.cloud}"
         elif cluster.region and key_region(cluster.kms_key) != cluster.region:
             yield ("kmsKey",), f"is in {key_region(cluster.kms_key)}: name a key in {cluster.region}"
     network, existing = cluster.network, cluster.network.existing
-    if existing is None or cluster.cloud not in CREATED:
+    if existing is None or cluster.cloud not in WITH_STACK:
         return
     aws = cluster.cloud is Cloud.AWS
     kept = {"existing", "services"} if aws else {"existing"}
@@ -236,7 +236,7 @@ def _network_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...],
 
 
 def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found = _of_new_nodes(cluster, pool) if cluster.cloud in CREATED else _of_existing_nodes(cluster, pool)
+    found = _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         found.append((("efa",), "exists on aws only: remove it"))
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import combinations
 
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of
-from spotladder_infra.topology.findings import Check, FleetFinding, created
+from spotladder_infra.topology.findings import Check, FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
 
@@ -28,14 +28,14 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             cluster,
             ipaddress.IPv4Network(text),
         )
-        for index, cluster in created(fleet)
+        for index, cluster in with_stack(fleet)
         for field, what, text in _ranges(cluster)
     ]
     for (__, name, owner, one), (path, other_name, other_owner, other) in combinations(ranges, 2):
         services = "services" in (name.rpartition(" ")[2], other_name.rpartition(" ")[2])
         if one.overlaps(other) and (owner is other_owner or not services):
             yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
         if cluster.cloud is Cloud.AWS and cluster.network.existing is None and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
@@ -44,7 +44,7 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that nodes without NAT reach the services of AWS through endpoints; they reach no public registry."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         network = cluster.network
         if network.nat is Nat.NONE and fleet.spec.platform.mirror is None:
             message = (
@@ -60,7 +60,7 @@ def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about an EKS cluster to which the controller in the home cluster has no route."""
     home = next((entry for entry in fleet.spec.clusters if entry.name == fleet.spec.home), None)
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         if home is None or cluster is home or cluster.cloud is not Cloud.AWS:
             continue
         path = ("spec", "clusters", index, "api", "allowed")
@@ -70,14 +70,14 @@ def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
                 "connect; name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
             )
             yield FleetFinding(path, message, warning=True)
-        elif home.cloud in CREATED and home.network.nat is Nat.NONE:
+        elif home.cloud in WITH_STACK and home.network.nat is Nat.NONE:
             message = f"does not help the controller in {home.name}, which has no NAT: connect the networks"
             yield FleetFinding(path, message, warning=True)
 
 
 def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about an API server that the whole internet can reach; reject private ranges, which EKS does not accept."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         for place, allowed in enumerate(cluster.api.allowed):
             if allowed == _INTERNET:
                 message = "opens the API server to the whole internet: name the ranges of your offices"

@@ -19,7 +19,7 @@ from spotladder.cli.infra.options import (
 )
 from spotladder.errors import InvalidSpec
 from spotladder_infra.access import credential, merged, target
-from spotladder_infra.topology.cluster import CREATED
+from spotladder_infra.topology.cluster import WITH_STACK
 
 
 def kubeconfig(
@@ -44,7 +44,7 @@ def kubeconfig(
 
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster, cloud)
-    created = [entry for entry in clusters if entry.cloud in CREATED]
+    created = [entry for entry in clusters if entry.cloud in WITH_STACK]
     if not created:
         contexts = ", ".join(target(found, entry, state).context for entry in clusters)
         raise InvalidSpec(f"your own kubeconfig has the contexts of these clusters ({contexts}): use it")

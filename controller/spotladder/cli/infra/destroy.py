@@ -31,7 +31,7 @@ from spotladder_infra.terraform.applied import discard, stacks_of
 from spotladder_infra.terraform.changes import concern_of
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformStack
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def destroy(
         if entry.cloud is Cloud.KIND:
             typer.echo(f"{entry.name}: the kind cluster is deleted")
             continue
-        if entry.cloud not in CREATED:
+        if entry.cloud not in WITH_STACK:
             kept = "nothing is done" if skip_platform else "what a rollout installed is uninstalled"
             typer.echo(f"{entry.name}: was not created here: {kept}")
             continue
@@ -158,7 +158,7 @@ def _is_gone(cluster: Cluster) -> bool:
 
 
 def _refuse_while_nodes_run(cluster: Cluster) -> None:
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         return
     running = nodes(cluster)
     if running:
