@@ -21,7 +21,7 @@ def version_of(cluster: Cluster, addon: str) -> str | None:
 def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The add-ons of the file are those of the stack, and each has a pinned version."""
     for index, cluster in with_stack(fleet):
-        if cluster.cloud is not Cloud.AWS:
+        if cluster.cloud is not Cloud.AWS or not cluster.created:
             continue
         path = ("spec", "clusters", index)
         for name in cluster.addons:

@@ -125,7 +125,7 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             continue
         for place, zone in enumerate(cluster.zones):
             yield from _zone(cluster.cloud, region, zone, (*path, "zones", place))
-        if cluster.cloud is Cloud.AWS and cluster.zones and len(set(cluster.zones)) < 2:
+        if cluster.cloud is Cloud.AWS and cluster.created and cluster.zones and len(set(cluster.zones)) < 2:
             yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two; add one")
         chosen = zones_of(cluster)
         if not chosen:

@@ -37,7 +37,7 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
     for index, cluster in with_stack(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
-        if cluster.cloud is Cloud.AWS and cluster.network.existing is None and not 16 <= length <= 22:
+        if cluster.cloud is Cloud.AWS and not _ranges_are_yours(cluster) and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
             yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
 
@@ -64,11 +64,19 @@ def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         if home is None or cluster is home or cluster.cloud is not Cloud.AWS:
             continue
         path = ("spec", "clusters", index, "api", "allowed")
-        if not cluster.api.allowed:
+        if cluster.existing is not None:
+            message = (
+                f"has an API server of yours: let the addresses of {home.name}, egress of its outputs, connect to it"
+            )
+            yield FleetFinding(("spec", "clusters", index, "existing"), message, warning=True)
+        elif not cluster.api.allowed:
             message = (
                 f"is empty: the controller in {home.name} reaches this API server only over a network that you "
                 "connect; name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
             )
+            yield FleetFinding(path, message, warning=True)
+        elif _ranges_are_yours(home):
+            message = f"must have the addresses of {home.name}, whose network is yours: add those of its NAT"
             yield FleetFinding(path, message, warning=True)
         elif home.cloud in WITH_STACK and home.network.nat is Nat.NONE:
             message = f"does not help the controller in {home.name}, which has no NAT: connect the networks"
@@ -94,9 +102,14 @@ def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 NETWORK_CHECKS: tuple[Check, ...] = (network_ranges, unreachable_endpoints, reachable_members, api_access)
 
 
+def _ranges_are_yours(cluster: Cluster) -> bool:
+    """Whether the ranges of the network are not in the file."""
+    return cluster.network.existing is not None or cluster.existing is not None
+
+
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    if cluster.network.existing is not None:
-        return  # its ranges are not in the file
+    if _ranges_are_yours(cluster):
+        return
     yield "cidr", "nodes", cluster.network.cidr
     if cluster.cloud is Cloud.GCP:
         yield "pods", "pods", pod_range_of(cluster)
