@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from spotladder_infra import costs
+from spotladder_infra import costs, leftovers
 from spotladder_infra.bringup.walk import hops
 from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.permissions import of_stack
@@ -153,7 +153,7 @@ def test_a_home_cluster_reaches_an_existing_member(tmp_path: Path, existing: dic
         ("    network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}\n", "    existing: prod-2\n"),
     )
     file = fleet_file(tmp_path, *changes)
-    assert [text for text in file.warnings if "let the addresses of west, egress of its outputs" in text]
+    assert [each for each in file.warnings if "let the addresses of west, egress of its outputs" in each.message]
     for name in ("east", "alpha"):
         cluster = file.fleet.cluster(name)
         (folder,) = synth(file.fleet, [cluster], tmp_path / "out", tmp_path / "state")
@@ -182,13 +182,21 @@ def test_only_the_key_of_the_bucket_costs_money_while_idle(existing: dict[str, E
 
 @pytest.fixture
 def cluster_of_yours(emulator: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """EKS with the cluster of the example, in the emulator's account."""
+    """EKS with the cluster of the example and one of its volumes, in the emulator's account."""
     for name, value in {**tool.KEYS, "AWS_ENDPOINT_URL": emulator}.items():
         monkeypatch.setenv(name, value)
     eks = boto3.client("eks", region_name="us-east-1")
     role = f"arn:aws:iam::{tool.ACCOUNT}:role/yours"
     eks.create_cluster(name="prod_1", roleArn=role, resourcesVpcConfig={"subnetIds": ["subnet-0123456789abcdef0"]})
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    owned = [
+        {"Key": "kubernetes.io/cluster/prod_1", "Value": "owned"},
+        {"Key": "eks:eks-cluster-name", "Value": "east"},
+    ]
+    tags = [{"ResourceType": "volume", "Tags": owned}]
+    volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tags)["VolumeId"]
     yield eks
+    ec2.delete_volume(VolumeId=volume)
     eks.delete_cluster(name="prod_1")
 
 
@@ -213,5 +221,6 @@ def test_destroy_keeps_the_cluster(
     assert [entry for entry in entries if entry.endswith(":role/east-node")]
     applied.run("destroy", "-auto-approve", "-input=false", "-no-color")
     assert cluster_of_yours.describe_cluster(name="prod_1")["cluster"]["status"] == "ACTIVE"
+    assert leftovers.find(existing["eks"].fleet, existing["eks"].cluster) == []
     left = cluster_of_yours.list_access_entries(clusterName="prod_1")["accessEntries"]
     assert not [entry for entry in left if entry.endswith(":role/east-node")]

@@ -146,7 +146,7 @@ def _existing(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
 def _lacks(connect: Connect, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
     """What an existing cluster lacks for the identities of nodes and pods."""
     named = f"--region {cluster.region} --name {cluster.existing}"
-    if found["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+    if found.get("accessConfig", {}).get("authenticationMode") == "CONFIG_MAP":
         fix = f"aws eks update-cluster-config {named} --access-config authenticationMode=API_AND_CONFIG_MAP"
         yield failed("has no access entries, with which nodes join", fix)
     client = connect("eks", cluster.region or "")
