@@ -14,7 +14,7 @@ from spotladder_infra.outputs import StackIdentities, identities
 from spotladder_infra.rollout import charts, good_rollouts
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
-from spotladder_infra.rollout.foreign import check_kuberay
+from spotladder_infra.rollout.foreign import check_karpenter, check_kuberay
 from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
@@ -131,6 +131,7 @@ class ClusterPlatform:
         """Raises EnvironmentFailure if the rollout cannot succeed. Changes nothing."""
         self.desired()
         check_kuberay(self.tools, self.cluster)
+        check_karpenter(self.tools, self.cluster)
 
     def open(self) -> None:
         """Opens the state of the rollout. Raises EnvironmentFailure."""
