@@ -158,6 +158,13 @@ REFUSED = [
         "placementGroup: needs one zone, got those of the cluster",
     ),
     ("instanceTypes: [p5.48xlarge]", "families: [p5]", "efa: needs instanceTypes: the number of interfaces depends"),
+    ("efa: true", "flexStart: true", "flexStart: is for on-demand workers only: remove it"),
+    ("{name: g5-on-demand, ", "{name: g5-on-demand, flexStart: true, ", "flexStart: exists on gcp with autoscaler"),
+    (
+        "families: [n2]}\n    - {name: n2-spot",
+        "flexStart: true, families: [n2]}\n    - {name: n2-spot",
+        "flexStart: is for",
+    ),
     ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train", "secondaryBootDisk: exists on gcp only"),
     ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,", '"train" is not a disk image (expected'),
     ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}", "nodeClass: belongs to existing"),

@@ -247,6 +247,8 @@ def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, 
     found = _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         found.append((("efa",), "exists on aws only: remove it"))
+    if pool.flex_start and (cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER):
+        found.append((("flexStart",), "exists on gcp with autoscaler compute-class only: remove it"))
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
         found.append((("secondaryBootDisk",), "exists on gcp only: remove it"))
     if pool.efa and not pool.instance_types:
