@@ -155,7 +155,7 @@ def test_an_existing_cluster_has_what_identities_need(amazon: Amazon, tmp_path: 
         "--access-config authenticationMode=API_AND_CONFIG_MAP",
         "has no add-on eks-pod-identity-agent, which gives pods their roles": "aws eks create-addon --region us-east-1 "
         "--cluster-name prod --addon-name eks-pod-identity-agent",
-        "runs Kubernetes 1.34, the file has 1.35": 'kubernetes: "1.34"',
+        "runs Kubernetes 1.34, the file has 1.35": 'set kubernetes to "1.34"',
     }
     amazon.cluster |= {"version": "1.35", "accessConfig": {"authenticationMode": "API"}}
     amazon.installed.add("eks-pod-identity-agent")
