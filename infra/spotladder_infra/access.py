@@ -50,13 +50,13 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
     remedy = f"apply its stack first, and {CREDENTIALS}"
     with answering(f"cluster {cluster.name}: EKS in {cluster.region} does not describe it", remedy):
         client = sdk().client("eks", region_name=cluster.region)
-        found = client.describe_cluster(name=cluster.name)["cluster"]
+        found = client.describe_cluster(name=cluster.cloud_name)["cluster"]
     authority = found.get("certificateAuthority", {}).get("data")
     return kubeconfig(cluster, found["endpoint"], authority)
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
-    found = Google().cluster(cluster.project or "", cluster.region or "", cluster.name)
+    found = Google().cluster(cluster.project or "", cluster.region or "", cluster.cloud_name)
     if found is None:
         raise EnvironmentFailure(f"cluster {cluster.name}: is not in project {cluster.project}: apply its stack first")
     endpoint = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {}).get("endpoint")
@@ -69,7 +69,7 @@ def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str
     """A kubeconfig of one cluster whose tokens `spotladder infra token` makes.
 
     Args:
-        cluster: A cluster that was created; its name becomes that of the context.
+        cluster: A cluster with a stack; its name becomes that of the context.
         server: The address of its API server.
         authority: Its certificate authority in base64; None for one that every machine trusts.
     """
@@ -78,7 +78,7 @@ def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str
     execute = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": _program(),
-        "args": ["infra", "token", str(cluster.cloud), name, str(cluster.region)],
+        "args": ["infra", "token", str(cluster.cloud), cluster.cloud_name, str(cluster.region)],
         "interactiveMode": "Never",
         "provideClusterInfo": False,
     }
@@ -93,7 +93,7 @@ def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str
 
 
 def merged(clusters: Sequence[Cluster]) -> dict[str, Any]:
-    """One kubeconfig for several created clusters; the first one is the current context.
+    """One kubeconfig for several clusters with a stack; the first one is the current context.
 
     Raises:
         EnvironmentFailure: A cloud does not know a cluster, or does not respond.

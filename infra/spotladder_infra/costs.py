@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
@@ -43,7 +43,17 @@ class Rate:
 
 
 def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
-    """The cost of a created cluster without any worker or head node."""
+    """The cost of what the stack of a cluster creates, without any worker or head node."""
+    found = _cluster(cluster) if cluster.created else []
+    if cluster.cloud is Cloud.AWS:
+        bucket = fleet.bucket_of(cluster)
+        owned = bucket is not None and fleet.owner_of(bucket) == cluster
+        keys = int(cluster.created and cluster.kms_key is None) + int(owned)  # each has a key of its own
+        found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
+    return found
+
+
+def _cluster(cluster: Cluster) -> list[Item]:
     cloud = str(cluster.cloud)
     zones = len(zones_of(cluster))
     instance = system_instance_of(cluster)
@@ -62,14 +72,9 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
         hourly = gateways * prices.NAT_GATEWAY_HOUR if cluster.cloud is Cloud.AWS else per_node
         found.append(Item("NAT gateways", gateways, hourly))
         found.append(Item("public addresses of NAT", gateways, gateways * prices.PUBLIC_ADDRESS_HOUR))
-    if cluster.cloud is Cloud.AWS:
-        if cluster.network.interface_endpoints:
-            count = INTERFACE_ENDPOINTS * zones
-            found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
-        bucket = fleet.bucket_of(cluster)
-        owned = bucket is not None and fleet.owner_of(bucket) == cluster
-        keys = int(cluster.kms_key is None) + int(owned)  # each has a key of its own
-        found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
+    if cluster.cloud is Cloud.AWS and cluster.network.interface_endpoints:
+        count = INTERFACE_ENDPOINTS * zones
+        found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
     return found
 
 
@@ -93,7 +98,7 @@ def _rate(cluster: Cluster, pool: Pool) -> Rate:
 
 def _disk(cluster: Cluster, pool: Pool) -> float:
     """USD per hour of the root volume of a node."""
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         return 0.0
     size = _gib_hours(cluster.cloud, pool.disk_gi_b)
     if cluster.cloud is not Cloud.AWS:

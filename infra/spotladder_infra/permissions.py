@@ -20,19 +20,22 @@ _UNNAMED = {"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGro
 
 def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[str, Any]:
     """The permissions that Terraform needs to apply and to destroy a stack, given as its `cdk.tf.json`."""
+    known = AWS if cluster.cloud is Cloud.AWS else GCP
+    read = {name for kind in stack.get("data", {}) if (name := f"data.{kind}") in known}
+    needed = {entry for kind in (*stack["resource"], *read) for entry in known[kind].split()}
     if cluster.cloud is Cloud.GCP:
-        roles = {role for kind in stack["resource"] for role in GCP[kind].split()} | {"roles/browser"}
-        found: dict[str, Any] = {"project": cluster.project, "roles": sorted(roles)}
+        found: dict[str, Any] = {"project": cluster.project, "roles": sorted(needed | {"roles/browser"})}
         existing = cluster.network.existing
         host = existing.network.split("/")[1] if existing and existing.network else cluster.project
         return found if host == cluster.project else {**found, "hostProject": {host: ["roles/compute.networkUser"]}}
     place = iam.PolicyScope("aws", cluster.account or "*", cluster.region or "")
     by_service: dict[str, set[str]] = {}
-    for action in sorted({action for kind in stack["resource"] for action in AWS[kind].split()}):
+    for action in sorted(needed):
         by_service.setdefault("any" if action in _UNNAMED else action.partition(":")[0], set()).add(action)
     linked = by_service["iam"] & {"iam:CreateServiceLinkedRole"}
     by_service["iam"] -= linked
-    statements = [iam.allow("Linked", sorted(linked), [place.arn("iam", "role/aws-service-role/*", region="")])]
+    roles = [place.arn("iam", "role/aws-service-role/*", region="")]
+    statements = [iam.allow("Linked", sorted(linked), roles)] if linked else []
     for service, actions in sorted(by_service.items()):
         condition = (
             {"StringEquals": {"aws:RequestedRegion": regions_of(fleet, cluster)}} if service in _REGIONAL else {}
@@ -60,6 +63,7 @@ def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: 
         return [f"arn:{place.partition}:s3:::{bucket.name}{end}" for end in ("", "-replica")] if bucket else ["*"]
     if service == "eks":
         kinds = ("access-entry", "addon", "nodegroup", "podidentityassociation")
+        name = cluster.cloud_name
         return [place.arn("eks", f"{kind}/{name}{'' if kind == 'cluster' else '/*'}") for kind in ("cluster", *kinds)]
     return {
         "events": [place.arn("events", f"rule/{name}-*")],

@@ -49,7 +49,7 @@ elif command == "output":
     found = dict(spotladder=dict(value={{**{outputs!r}, "cluster": here.name}}))
     print(json.dumps({{}} if new.exists() else found))
 elif command == "state" and sys.argv[2] == "pull":
-    addresses = ("aws_vpc.vpc", "aws_eks_cluster.cluster", "aws_s3_bucket.checkpoints")
+    addresses = ("aws_iam_role.node-role", "aws_eks_cluster.cluster", "aws_s3_bucket.checkpoints")
     found = [dict(zip(("type", "name"), address.split("."))) for address in addresses]
     instances = [dict(attributes=dict(id="an-id"))]
     print(json.dumps(dict(resources=[dict(entry, mode="managed", instances=instances) for entry in found])))
@@ -209,6 +209,18 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert refused.code == 5
     assert "--skip-platform" in refused.err
     assert "apply" not in world.calls("east")
+
+
+def test_an_existing_cluster_is_kept_and_its_platform_is_removed_first(world: BootstrapSite) -> None:
+    network = "    network: {cidr: 10.0.0.0/16}\n"
+    exists = "    existing: prod\n    network: {existing: {subnetTags: {tier: private}}}\n"
+    (world.folder / "fleet.yaml").write_text((world.folder / "fleet.yaml").read_text().replace(network, exists))
+    refused = world.run("destroy", "--yes", "--cluster", "east")
+    assert refused.code == 5
+    assert "east: the cluster prod and its network are kept" in refused.out
+    assert "--skip-platform" in refused.err
+    assert "apply" not in world.calls("east")
+    assert world.run("destroy", "--yes", "--cluster", "east", "--skip-platform").code == 0
 
 
 def test_the_removal_from_an_existing_cluster_can_only_be_repeated(

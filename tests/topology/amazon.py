@@ -22,6 +22,7 @@ class Amazon:
     """Quotas, versions of EKS and its add-ons, and refused requests. Moto answers everything else.
 
     `offered` are the versions of each add-on; the first one is the default. At first they are the recorded ones.
+    `cluster` is an EKS cluster, of which moto lacks a part, and `installed` its add-ons.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,8 @@ class Amazon:
         self.versions = {KUBERNETES: "STANDARD_SUPPORT"}
         self.offered: dict[str, list[str]] = {name: [version] for name, version in addons.PINNED[KUBERNETES].items()}
         self.refused: set[str] = set()
+        self.cluster: dict[str, Any] = {}
+        self.installed: set[str] = set()
         self.only_defaults = False
 
     def connect(self, service: str, region: str) -> Any:
@@ -43,6 +46,13 @@ class Amazon:
         if model.name in self.refused:
             error = {"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}
             return SimpleNamespace(status_code=403), error
+        if model.name == "DescribeCluster" and self.cluster:
+            return SimpleNamespace(status_code=200), {"cluster": self.cluster}
+        if model.name == "DescribeAddon":
+            if any(f"/addons/{name}" in params["url_path"] for name in self.installed):
+                return SimpleNamespace(status_code=200), {"addon": {}}
+            error = {"Error": {"Code": "ResourceNotFoundException", "Message": "none"}}
+            return SimpleNamespace(status_code=404), error
         if model.name == "DescribeAddonVersions":
             return SimpleNamespace(status_code=200), self._addon(params["query_string"])
         answer = getattr(self, f"_{model.name}", None)

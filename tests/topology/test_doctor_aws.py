@@ -138,6 +138,32 @@ def test_names_that_are_taken(amazon: Amazon, tmp_path: Path) -> None:
     assert failed(examined(amazon, fleet)) == {"names": "cluster east exists and does not belong to fleet training"}
 
 
+EXISTS = (
+    "    network: {cidr: 10.0.0.0/16}\n",
+    "    existing: prod\n    network: {existing: {subnetTags: {tier: private}}}\n",
+)
+
+
+def test_an_existing_cluster_has_what_identities_need(amazon: Amazon, tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path, EXISTS)
+    assert "prod is not in this account, us-east-1" in failed(examined(amazon, fleet))["prod"]
+    amazon.cluster = {"name": "prod", "version": "1.34", "accessConfig": {"authenticationMode": "CONFIG_MAP"}}
+    checked = checks(fleet, [(0, fleet.cluster("east"))], amazon.connect)
+    found = {one.found: one.fix for one in results(checked) if one.check == "prod"}
+    assert found == {
+        "has no access entries, with which nodes join": "aws eks update-cluster-config --region us-east-1 --name prod "
+        "--access-config authenticationMode=API_AND_CONFIG_MAP",
+        "has no add-on eks-pod-identity-agent, which gives pods their roles": "aws eks create-addon --region us-east-1 "
+        "--cluster-name prod --addon-name eks-pod-identity-agent",
+        "runs Kubernetes 1.34, the file has 1.35": 'set kubernetes to "1.34"',
+    }
+    amazon.cluster |= {"version": "1.35", "accessConfig": {"authenticationMode": "API"}}
+    amazon.installed.add("eks-pod-identity-agent")
+    ready = examined(amazon, fleet)
+    assert failed(ready) == {}
+    assert ready["prod"].found == "Kubernetes 1.35, with all that is needed"
+
+
 def test_offers_are_those_of_validate_online(amazon: Amazon, tmp_path: Path) -> None:
     """tests/topology/test_online.py has all of them."""
     amazon.versions = {"1.35": "EXTENDED_SUPPORT"}

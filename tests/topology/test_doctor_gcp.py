@@ -100,6 +100,37 @@ def test_names_that_are_taken(cloud: GoogleCloud, fleet: Fleet) -> None:
     assert failed(examined(fleet)) == {"west: names": "bucket acme-central belongs to another account or project"}
 
 
+def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("    network: {cidr: 10.1.0.0/20}\n", "    existing: prod\n")).fleet
+    assert failed(examined(fleet)) == {"west: prod": "prod is not in acme-ml, us-central1"}
+    path = f"{PROJECT}/locations/us-central1/clusters/prod"
+    limits = [{"resourceType": "cpu", "maximum": "64"}]
+    cloud.container[path] = {
+        "currentMasterVersion": "1.35.1-gke.1396000",
+        "autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": limits},
+    }
+    table = checks(fleet, [(1, fleet.cluster("west"))])
+    found = {one.found: one.fix.partition(" --region us-central1 ")[2] for one in results(table) if one.check == "prod"}
+    assert found == {
+        "has no Workload Identity Federation, which gives pods access to the bucket": "--workload-pool "
+        "acme-ml.svc.id.goog",
+        "is not reached at its DNS endpoint": "--enable-dns-access",
+        "accepts no tokens of the home cluster at its DNS endpoint": "--enable-k8s-tokens-via-dns",
+        "creates no nodes with nvidia-l4: auto-provisioning has no limit for it": "--enable-autoprovisioning "
+        "--max-accelerator type=nvidia-l4,count=1000",
+    }
+    limits.append({"resourceType": "nvidia-l4", "maximum": "8"})
+    dns = {"allowExternalTraffic": True, "enableK8sTokensViaDns": True}
+    cloud.container[path] |= {
+        "workloadIdentityConfig": {"workloadPool": "acme-ml.svc.id.goog"},
+        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": dns},
+    }
+    ready = examined(fleet)
+    assert failed(ready) == {}
+    assert ready["west: prod"].found == "Kubernetes 1.35.1-gke.1396000, with all that is needed"
+    assert "gcp us-central1: CPUS" in ready
+
+
 def test_one_command_enables_the_missing_apis(cloud: GoogleCloud, tmp_path: Path) -> None:
     cloud.enabled -= {"cloudresourcemanager", "artifactregistry"}
     check = "gcp acme-ml: APIs"

@@ -21,6 +21,11 @@ def east_in(existing: str, beside: str = "") -> tuple[str, str]:
     return EAST_NETWORK, f"    network: {{{beside}existing: {{{existing}}}}}\n"
 
 
+def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
+    """Makes `east` an existing cluster."""
+    return EAST_NETWORK, f"    existing: {name}\n    network: {{{network}}}\n"
+
+
 REFUSED = [
     ("context: lab-admin", "context: lab-admin\n    provider: azur", "spec.clusters[3].provider: "),
     ("project: acme-ml\n", "project: acme-ml\n    provider: gcp\n", "spec.clusters[1].provider: does not belong to"),
@@ -47,6 +52,30 @@ REFUSED = [
         "spec.clusters[0].network.existing.network: does not belong to cloud aws: remove it",
     ),
     (WEST_NETWORK, f"    network: {{existing: {{{SHARED}}}}}\n", "spec.clusters[1].network.existing: names no"),
+    (*east_exists("existing: {subnetTags: {tier: private}}", '"prod 1"'), 'existing: "prod 1" is not the name of a'),
+    (*east_exists("nat: single"), "21:15: spec.clusters[0].existing: needs the subnets of its nodes: specify network"),
+    (
+        *east_exists("nat: single, existing: {subnetTags: {tier: private}}"),
+        "22:20: spec.clusters[0].network.nat: belongs to a network that spotladder creates: remove it",
+    ),
+    (
+        *east_exists("existing: {vpc: vpc-0123abcd, subnetTags: {tier: private}}"),
+        "22:31: spec.clusters[0].network.existing.vpc: is that of the existing cluster: remove it",
+    ),
+    (
+        *east_exists("existing: {subnetTags: {tier: private}}", "prod\n    system: {count: 3}"),
+        "22:5: spec.clusters[0].system: belongs to a cluster that spotladder creates: remove it, or remove existing",
+    ),
+    (
+        *east_exists("existing: {subnetTags: {tier: private}}", "prod\n    api: {allowed: [203.0.113.0/24]}"),
+        "22:5: spec.clusters[0].api: belongs to a cluster that spotladder creates: remove it, or remove existing",
+    ),
+    (WEST_NETWORK, f"    existing: prod\n{WEST_NETWORK}", "46:14: spec.clusters[1].network: is that of the existing"),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    existing: prod",
+        "existing: does not belong to cloud existing, only",
+    ),
     (
         WEST_NETWORK,
         f"    network: {{existing: {{{SHARED}, subnetwork: projects/acme-net/regions/us-east1/subnetworks/gke}}}}\n",
@@ -129,6 +158,13 @@ REFUSED = [
         "placementGroup: needs one zone, got those of the cluster",
     ),
     ("instanceTypes: [p5.48xlarge]", "families: [p5]", "efa: needs instanceTypes: the number of interfaces depends"),
+    ("efa: true", "flexStart: true", "flexStart: is for on-demand workers only: remove it"),
+    ("{name: g5-on-demand, ", "{name: g5-on-demand, flexStart: true, ", "flexStart: exists on gcp with autoscaler"),
+    (
+        "families: [n2]}\n    - {name: n2-spot",
+        "flexStart: true, families: [n2]}\n    - {name: n2-spot",
+        "flexStart: is for",
+    ),
     ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train", "secondaryBootDisk: exists on gcp only"),
     ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,", '"train" is not a disk image (expected'),
     ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}", "nodeClass: belongs to existing"),

@@ -49,6 +49,7 @@ RULE: Schema = {
         machineType={**TEXT, "maxLength": 100},
         machineFamily={**TEXT, "maxLength": 10},
         spot=FLAG,
+        flexStart=record(("enabled",), enabled=FLAG),
         gpu=record(
             ("type", "count"),
             type=TEXT,
@@ -69,6 +70,7 @@ RULE: Schema = {
         ),
     ),
     "oneOf": [{"required": ["machineType"]}, {"required": ["machineFamily"]}],
+    "not": {"required": ["flexStart", "spot"]},  # a validation rule of the CRD
 }
 COMPUTE_CLASS = record(
     ("priorities",),
@@ -136,14 +138,17 @@ OPTIONS = (
     [
         ("{name: l4-on-demand, ", "{name: l4-on-demand, "),
         ("{name: l4-on-demand, ", "{name: l4-on-demand, capacityType: reserved, reservation: {ids: [block-1]}, "),
+        ("{name: l4-on-demand, ", "{name: l4-on-demand, flexStart: true, "),
         ("{name: l4-on-demand, ", OPTIONS + "zones: [us-central1-a], "),
     ],
-    ids=["plain", "reserved", "every option"],
+    ids=["plain", "reserved", "flex-start", "every option"],
 )
 def test_compute_classes(change: tuple[str, str], tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, change).fleet
     found = values(fleet, fleet.cluster("west"))["computeClasses"]
     assert len(found) == 3
+    queued = [entry["metadata"]["name"] for entry in found if "flexStart" in entry["spec"]["priorities"][0]]
+    assert queued == (["l4-on-demand"] if "flexStart" in change[1] else [])
     for entry in found:
         assert (entry["apiVersion"], entry["kind"]) == ("cloud.google.com/v1", "ComputeClass")
         jsonschema.validate(entry["spec"], COMPUTE_CLASS)

@@ -47,6 +47,20 @@ def found(fleet: Fleet, *, keep: bool = True) -> set[tuple[str, str]]:
     return {(entry.kind, entry.identifier) for entry in listed}
 
 
+def test_of_an_existing_cluster_only_what_spotladder_has_labelled(cloud: GoogleCloud, tmp_path: Path) -> None:
+    cloud.container[f"{PROJECT}/locations/us-central1/clusters/west"] = {"name": "west"}
+    cloud.compute[f"{PROJECT}/global/networks/west"] = {"name": "west"}
+    cloud.compute[f"{PROJECT}/global/firewalls"] = {"items": [{"name": "yours", "network": NETWORK}]}
+    plant(
+        cloud, "instances",
+        us_central1_a={"name": "yours", "labels": OF_GKE, "networkInterfaces": [{"network": NETWORK}]},
+        us_central1_b={"name": "node-2", "labels": {**OURS, "karpenter-sh-nodepool": "l4-spot"}},
+    )  # fmt: skip
+    cloud.buckets["acme-central"] = {"name": "acme-central", "labels": OURS, "location": "US-CENTRAL1"}
+    exists = ("    network: {cidr: 10.1.0.0/20}\n", "    existing: west\n")
+    assert found(fleet_file(tmp_path, exists).fleet) == {("node", "node-2")}
+
+
 def test_instances_and_disks_by_their_labels(cloud: GoogleCloud, fleet: Fleet) -> None:
     plant(
         cloud, "instances",

@@ -1,4 +1,4 @@
-"""A rollout installs no KubeRay beside another one, and none where the user provides it."""
+"""A rollout installs no KubeRay and no Karpenter beside another one, and no KubeRay where the user provides it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout.foreign import VERSION_LABEL, check_kuberay
+from spotladder_infra.rollout.foreign import VERSION_LABEL, check_karpenter, check_kuberay
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 
@@ -89,3 +89,38 @@ def test_a_provided_kuberay_that_does_not_fit(deployments: tuple[Object, ...], m
     with pytest.raises(EnvironmentFailure) as refused:
         check_kuberay(OperatorCluster(*deployments), PROVIDED)
     assert str(refused.value).startswith(f"cluster lab: {message}")
+
+
+EXISTS = Cluster.model_validate(
+    {
+        "name": "east", "cloud": "aws", "existing": "prod", "region": "us-east-1", "zones": ["us-east-1a"],
+        "network": {"existing": {"subnetTags": {"tier": "private"}}},
+    }
+)  # fmt: skip
+OF_A_ROLLOUT = deployment("kube-system", "karpenter", "kube-system")
+
+
+class KarpenterCluster(Tools):
+    """A fake cluster with this Deployment, and with a Secret of Helm if a rollout has installed the release."""
+
+    def __init__(self, found: Object, *, by_a_rollout: bool) -> None:
+        super().__init__(KubeContext("/nowhere", "east"))
+        object.__setattr__(self, "objects", {"deployments.apps": [found], "secrets": [{}] if by_a_rollout else []})
+
+    def get(self, *arguments: str) -> Object | None:
+        return {"items": self.objects[arguments[0]]}  # type: ignore[attr-defined]
+
+
+def test_a_karpenter_of_a_rollout_stays() -> None:
+    check_karpenter(KarpenterCluster(OF_A_ROLLOUT, by_a_rollout=True), EXISTS)
+    check_karpenter(KarpenterCluster(OF_A_ROLLOUT, by_a_rollout=False), LAB)
+
+
+@pytest.mark.parametrize(
+    ("found", "by_a_rollout"),
+    [(OF_A_ROLLOUT, False), (deployment("karpenter", "karpenter", "karpenter"), True), (deployment("karpenter"), True)],
+)
+def test_a_karpenter_of_the_user_is_refused(found: Object, by_a_rollout: bool) -> None:
+    where = found["metadata"]["namespace"]
+    with pytest.raises(EnvironmentFailure, match=f"cluster east: a Karpenter of yours runs in namespace {where}: rem"):
+        check_karpenter(KarpenterCluster(found, by_a_rollout=by_a_rollout), EXISTS)

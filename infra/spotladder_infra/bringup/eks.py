@@ -29,8 +29,8 @@ _QUEUE = "${aws_sqs_queue.interruptions."
 def hops(sight: Sight) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
-    attached, plane = "aws_iam_role_policy_attachment", sight.having("aws_eks_cluster")
-    existing = sight.existing_network
+    attached, yours = "aws_iam_role_policy_attachment", sight.existing_cluster
+    plane, existing = yours or sight.having("aws_eks_cluster"), sight.existing_network
     subnets = existing or sight.having("aws_subnet", '"kubernetes.io/role/internal-elb"')
     routes = existing or sight.having("aws_route", "nat_gateway_id", "0.0.0.0/0")
     if network.nat is Nat.NONE and not existing:
@@ -41,29 +41,32 @@ def hops(sight: Sight) -> Iterator[Hop]:
     yield hop("the account has the APIs", apis=["nothing to enable on AWS"])
     yield hop(
         "EKS acts in the account",
-        role=sight.having("aws_iam_role", '\\"eks.amazonaws.com\\"'),
-        policy=sight.having(attached, "policy/AmazonEKSClusterPolicy", "${aws_iam_role.cluster-role."),
+        role=yours or sight.having("aws_iam_role", '\\"eks.amazonaws.com\\"'),
+        policy=yours or sight.having(attached, "policy/AmazonEKSClusterPolicy", "${aws_iam_role.cluster-role."),
     )
     yield hop("the network has two zones", subnets=subnets if existing or len(subnets) > 1 else [])
     yield hop("nodes reach AWS and the registries", route=routes)
     yield hop("the API server starts", cluster=plane)
     yield hop(
         "add-ons are installed before nodes",
-        **{name.replace("-", "_"): sight.having("aws_eks_addon", f'"{name}"') for name in BEFORE_NODES},
+        **{name.replace("-", "_"): yours or sight.having("aws_eks_addon", f'"{name}"') for name in BEFORE_NODES},
     )
     yield hop(
         "system nodes join",
-        nodes=sight.having("aws_eks_node_group", "${aws_iam_role.system-role."),
-        **{name: sight.having(attached, name, "${aws_iam_role.system-role.") for name in NODE_POLICIES},
+        nodes=yours or sight.having("aws_eks_node_group", "${aws_iam_role.system-role."),
+        **{name: yours or sight.having(attached, name, "${aws_iam_role.system-role.") for name in NODE_POLICIES},
     )
     yield hop(
         "Karpenter has its identity",
         association=_bound(sight, "karpenter", SYSTEM_NAMESPACE, KARPENTER_ACCOUNT),
-        release=sight.release("karpenter", f'"name": "{KARPENTER_ACCOUNT}"', f'"clusterName": "{cluster.name}"'),
+        release=sight.release("karpenter", f'"name": "{KARPENTER_ACCOUNT}"', f'"clusterName": "{cluster.cloud_name}"'),
     )
     policy, may = sight.policy("karpenter-policy"), sight.having("aws_iam_role_policy", '"karpenter"')
-    launched = {f"aws:RequestTag/kubernetes.io/cluster/{cluster.name}": "owned"}
-    launched |= {"aws:RequestTag/eks:eks-cluster-name": cluster.name, "aws:RequestTag/karpenter.sh/nodepool": "any"}
+    launched = {f"aws:RequestTag/kubernetes.io/cluster/{cluster.cloud_name}": "owned"}
+    launched |= {
+        "aws:RequestTag/eks:eks-cluster-name": cluster.cloud_name,
+        "aws:RequestTag/karpenter.sh/nodepool": "any",
+    }
     instance = f"arn:{_PARTITION}:ec2:{cluster.region}:{_ACCOUNT}:instance/any"
     passed = {"iam:PassedToService": "ec2.amazonaws.com"}
     yield hop(

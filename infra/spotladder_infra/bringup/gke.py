@@ -26,7 +26,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
     project = cluster.project or ""
-    existing = sight.existing_network
+    yours, existing = sight.existing_cluster, sight.existing_network
     routes = existing or sight.having("google_compute_router_nat", "ALL_SUBNETWORKS_ALL_IP_RANGES")
     if network.nat is Nat.NONE and not existing:
         routes = both(
@@ -45,10 +45,10 @@ def hops(sight: Sight) -> Iterator[Hop]:
     yield hop("nodes reach Google and the registries", route=routes)
     yield hop(
         "the API server starts, and IAM lets users in",
-        cluster=sight.having("google_container_cluster", '"enable_private_nodes": true'),
-        address=sight.having("google_container_cluster", '"allow_external_traffic": true'),
+        cluster=yours or sight.having("google_container_cluster", '"enable_private_nodes": true'),
+        address=yours or sight.having("google_container_cluster", '"allow_external_traffic": true'),
     )
-    yield hop("system nodes join", nodes=sight.having("google_container_node_pool", _NODE))
+    yield hop("system nodes join", nodes=yours or sight.having("google_container_node_pool", _NODE))
     if cluster.provisioner is Autoscaler.KARPENTER:
         yield from _karpenter(sight)
     else:
@@ -56,7 +56,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
         yield hop(
             "GKE creates nodes",
             **{
-                f"limit_{kind}": sight.having("google_container_cluster", f'"resource_type": "{kind}"')
+                f"limit_{kind}": yours or sight.having("google_container_cluster", f'"resource_type": "{kind}"')
                 for kind in ("cpu", "memory", *sorted(kinds))
             },
             **{
@@ -68,7 +68,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
         yield hop("nodes report their GPUs", plugin=[_OWN_PLUGIN])
     yield hop("nodes pull images", role=sight.having(_GRANTED, "roles/artifactregistry.reader", _NODE), route=routes)
     pool = f'"workload_pool": "{project}.svc.id.goog"'
-    identities = sight.having("google_container_cluster", pool)
+    identities = yours or sight.having("google_container_cluster", pool)
     subject = f"/subject/ns/{CONTROLLER_NAMESPACE}/sa/{CONTROLLER_ACCOUNT}"
     yield hop(
         "the controller has its identity",
@@ -104,7 +104,7 @@ def _karpenter(sight: Sight) -> Iterator[Hop]:
     yield hop(
         "Karpenter has its identity",
         binding=sight.having(of_account, "roles/iam.workloadIdentityUser", member),
-        release=sight.release("karpenter", f'"clusterName": "{cluster.name}"', f"{cluster.name}-karpenter@"),
+        release=sight.release("karpenter", f'"clusterName": "{cluster.cloud_name}"', f"{cluster.name}-karpenter@"),
     )
     yield hop(
         "Karpenter launches nodes",

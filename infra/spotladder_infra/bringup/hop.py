@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spotladder_infra.rollout.plan import Values, plan
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import accelerators_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
@@ -36,13 +36,22 @@ class Sight:
     def __init__(self, fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> None:
         self.fleet = fleet
         self.cluster = cluster
+        self._data: Mapping[str, Any] = stack.get("data", {})
         self.resources: Mapping[str, Mapping[str, Any]] = stack["resource"]
         self._values = {step.name: step.values for step in plan(fleet, cluster).releases}
 
     @property
     def existing_network(self) -> list[str]:
-        """The user's own network, if the fleet file names one."""
-        return ["network.existing, which is yours"] if self.cluster.network.existing is not None else []
+        """The user's own network, if the fleet file names one, or that of the user's own cluster."""
+        named = self.cluster.network.existing is not None
+        return ["network.existing, which is yours"] if named else self.existing_cluster
+
+    @property
+    def existing_cluster(self) -> list[str]:
+        """The user's own cluster, if the fleet file names one and the stack reads it."""
+        kind = "aws_eks_cluster" if self.cluster.cloud is Cloud.AWS else "google_container_cluster"
+        found = self.cluster.existing is not None and kind in self._data
+        return [f"data.{kind}.cluster, which is yours"] if found else []
 
     @property
     def mirror(self) -> list[str]:

@@ -39,6 +39,7 @@ def _notices(sight: Sight) -> Iterator[Hop]:
 def _from_home(sight: Sight) -> Iterator[Hop]:
     """The way of the controller in the home cluster to this member."""
     fleet, cluster, home = sight.fleet, sight.cluster, sight.fleet.cluster(sight.fleet.spec.home)
+    yours = sight.existing_cluster
     if cluster.cloud is Cloud.GCP:
         endpoint = "google_container_cluster"
         address = sight.having(endpoint, '"allow_external_traffic": true')
@@ -49,6 +50,7 @@ def _from_home(sight: Sight) -> Iterator[Hop]:
             sight.having("aws_eks_cluster", f"var.{HOME_EGRESS}") if reached_over_the_internet(fleet, cluster) else []
         )
         certificate, token = plane, plane
+    address, certificate, token = (yours or found for found in (address, certificate, token))
     member, secret = controller_values(fleet, cluster), kubeconfig_secret(cluster.name)
     known = controller_values(fleet, home).get("clusters", {})
     yield hop(f"the controller in {home.name} reaches the API server", address=address)

@@ -32,6 +32,8 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
         yield Check(f"aws {region}", "vCPU quotas", partial(_answered, _vcpus, connect, region, in_region))
     for index, cluster in places:
         yield Check(cluster.name, "zones, versions and instances", partial(_answered, _offers, connect, index, cluster))
+        if cluster.existing is not None:
+            yield Check(cluster.name, cluster.existing, partial(_answered, _existing, connect, cluster))
         yield Check(cluster.name, "names", partial(_answered, _names, fleet, connect, cluster))
         if cluster.api.admins:
             yield Check(cluster.name, "administrators", partial(_administrators, connect, cluster))
@@ -72,7 +74,8 @@ def _vcpus(connect: Connect, region: str, clusters: Sequence[Cluster]) -> Iterat
     demands: dict[tuple[str, str], Demand] = defaultdict(Demand)
     ec2 = connect("ec2", region)
     for cluster in clusters:
-        for kind, (count, _) in _vcpus_of(ec2, [system_instance_of(cluster)]).items():
+        system = [system_instance_of(cluster)] if cluster.created else []
+        for kind, (count, _) in _vcpus_of(ec2, system).items():
             if quota := ON_DEMAND_QUOTA.get(kind):
                 demands[quota] += Demand(count * cluster.system.count, count * cluster.system.count)
         for pool in cluster.pools:
@@ -125,8 +128,34 @@ def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckRes
     return owners.offers(online.aws(connect, index, cluster))
 
 
-def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
+POD_IDENTITY = "eks-pod-identity-agent"
+
+
+def _described(connect: Connect, cluster: Cluster) -> dict[str, Any] | None:
     client = connect("eks", cluster.region or "")
-    found = existing(lambda: client.describe_cluster(name=cluster.name)["cluster"])
+    found: dict[str, Any] | None = existing(lambda: client.describe_cluster(name=cluster.cloud_name)["cluster"])
+    return found
+
+
+def _existing(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
+    found = _described(connect, cluster)
+    version = None if found is None else str(found["version"])
+    return owners.existing(cluster, version, _lacks(connect, cluster, found or {}))
+
+
+def _lacks(connect: Connect, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
+    """What an existing cluster lacks for the identities of nodes and pods."""
+    named = f"--region {cluster.region} --name {cluster.existing}"
+    if found.get("accessConfig", {}).get("authenticationMode") == "CONFIG_MAP":
+        fix = f"aws eks update-cluster-config {named} --access-config authenticationMode=API_AND_CONFIG_MAP"
+        yield failed("has no access entries, with which nodes join", fix)
+    client = connect("eks", cluster.region or "")
+    if existing(lambda: client.describe_addon(clusterName=cluster.existing, addonName=POD_IDENTITY)) is None:
+        fix = f"aws eks create-addon {named.replace('--name', '--cluster-name')} --addon-name {POD_IDENTITY}"
+        yield failed(f"has no add-on {POD_IDENTITY}, which gives pods their roles", fix)
+
+
+def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
+    found = _described(connect, cluster)
     tags = None if found is None else found.get("tags", {})
     return owners.names(fleet, cluster, tags, partial(bucket_tags, connect))

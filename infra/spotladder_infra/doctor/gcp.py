@@ -14,8 +14,8 @@ from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, c
 from spotladder_infra.facts.quotas import GPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
-from spotladder_infra.topology.cluster import Cluster
-from spotladder_infra.topology.defaults import system_instance_of, zones_of
+from spotladder_infra.topology.cluster import Autoscaler, Cluster
+from spotladder_infra.topology.defaults import accelerators_of, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
@@ -42,6 +42,8 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
         yield Check(f"gcp {region}", "quotas", partial(_quotas, cloud, project, region, in_region))
     for index, cluster in places:
         yield Check(cluster.name, "zones, versions and machines", partial(_offers, cloud, index, cluster))
+        if cluster.existing is not None:
+            yield Check(cluster.name, cluster.existing, partial(_existing, fleet, cloud, cluster))
         yield Check(cluster.name, "names", partial(_names, fleet, cloud, cluster))
 
 
@@ -112,8 +114,40 @@ def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckRes
     return owners.offers(online.gcp(connect(), index, cluster))
 
 
+def _described(cloud: Google, cluster: Cluster) -> dict[str, Any] | None:
+    return cloud.cluster(cluster.project or "", cluster.region or "", cluster.cloud_name)
+
+
+def _existing(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
+    found = _described(connect(), cluster)
+    version = None if found is None else str(found["currentMasterVersion"])
+    return owners.existing(cluster, version, _lacks(cluster, found or {}, member=cluster.name != fleet.spec.home))
+
+
+def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator[CheckResult]:
+    """What an existing cluster lacks for the identities of pods and for access to its API server."""
+    update = (
+        f"gcloud container clusters update {cluster.existing} --project {cluster.project} --region {cluster.region}"
+    )
+    if not found.get("workloadIdentityConfig", {}).get("workloadPool"):
+        fix = f"{update} --workload-pool {cluster.project}.svc.id.goog"
+        yield failed("has no Workload Identity Federation, which gives pods access to the bucket", fix)
+    dns = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {})
+    if not dns.get("allowExternalTraffic"):
+        yield failed("is not reached at its DNS endpoint", f"{update} --enable-dns-access")
+    if member and not dns.get("enableK8sTokensViaDns"):
+        message = "accepts no tokens of the home cluster at its DNS endpoint"
+        yield failed(message, f"{update} --enable-k8s-tokens-via-dns")
+    scaling = found.get("autoscaling", {})
+    if cluster.provisioner is Autoscaler.COMPUTE_CLASS and scaling.get("enableNodeAutoprovisioning"):
+        limited = {entry["resourceType"] for entry in scaling.get("resourceLimits", ())}
+        for kind in sorted({kind for pool in cluster.pools for kind in accelerators_of(cluster, pool)} - limited):
+            fix = f"{update} --enable-autoprovisioning --max-accelerator type={kind},count=1000"
+            yield failed(f"creates no nodes with {kind}: auto-provisioning has no limit for it", fix)
+
+
 def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    found = connect().cluster(cluster.project or "", cluster.region or "", cluster.name)
+    found = _described(connect(), cluster)
     labels = None if found is None else found.get("resourceLabels", {})
     return owners.names(fleet, cluster, labels, lambda name, _: connect().bucket_labels(name))
 
@@ -123,7 +157,7 @@ def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:
     found: dict[str, Demand] = defaultdict(Demand)
     zones = zones_of(cluster)
     system = system_instance_of(cluster)
-    if machine := _machine(cloud, cluster, system, zones):
+    if cluster.created and (machine := _machine(cloud, cluster, system, zones)):
         count = float(machine["guestCpus"] * cluster.system.count * len(zones))
         found[_cpu_metric(system)] += Demand(count, count)
     for pool in cluster.pools:

@@ -17,7 +17,7 @@ from spotladder_infra.doctor.result import Check, CheckResult, failed, ok
 from spotladder_infra.packages import PACKAGES, require_packages
 from spotladder_infra.rollout.tools import NEEDED
 from spotladder_infra.terraform import tool
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 
 SCOPE = "machine"
 TIMEOUT = 30.0
@@ -55,11 +55,11 @@ def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
     """The checks of the programs and packages that these clusters need."""
     clouds = {cluster.cloud for cluster in clusters}
     needed: dict[str, Callable[[], str]] = {}
-    if clouds & set(CREATED):
+    if clouds & set(WITH_STACK):
         needed["terraform or tofu"] = _terraform
     for program in (*([KIND] if Cloud.KIND in clouds else []), *PROGRAMS):
         needed[program.name] = partial(version_of, program)
-    for module in ("pulumi", *(name for cloud in CREATED if cloud in clouds for name in MODULES[cloud])):
+    for module in ("pulumi", *(name for cloud in WITH_STACK if cloud in clouds for name in MODULES[cloud])):
         needed[f"package {PACKAGES[module][0]}"] = partial(package_version, module)
     for name, look in needed.items():
         yield Check(SCOPE, name, partial(_required, look))

@@ -34,7 +34,9 @@ def names(
 
     `bucket_tags` gets the name and the region of the bucket, and raises ForeignBucket.
     """
-    taken = list(_taken(f"cluster {cluster.name}", cluster_tags, fleet, "rename the cluster"))
+    taken: list[CheckResult] = []
+    if cluster.created:
+        taken += _taken(f"cluster {cluster.name}", cluster_tags, fleet, "rename the cluster")
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
         what = f"bucket {bucket.name}"
@@ -50,6 +52,25 @@ def names(
 def _taken(what: str, tags: Tags, fleet: Fleet, fix: str) -> Iterator[CheckResult]:
     if tags is not None and tags.get(OWNER) != fleet.metadata.name:
         yield failed(f"{what} exists and does not belong to fleet {fleet.metadata.name}", fix)
+
+
+def existing(cluster: Cluster, version: str | None, lacks: Iterable[CheckResult]) -> Iterator[CheckResult]:
+    """Whether an existing cluster has what the stack and the rollout need of it.
+
+    Args:
+        version: Its Kubernetes version; None if the cluster does not exist.
+        lacks: What it lacks, each with the command that adds it; not read if the cluster does not exist.
+    """
+    if version is None:
+        place = cluster.project or "this account"
+        yield failed(f"{cluster.existing} is not in {place}, {cluster.region}", "correct existing, region or account")
+        return
+    found = list(lacks)
+    minor = ".".join(version.split(".")[:2])
+    if minor != cluster.kubernetes:
+        differs = f"runs Kubernetes {minor}, the file has {cluster.kubernetes}"
+        found.append(CheckResult(Status.WARNING, differs, f'set kubernetes to "{minor}"'))
+    yield from found or [ok(f"Kubernetes {version}, with all that is needed")]
 
 
 def offers(findings: Iterable[FleetFinding]) -> Iterator[CheckResult]:

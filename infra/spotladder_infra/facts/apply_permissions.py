@@ -1,4 +1,4 @@
-"""The permissions that Terraform needs for the resources of a stack, by the type of the resource.
+"""The permissions that Terraform needs for the resources and data sources of a stack, by their types.
 
 Sources, read on `AS_OF`: the calls of the AWS provider 6 and the Service Authorization Reference of AWS; the IAM
 reference of Google Cloud. Actions that create, change, read and delete are listed; tests compare the types with the
@@ -23,6 +23,8 @@ _BUCKET_READS = (
 
 AWS: Mapping[str, str] = MappingProxyType(
     {
+        "data.aws_eks_cluster": "eks:DescribeCluster",
+        "data.aws_subnets": "ec2:DescribeSubnets",
         "aws_budgets_budget": "budgets:ModifyBudget budgets:ViewBudget budgets:ListTagsForResource budgets:TagResource "
         "budgets:UntagResource",
         "aws_cloudwatch_event_rule": "events:DeleteRule events:DescribeRule events:ListTagsForResource events:PutRule "
@@ -101,6 +103,7 @@ _STORAGE = "roles/storage.admin"
 
 GCP: Mapping[str, str] = MappingProxyType(
     {
+        "data.google_container_cluster": "roles/container.viewer",
         "google_artifact_registry_repository": "roles/artifactregistry.admin",
         "google_compute_address": _NETWORK,
         "google_compute_network": _NETWORK,

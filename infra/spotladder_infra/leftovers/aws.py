@@ -20,10 +20,14 @@ _GONE = ("terminated", "shutting-down", "deleted", "deleting")
 
 
 def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
-    """The tags that spotladder, Karpenter, the VPC CNI, EKS and the load balancer controller set."""
+    """The tags that spotladder, Karpenter, the VPC CNI, EKS and the load balancer controller set; of an existing
+    cluster only the first, because the others are also on resources of yours."""
     name = cluster.name
+    own = (("spotladder-cluster", name),)
+    if cluster.existing is not None:
+        return own
     return (
-        ("spotladder-cluster", name),
+        *own,
         (f"kubernetes.io/cluster/{name}", "owned"),
         ("eks:eks-cluster-name", name),
         ("karpenter.k8s.aws/cluster", name),
@@ -130,15 +134,9 @@ _TAGS_PER_CALL = 20
 
 
 def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
-    """Resources that are named after the cluster. EKS may write a last log after its log group was deleted."""
-    eks = session.client("eks")
-    if cluster.name in eks.list_clusters()["clusters"]:
-        yield Leftover("EKS cluster", cluster.name)
-    logs = session.client("logs")
-    for prefix in (f"/aws/eks/{cluster.name}/", f"/aws/containerinsights/{cluster.name}/"):
-        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
-            for entry in page["logGroups"]:
-                yield Leftover("log group", entry["logGroupName"])
+    """Resources that are named after the cluster."""
+    if cluster.created:
+        yield from _control_plane(session, cluster)
     queue = interruption_queue(cluster)
     for url in session.client("sqs").list_queues(QueueNamePrefix=queue).get("QueueUrls", []):
         if url.rpartition("/")[2] == queue:
@@ -147,6 +145,17 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     for rule in events.list_rules(NamePrefix=f"{cluster.name}-")["Rules"]:
         if set(tags_of(cluster)) & pairs(events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]).items():
             yield Leftover("event rule", rule["Name"])
+
+
+def _control_plane(session: Any, cluster: Cluster) -> Iterator[Leftover]:
+    """The cluster and its logs. EKS may write a last log after its log group was deleted."""
+    if cluster.name in session.client("eks").list_clusters()["clusters"]:
+        yield Leftover("EKS cluster", cluster.name)
+    logs = session.client("logs")
+    for prefix in (f"/aws/eks/{cluster.name}/", f"/aws/containerinsights/{cluster.name}/"):
+        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
+            for entry in page["logGroups"]:
+                yield Leftover("log group", entry["logGroupName"])
 
 
 def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:

@@ -54,26 +54,31 @@ def nodes(cluster: Cluster) -> list[Leftover]:
 
 
 def _compute(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
+    """What has the labels of the cluster or is in its network. An existing cluster is in a network of yours."""
     network = f"projects/{cluster.project}/global/networks/{cluster.name}"
-    if cloud.find(COMPUTE, network) is not None:
+    rules = _rules(cloud, cluster, network) if cluster.created else []
+    if cluster.created and cloud.find(COMPUTE, network) is not None:
         yield Leftover("network", cluster.name)
-    rules = [
-        rule["name"]
-        for page in cloud.pages(COMPUTE, f"projects/{cluster.project}/global/firewalls")
-        for rule in page.get("items", [])
-        if str(rule.get("network", "")).endswith(network)
-    ]
     yield from (Leftover("firewall rule", name) for name in rules)
     balancers = {name.removeprefix(_BALANCER_RULE) for name in rules if name.startswith(_BALANCER_RULE)}
     links: set[str] = set()
     for collection, kind in _AGGREGATED.items():
         for place, entry in _aggregated(cloud, cluster, collection):
-            ours = (
-                _is_of(cluster, place, entry) or _uses(entry, network) or not links.isdisjoint(entry.get("users", ()))
-            )
+            inside = cluster.created and _uses(entry, network)
+            ours = _is_of(cluster, place, entry) or inside or not links.isdisjoint(entry.get("users", ()))
             if ours or (collection == "forwardingRules" and entry["name"] in balancers):
                 links.add(str(entry.get("selfLink", "")))
                 yield _leftover(kind, place, entry)
+
+
+def _rules(cloud: Google, cluster: Cluster, network: str) -> list[str]:
+    """The firewall rules of the network."""
+    return [
+        rule["name"]
+        for page in cloud.pages(COMPUTE, f"projects/{cluster.project}/global/firewalls")
+        for rule in page.get("items", [])
+        if str(rule.get("network", "")).endswith(network)
+    ]
 
 
 def _aggregated(cloud: Google, cluster: Cluster, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -87,10 +92,12 @@ def _aggregated(cloud: Google, cluster: Cluster, collection: str) -> Iterator[tu
 
 def _is_of(cluster: Cluster, place: str, entry: dict[str, Any]) -> bool:
     """Whether the labels name the cluster: the labels of spotladder, or those of GKE, whose cluster names are unique in
-    a region."""
+    a region. Nodes of yours in an existing cluster have the latter as well."""
     labels = entry.get("labels", {})
     if labels.get("spotladder-cluster") == cluster.name:
         return True
+    if not cluster.created:
+        return False
     region = cluster.region or ""
     in_place = place == region or place.startswith(f"{region}-")
     return in_place and labels.get("goog-k8s-cluster-name") == cluster.name
@@ -110,7 +117,7 @@ def _leftover(kind: str, place: str, entry: dict[str, Any]) -> Leftover:
 def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
     """Resources that are named after the cluster."""
     project, region = cluster.project or "", cluster.region or ""
-    if cloud.cluster(project, region, cluster.name) is not None:
+    if cluster.created and cloud.cluster(project, region, cluster.name) is not None:
         yield Leftover("GKE cluster", cluster.name, region)
     accounts = [node_role(cluster)]
     if cluster.provisioner is Autoscaler.KARPENTER:

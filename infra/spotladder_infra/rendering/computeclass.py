@@ -51,6 +51,8 @@ def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
         shared["reservations"] = {"affinity": "Specific", "specific": specific}
     if pool.capacity_type is CapacityType.SPOT:
         shared["spot"] = True
+    if pool.flex_start:
+        shared["flexStart"] = {"enabled": True}
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
     machines = [{"machineType": name, **_gpu(cluster, pool, name)} for name in pool.instance_types]

@@ -8,7 +8,7 @@ from spotladder.api.address import ANY
 from spotladder.api.capacitytier import HOME
 from spotladder_infra.names import CONTROLLER_ACCOUNT, kubeconfig_secret
 from spotladder_infra.rendering.labels import POOL, Object
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet, Team
 
 SYSTEM_POOL = "system"
@@ -46,10 +46,17 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
         found["image"] = image.model_dump(mode="json", by_alias=True, exclude_none=True)
     if cluster.cloud is Cloud.AWS:
         found["env"] = [{"name": "AWS_REGION", "value": cluster.region or ""}]
-    if cluster.cloud in CREATED:
-        found["nodeSelector"] = {POOL: SYSTEM_POOL}
-        found["tolerations"] = [{"key": SYSTEM_TAINT, "operator": "Exists"}]
-    return found
+    return {**found, **placement(cluster)}
+
+
+def placement(cluster: Cluster) -> Object:
+    """Schedules a controller on the system nodes of a created cluster, because its other nodes are temporary."""
+    if not cluster.created:
+        return {}
+    return {
+        "nodeSelector": {POOL: SYSTEM_POOL},
+        "tolerations": [{"key": SYSTEM_TAINT, "operator": "Exists"}],
+    }
 
 
 SMOKE = "default"

@@ -44,6 +44,10 @@ pull-mode = "parallel-pull-unpack"
 _PARALLEL_PULL = {"al2023": _AL2023_PARALLEL_PULL, "bottlerocket": _BOTTLEROCKET_PARALLEL_PULL}
 """User data that makes the SOCI snapshotter pull and unpack layers in parallel, by the family of the image."""
 
+EKS_CLUSTER = "aws:eks:cluster-name"
+"""The tag that EKS sets on the security group of a cluster, and that users cannot set (docs.aws.amazon.com/eks, page
+sec-group-reqs, as of 2026-11-29)."""
+
 _IMAGE_VOLUME = {"bottlerocket": "/dev/xvdb"}
 """The volume for images and pods, for image families where it is not the root volume."""
 
@@ -53,13 +57,14 @@ def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
     image = pool.image or NODE_IMAGE
     family = image.partition("@")[0]
     existing = cluster.network.existing
+    group = discovery_tag(cluster) if cluster.existing is None else {EKS_CLUSTER: cluster.existing}
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": image}],
         "instanceProfile": stack.nodes,
         "subnetSelectorTerms": existing.subnet_terms if existing else [{"tags": discovery_tag(cluster)}],
         "securityGroupSelectorTerms": [
-            {"tags": discovery_tag(cluster)},
-            *({"id": group} for group in (existing.security_groups if existing else ())),
+            {"tags": group},
+            *({"id": name} for name in (existing.security_groups if existing else ())),
         ],
         "instanceStorePolicy": "RAID0",
         "blockDeviceMappings": [

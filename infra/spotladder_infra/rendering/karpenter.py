@@ -13,7 +13,7 @@ from typing import Any
 
 from spotladder.core.durations import format_duration
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, taints
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
 
@@ -58,7 +58,7 @@ def _node_class(cluster: Cluster, pool: Pool) -> Object:
 
 def _requirements(cluster: Cluster, pool: Pool) -> list[Object]:
     family = "karpenter.k8s.aws/instance-family" if cluster.cloud is Cloud.AWS else "karpenter.k8s.gcp/instance-family"
-    zones = zones_of(cluster) if cluster.cloud in CREATED else ()
+    zones = zones_of(cluster) if cluster.cloud in WITH_STACK else ()
     wanted = {
         "karpenter.sh/capacity-type": [str(pool.capacity_type)],
         "kubernetes.io/os": ["linux"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud, Cluster
 from spotladder_infra.topology.defaults import accelerators_of
 from spotladder_infra.topology.pool import Pool, PoolRole, Taint
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 def has_karpenter(cluster: Cluster, pool: Pool) -> bool:
     """Whether Karpenter creates the pool's nodes."""
-    own = cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER
+    own = cluster.cloud in WITH_STACK and cluster.provisioner is Autoscaler.KARPENTER
     return own or pool.node_class is not None
 
 

@@ -9,7 +9,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
 from spotladder_infra.rendering.labels import Object, selectors, tolerations
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import notice_of, provider_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool, PoolRole
@@ -63,7 +63,7 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
 
 
 def _price(cluster: Cluster, pool: Pool) -> Object | None:
-    listed = prices.dearest(pool.instance_types) if cluster.cloud in CREATED else None
+    listed = prices.dearest(pool.instance_types) if cluster.cloud in WITH_STACK else None
     if pool.price is not None:
         found = {"perNodeHour": _usd(pool.price.per_node_hour)}
         on_demand = pool.price.on_demand_per_node_hour or listed
@@ -80,7 +80,7 @@ def _head_price(cluster: Cluster, heads: Pool) -> float | None:
     """USD per hour for the node of a head."""
     if heads.price is not None:
         return heads.price.per_node_hour
-    return prices.dearest(heads.instance_types) if cluster.cloud in CREATED else None
+    return prices.dearest(heads.instance_types) if cluster.cloud in WITH_STACK else None
 
 
 def _usd(amount: float) -> str:

@@ -14,13 +14,13 @@ from spotladder_infra.outputs import StackIdentities, identities
 from spotladder_infra.rollout import charts, good_rollouts
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
-from spotladder_infra.rollout.foreign import check_kuberay
+from spotladder_infra.rollout.foreign import check_karpenter, check_kuberay
 from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 CRDS = "crds-"
@@ -65,7 +65,7 @@ class RolloutSite:
 
     def stack(self, cluster: Cluster) -> StackIdentities | None:
         """The identities of the cluster's applied stack; None for a cluster that spotladder has not created."""
-        if cluster.cloud not in CREATED:
+        if cluster.cloud not in WITH_STACK:
             return None
         return identities(terraform.outputs(self.fleet, cluster, self.state / "stacks", self.state))
 
@@ -131,6 +131,7 @@ class ClusterPlatform:
         """Raises EnvironmentFailure if the rollout cannot succeed. Changes nothing."""
         self.desired()
         check_kuberay(self.tools, self.cluster)
+        check_karpenter(self.tools, self.cluster)
 
     def open(self) -> None:
         """Opens the state of the rollout. Raises EnvironmentFailure."""

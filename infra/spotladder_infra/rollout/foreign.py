@@ -1,4 +1,4 @@
-"""Checks that a cluster has one KubeRay: the rollout's own or the user's, but not both.
+"""Checks that a cluster has one KubeRay and one Karpenter: the rollout's own or the user's, but not both.
 
 Two KubeRay operators reconcile the same RayClusters and create each pod twice. Both public ways of installing KubeRay,
 its chart and its manifests, name the Deployment kuberay-operator.
@@ -10,9 +10,10 @@ import re
 
 from spotladder import versions
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.rollout.components import KUBERAY
+from spotladder_infra.rollout.components import KARPENTER, KARPENTER_AWS, KUBERAY
+from spotladder_infra.rollout.release import Release
 from spotladder_infra.rollout.tools import Object, Tools
-from spotladder_infra.topology.cluster import Cluster, Provided
+from spotladder_infra.topology.cluster import Autoscaler, Cluster, Provided
 
 VERSION_LABEL = "app.kubernetes.io/version"
 
@@ -27,6 +28,20 @@ def check_kuberay(tools: Tools, cluster: Cluster) -> None:
         _check_provided(found, cluster.name)
     else:
         _refuse_second(found, cluster.name)
+
+
+def check_karpenter(tools: Tools, cluster: Cluster) -> None:
+    """Raises EnvironmentFailure if an existing cluster has a Karpenter that no rollout has installed: a second one
+    would create nodes for the same pods, and a release of the same name would be changed."""
+    if cluster.existing is None or cluster.provisioner is not Autoscaler.KARPENTER:
+        return
+    own = (KARPENTER_AWS.release, KARPENTER_AWS.namespace)  # the same on Google Cloud
+    for found in tools.items("deployments.apps", "--all-namespaces", f"--field-selector=metadata.name={KARPENTER}"):
+        if _owner(found) != own or not Release(tools, *own).installed_by_a_rollout():
+            raise EnvironmentFailure(
+                f"cluster {cluster.name}: a Karpenter of yours runs in namespace {found['metadata']['namespace']}: "
+                "remove it, or keep it: describe the cluster with cloud: existing and pools with nodeClass"
+            )
 
 
 def _refuse_second(deployments: list[Object], cluster: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.rendering.gcenodeclass import DEFAULT_IMAGE
 from spotladder_infra.rollout.tools import Object, Tools
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud, Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def pool_images(tools: Tools, cluster: Cluster) -> list[PoolImage]:
     Raises:
         EnvironmentFailure: The cluster does not answer.
     """
-    if cluster.cloud not in CREATED or cluster.provisioner is not Autoscaler.KARPENTER:
+    if cluster.cloud not in WITH_STACK or cluster.provisioner is not Autoscaler.KARPENTER:
         return []
     installed = dict(_installed(tools, cluster))
     default = NODE_IMAGE if cluster.cloud is Cloud.AWS else DEFAULT_IMAGE

@@ -11,12 +11,11 @@ from spotladder_infra import names
 from spotladder_infra.outputs import StackIdentities
 from spotladder_infra.outputs import named as named_identities
 from spotladder_infra.rendering import device_plugins
-from spotladder_infra.rendering.controller import SYSTEM_POOL, SYSTEM_TAINT, controller_values
-from spotladder_infra.rendering.labels import POOL
+from spotladder_infra.rendering.controller import controller_values, placement
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Provided
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud, Cluster, Provided
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
@@ -58,7 +57,7 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
     releases: list[Component] = []
-    if cluster.cloud in CREATED and cluster.provisioner is Autoscaler.KARPENTER:
+    if cluster.cloud in WITH_STACK and cluster.provisioner is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
         releases.append(_karpenter_aws(cluster, stack) if aws else _karpenter_gcp(cluster, stack))
@@ -67,13 +66,13 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
         crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
-        releases.append(replace(pinned.JOBSET, values={"controller": _placement(cluster)}))
+        releases.append(replace(pinned.JOBSET, values={"controller": placement(cluster)}))
     for component, plugin in _DEVICE_PLUGINS:
         if (needed := plugin(fleet, cluster)) is not None:
             releases.append(replace(component, values=needed))
     releases.append(replace(pinned.POOLS, values=pool_values(fleet, cluster, stack)))
     if own_kuberay:
-        releases.append(replace(pinned.KUBERAY, values=_placement(cluster)))
+        releases.append(replace(pinned.KUBERAY, values=placement(cluster)))
     releases.append(replace(pinned.CONTROLLER, values=controller_values(fleet, cluster)))
     mirror = platform.mirror
     merged = (
@@ -105,16 +104,6 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     return found
 
 
-def _placement(cluster: Cluster) -> Values:
-    """Schedules a controller on the system nodes of a created cluster, because its other nodes are temporary."""
-    if cluster.cloud not in CREATED:
-        return {}
-    return {
-        "nodeSelector": {POOL: SYSTEM_POOL},
-        "tolerations": [{"key": SYSTEM_TAINT, "operator": "Exists"}],
-    }
-
-
 def _karpenter_replicas(cluster: Cluster) -> int:
     """The number of replicas of Karpenter: its charts place one on each node, so on a single node a second one would
     stay pending."""
@@ -123,7 +112,7 @@ def _karpenter_replicas(cluster: Cluster) -> int:
 
 
 def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Component:
-    settings: Values = {"clusterName": cluster.name, "interruptionQueue": stack.interruption_queue}
+    settings: Values = {"clusterName": cluster.cloud_name, "interruptionQueue": stack.interruption_queue}
     if cluster.network.nat is Nat.NONE:
         settings["isolatedVPC"] = True  # the price list has no endpoint in the VPC
     values: Values = {
@@ -132,7 +121,7 @@ def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Component:
         "settings": settings,
         # Pods cannot read the region from the nodes' metadata service: its hop limit is 1.
         "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
-        **_placement(cluster),
+        **placement(cluster),
     }
     return replace(pinned.KARPENTER_AWS, values=values)
 
@@ -146,12 +135,12 @@ def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Component:
         "credentials": {"enabled": False},
         "controller": {
             "replicaCount": _karpenter_replicas(cluster),
-            "tolerations": _placement(cluster)["tolerations"],
+            "tolerations": placement(cluster).get("tolerations", []),
             "featureGates": {"spotToSpotConsolidation": False},
             "settings": {
                 "projectID": cluster.project,
                 "clusterLocation": cluster.region,
-                "clusterName": cluster.name,
+                "clusterName": cluster.cloud_name,
             },
         },
     }

@@ -23,7 +23,7 @@ from spotladder_infra.rollout.link import unlink
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 JOBS_TIMEOUT = 900.0
@@ -79,7 +79,7 @@ def remove(
 def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Report) -> None:
     """Uninstalls a release. In the user's own clusters, a release of a public chart that no rollout installed stays."""
     release = Release(tools, component.release, component.namespace)
-    if cluster.cloud not in CREATED and component.chart.source != OWN and not release.installed_by_a_rollout():
+    if not cluster.created and component.chart.source != OWN and not release.installed_by_a_rollout():
         report(component.release, "kept", "no rollout has installed it")
         return
     report(component.release, "removing", "")
@@ -134,7 +134,7 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
     """
     if tools.get("crd", "nodepools.karpenter.sh") is None:
         return
-    created = cluster.cloud in CREATED
+    created = cluster.created
     pools = "--all" if created else f"--selector={OUR_NODEPOOLS}"
     nodes = [] if created else [f"--selector={POOL}"]  # a NodeClaim has the labels of its NodePool's nodes
     try:

@@ -19,7 +19,7 @@ from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.images import pool_images
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
-from spotladder_infra.topology.cluster import CREATED
+from spotladder_infra.topology.cluster import WITH_STACK
 
 HOLD = "holdDuringUpgrade"
 POOLS = "pools"
@@ -101,8 +101,8 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
     listed.append(
         UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
     )
-    by = f"bootstrap --cluster {name}" if platform.cluster.cloud in CREATED else "you"
-    owned = platform.cluster.cloud in CREATED or "kubernetes" in platform.cluster.model_fields_set
+    by = f"bootstrap --cluster {name}" if platform.cluster.created else "you"
+    owned = platform.cluster.cloud in WITH_STACK or "kubernetes" in platform.cluster.model_fields_set
     if owned and minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
         listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
@@ -148,7 +148,7 @@ def server_minor(tools: Tools) -> str:
 def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
     """Raises InvalidSpec when the fleet file asks a created cluster to skip a minor version of Kubernetes."""
     cluster = platform.cluster
-    if cluster.cloud not in CREATED:
+    if not cluster.created:
         return
     now, wanted = server_minor(platform.tools), cluster.kubernetes
     if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:

@@ -8,7 +8,7 @@ from cdktn_aws.provider import AwsProvider
 
 from spotladder_infra.constructs.aws.account import place_of
 from spotladder_infra.constructs.aws.budget import budget
-from spotladder_infra.constructs.aws.control_plane import control_plane
+from spotladder_infra.constructs.aws.control_plane import control_plane, existing_cluster
 from spotladder_infra.constructs.aws.identity import identities
 from spotladder_infra.constructs.aws.interruption import interruption
 from spotladder_infra.constructs.aws.network import network
@@ -32,8 +32,11 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     stack.add_override("terraform.required_providers.aws.version", required(cluster))
 
     place = place_of(stack, region)
-    net = network(stack, cluster)
-    plane = control_plane(stack, fleet, cluster, place, net)
+    if cluster.created:
+        net = network(stack, cluster)
+        plane = control_plane(stack, fleet, cluster, place, net)
+    else:
+        net, plane = existing_cluster(stack, fleet, cluster, place)
     workers = nodes(stack, cluster, place, net, plane)
     notices = interruption(stack, cluster, place)
     pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
@@ -53,7 +56,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         {
             "version": VERSION,
             "fleet": fleet.metadata.name,
-            "cluster": plane.name,
+            "cluster": cluster.name,
             "cloud": "aws",
             "region": region,
             "kubernetes": cluster.kubernetes,
@@ -72,7 +75,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
                 "karpenter": pods.karpenter,
                 "controller": pods.controller,
                 "training": pods.training,
-                "nodes": [workers.role_arn, workers.system_role_arn],
+                "nodes": list(workers.roles),
             },
         }
     )

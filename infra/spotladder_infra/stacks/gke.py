@@ -6,7 +6,7 @@ from typing import Any
 
 from cdktn_provider_google.provider import GoogleProvider
 
-from spotladder_infra.constructs.gcp.control_plane import control_plane
+from spotladder_infra.constructs.gcp.control_plane import control_plane, existing_cluster
 from spotladder_infra.constructs.gcp.identity import Pods, controller_access, karpenter, node_account, pods
 from spotladder_infra.constructs.gcp.network import network
 from spotladder_infra.constructs.gcp.nodes import system_nodes
@@ -38,9 +38,13 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     principals = pods(stack, project)
     node = node_account(stack, cluster, owner)
     home = cluster.name == fleet.spec.home
-    net = network(stack, cluster, owner, fixed_address=home and any(c.cloud is Cloud.AWS for c in fleet.spec.clusters))
-    plane = control_plane(stack, cluster, net, node, member=not home)
-    system_nodes(stack, cluster, plane, node)
+    if cluster.created:
+        fixed = home and any(c.cloud is Cloud.AWS for c in fleet.spec.clusters)
+        net = network(stack, cluster, owner, fixed_address=fixed)
+        plane = control_plane(stack, cluster, net, node, member=not home)
+        system_nodes(stack, cluster, plane, node)
+    else:
+        net, plane = existing_cluster(stack, cluster)
     autoscaler = karpenter(stack, cluster, node, owner, plane.cluster)
     controller_access(stack, cluster, principals, plane.cluster)
     bucket = fleet.bucket_of(cluster)
@@ -62,7 +66,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         {
             "version": VERSION,
             "fleet": fleet.metadata.name,
-            "cluster": plane.name,
+            "cluster": cluster.name,
             "cloud": "gcp",
             "region": cluster.region,
             "project": project,

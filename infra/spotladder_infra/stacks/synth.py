@@ -15,7 +15,7 @@ from spotladder.errors import InvalidSpec
 from spotladder_infra import outputs
 from spotladder_infra.packages import require_packages
 from spotladder_infra.stacks import node
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 TERRAFORM_VERSION = ">= 1.11.0"
@@ -41,7 +41,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     Raises:
         EnvironmentFailure: A package or Node.js is missing.
     """
-    wanted = [cluster for cluster in clusters if cluster.cloud in CREATED]
+    wanted = [cluster for cluster in clusters if cluster.cloud in WITH_STACK]
     if not wanted:
         return []
     require_packages("cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in wanted}))

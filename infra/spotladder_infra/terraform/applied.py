@@ -18,7 +18,7 @@ from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.terraform.tool import environment_of_runs, find
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.defaults import reached_over_the_internet
 from spotladder_infra.topology.fleet import Fleet
 
@@ -47,7 +47,7 @@ def stacks_of(
     Raises:
         EnvironmentFailure: Terraform or a package is missing.
     """
-    created = [cluster for cluster in clusters if cluster.cloud in CREATED]
+    created = [cluster for cluster in clusters if cluster.cloud in WITH_STACK]
     if not created:
         return []
     tool, environment = find(), environment_of_runs()
@@ -74,7 +74,7 @@ def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
     connect to its API server. Returns whether they have changed: a stored plan has the old ones.
     """
     cluster, home = fleet.cluster(stack.cluster), fleet.cluster(fleet.spec.home)
-    if home.cloud not in CREATED or not reached_over_the_internet(fleet, cluster):
+    if home.cloud not in WITH_STACK or not reached_over_the_internet(fleet, cluster):
         return False
     path = stack.folder / HOME_VARIABLES
     recorded = path_of(home.name, state)
@@ -92,7 +92,7 @@ def _read_home(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path
     it."""
     home = fleet.cluster(fleet.spec.home)
     needed = any(reached_over_the_internet(fleet, cluster) for cluster in clusters)
-    if needed and home.cloud in CREATED and not path_of(home.name, state).exists():
+    if needed and home.cloud in WITH_STACK and not path_of(home.name, state).exists():
         stack = stacks_of(fleet, [home], out, state)[0]
         stack.init()
         if stack.output() is not None:
@@ -115,7 +115,7 @@ def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOu
         EnvironmentFailure: The stack was never applied, its outputs have another version or are those of another
             cluster, or Terraform fails.
     """
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         raise EnvironmentFailure(f"cluster {cluster.name}: is not created here, so its stack has no outputs")
     path = path_of(cluster.name, state)
     try:

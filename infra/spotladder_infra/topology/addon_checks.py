@@ -9,7 +9,7 @@ from typing import Any
 from spotladder.api.problems import quoted
 from spotladder_infra.facts import addons
 from spotladder_infra.topology.cluster import Cloud, Cluster
-from spotladder_infra.topology.findings import FleetFinding, created
+from spotladder_infra.topology.findings import FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Fleet
 
 
@@ -20,8 +20,8 @@ def version_of(cluster: Cluster, addon: str) -> str | None:
 
 def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The add-ons of the file are those of the stack, and each has a pinned version."""
-    for index, cluster in created(fleet):
-        if cluster.cloud is not Cloud.AWS:
+    for index, cluster in with_stack(fleet):
+        if cluster.cloud is not Cloud.AWS or not cluster.created:
             continue
         path = ("spec", "clusters", index)
         for name in cluster.addons:

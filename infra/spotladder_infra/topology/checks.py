@@ -17,7 +17,7 @@ from spotladder_infra.topology.addon_checks import addon_versions
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.compute_class_checks import COMPUTE_CLASS_CHECKS
 from spotladder_infra.topology.defaults import zones_of
-from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
+from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools, with_stack
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.identity_checks import IDENTITY_CHECKS
 from spotladder_infra.topology.network_checks import NETWORK_CHECKS
@@ -85,7 +85,7 @@ def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that names derived from a cluster's name stay within the cloud's limits."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         longest = LONGEST_NAME[cluster.cloud]
         if len(cluster.name) > longest:
             message = f"has {len(cluster.name)} characters (expected at most {longest} on {cluster.cloud}): shorten it"
@@ -113,7 +113,7 @@ def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that zones belong to the cluster's region, and those of a pool to the cluster."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         path = ("spec", "clusters", index)
         region = cluster.region or ""
         if not regions.is_region(cluster.cloud, region):
@@ -125,7 +125,7 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             continue
         for place, zone in enumerate(cluster.zones):
             yield from _zone(cluster.cloud, region, zone, (*path, "zones", place))
-        if cluster.cloud is Cloud.AWS and cluster.zones and len(set(cluster.zones)) < 2:
+        if cluster.cloud is Cloud.AWS and cluster.created and cluster.zones and len(set(cluster.zones)) < 2:
             yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two; add one")
         chosen = zones_of(cluster)
         if not chosen:
@@ -147,7 +147,7 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that the versions of Kubernetes, Karpenter, KubeRay and Ray are compatible."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
             yield FleetFinding(("spec", "clusters", index, "kubernetes"), message)
@@ -157,7 +157,7 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
     """Check that the standard support of the Kubernetes version has not ended and does not end soon."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         ends = versions.standard_support_ends(cluster.kubernetes, cluster.cloud)
         if ends is None or ends - today > versions.END_OF_SUPPORT_NOTICE:
             continue
@@ -174,7 +174,7 @@ def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
 def buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that a cluster's bucket is in its cloud; warn if it is in another region, because that data transfer costs
     money."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         path = ("spec", "clusters", index, "bucket")
         bucket = fleet.bucket_of(cluster)
         if bucket is None:
@@ -208,7 +208,7 @@ def replicas(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about state in local files, which is lost with the machine."""
-    if fleet.spec.state is None and any(created(fleet)):
+    if fleet.spec.state is None and any(with_stack(fleet)):
         message = "has no state: Terraform keeps it in local files, for one person on one machine; add state.uri"
         yield FleetFinding(("spec",), message, warning=True)
 

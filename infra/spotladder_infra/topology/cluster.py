@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -13,12 +14,13 @@ from spotladder.api.fields import FilledText, Finding, Name, Switch, Usd, choice
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 from spotladder.versions import KUBERNETES
-from spotladder_infra.topology.network import ExistingNetwork, Network
+from spotladder_infra.topology.network import Network, network_findings
 from spotladder_infra.topology.pool import Pool
 from spotladder_infra.topology.value_types import (
     AccountId,
     BucketName,
     Cidr,
+    ClusterName,
     Email,
     IamPolicy,
     KmsKey,
@@ -39,8 +41,8 @@ class Cloud(StrEnum):
     KIND = "kind"
 
 
-CREATED = (Cloud.AWS, Cloud.GCP)
-"""Clouds in which the cluster itself is created."""
+WITH_STACK = (Cloud.AWS, Cloud.GCP)
+"""Clouds whose clusters have a stack."""
 
 
 class Autoscaler(StrEnum):
@@ -97,6 +99,11 @@ class Cluster(Record):
 
     name: Name = Field(description="The cluster's name, also in the controller's registry.")
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws, gcp, existing or kind.")
+    existing: ClusterName | None = Field(
+        default=None,
+        description="The name of an EKS or GKE cluster of yours: the stack reads it, and creates only what it lacks, "
+        "such as the bucket, identities, Karpenter's roles and queue (aws, gcp).",
+    )
     region: FilledText | None = Field(
         default=None, description="The region; of an existing cluster, for the CapacityTiers (aws, gcp, existing)."
     )
@@ -147,8 +154,18 @@ class Cluster(Record):
     pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
 
     @property
+    def created(self) -> bool:
+        """Whether the stack creates the cluster itself."""
+        return self.cloud in WITH_STACK and self.existing is None
+
+    @property
+    def cloud_name(self) -> str:
+        """The name of the cluster in its cloud."""
+        return self.existing or self.name
+
+    @property
     def provisioner(self) -> Autoscaler:
-        """The controller that creates the nodes of a created cluster: `autoscaler`, or the default of the cloud."""
+        """The controller that creates the nodes of pools: `autoscaler`, or the default of the cloud."""
         return self.autoscaler or (Autoscaler.COMPUTE_CLASS if self.cloud is Cloud.GCP else Autoscaler.KARPENTER)
 
     @model_validator(mode="after")
@@ -162,12 +179,27 @@ class Cluster(Record):
         given = self.model_fields_set
         found = [Finding((name,), f"is required for cloud {self.cloud}") for name in needed if not getattr(self, name)]
         for name, clouds in _ONLY_FOR.items():
-            if name in given and self.cloud not in clouds:
+            if name not in given or (name == "provides" and self.existing is not None):
+                continue
+            message = ""
+            if self.cloud not in clouds:
                 message = f"does not belong to cloud {self.cloud}, only to {', '.join(clouds)}: remove it"
+            elif self.existing is not None and name in _OF_CREATED:
+                message = "belongs to a cluster that spotladder creates: remove it, or remove existing"
+            if message:
                 found.append(Finding((Cluster.model_fields[name].alias or name,), message, at_key=True))
         if self.cloud is Cloud.AWS and self.autoscaler is Autoscaler.COMPUTE_CLASS:
             found.append(Finding(("autoscaler",), "compute-class exists on gcp only: use karpenter"))
-        found += [Finding(path, message) for path, message in _network_findings(self)]
+        if self.cloud in WITH_STACK:
+            network = self.network if "network" in given else None
+            of_network = network_findings(network, str(self.cloud), self.region, existing_cluster=not self.created)
+            found += [Finding(path, message) for path, message in chain(_key_findings(self), of_network)]
+            if self.network.existing is not None and not self.zones:
+                found.append(
+                    Finding(
+                        ("network", "existing"), "needs zones of the cluster: name the zones of the subnets in zones"
+                    )
+                )
         for index, pool in enumerate(self.pools):
             found += [Finding(("pools", index, *path), message) for path, message in _pool_findings(self, pool)]
         if found:
@@ -176,69 +208,47 @@ class Cluster(Record):
 
 
 _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
-    "region": (*CREATED, Cloud.EXISTING),
-    "zones": CREATED,
+    "existing": WITH_STACK,
+    "region": (*WITH_STACK, Cloud.EXISTING),
+    "zones": WITH_STACK,
     "project": (Cloud.GCP,),
     "account": (Cloud.AWS,),
     "context": (Cloud.EXISTING,),
     "provides": (Cloud.EXISTING,),
     "provider": (Cloud.EXISTING,),
     "service_account_annotations": (Cloud.EXISTING,),
-    "network": CREATED,
-    "api": CREATED,
-    "system": CREATED,
-    "autoscaler": CREATED,
+    "network": WITH_STACK,
+    "api": WITH_STACK,
+    "system": WITH_STACK,
+    "autoscaler": WITH_STACK,
     "addons": (Cloud.AWS,),
     "budget_alarm": (Cloud.AWS,),
     "roles": (Cloud.AWS,),
-    "kms_key": CREATED,
+    "kms_key": WITH_STACK,
     "artifact_registry": (Cloud.GCP,),
-    "deletion_protection": CREATED,
+    "deletion_protection": WITH_STACK,
 }
 
 
-_OF_EXISTING: dict[Cloud, tuple[str, ...]] = {
-    Cloud.AWS: ("vpc", "subnets", "subnet_tags", "security_groups"),
-    Cloud.GCP: ("network", "subnetwork", "pods_range", "services_range"),
-}
+_OF_CREATED = ("api", "system", "addons", "kms_key", "deletion_protection")
+"""Fields that do not belong to an existing cluster, and neither does the network on Google Cloud."""
 
 
-def _network_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What is wrong with an existing network, and with the cluster's key."""
-    if cluster.kms_key is not None and cluster.cloud in CREATED:
+def _key_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What is wrong with the cluster's key."""
+    if cluster.kms_key is not None:
         if is_aws_key(cluster.kms_key) is not (cluster.cloud is Cloud.AWS):
             yield ("kmsKey",), f"is a key of another cloud: name a key of {cluster.cloud}"
         elif cluster.region and key_region(cluster.kms_key) != cluster.region:
             yield ("kmsKey",), f"is in {key_region(cluster.kms_key)}: name a key in {cluster.region}"
-    network, existing = cluster.network, cluster.network.existing
-    if existing is None or cluster.cloud not in CREATED:
-        return
-    aws = cluster.cloud is Cloud.AWS
-    kept = {"existing", "services"} if aws else {"existing"}
-    for name in sorted(network.model_fields_set - kept):
-        field = Network.model_fields[name].alias or name
-        yield ("network", field), "belongs to a network that spotladder creates: remove it, or remove existing"
-    for name in sorted(existing.model_fields_set - set(_OF_EXISTING[cluster.cloud])):
-        field = ExistingNetwork.model_fields[name].alias or name
-        yield ("network", "existing", field), f"does not belong to cloud {cluster.cloud}: remove it"
-    place = ("network", "existing")
-    for name in ("vpc",) if aws else ("network", "subnetwork"):
-        if getattr(existing, name) is None:
-            yield place, f"names no {name}: specify {name}"
-    if aws and bool(existing.subnets) == bool(existing.subnet_tags):
-        yield place, "needs either subnets or subnetTags: specify one of them"
-    if len(existing.subnets) == 1:
-        yield (*place, "subnets"), "has one subnet: EKS needs subnets in at least two zones; add one"
-    if existing.subnetwork is not None and f"/regions/{cluster.region}/" not in existing.subnetwork:
-        yield (*place, "subnetwork"), f"is not in {cluster.region}: name a subnetwork of the cluster's region"
-    if not cluster.zones:
-        yield ("network", "existing"), "needs zones of the cluster: name the zones of the subnets in zones"
 
 
 def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found = _of_new_nodes(cluster, pool) if cluster.cloud in CREATED else _of_existing_nodes(cluster, pool)
+    found = _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         found.append((("efa",), "exists on aws only: remove it"))
+    if pool.flex_start and (cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER):
+        found.append((("flexStart",), "exists on gcp with autoscaler compute-class only: remove it"))
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
         found.append((("secondaryBootDisk",), "exists on gcp only: remove it"))
     if pool.efa and not pool.instance_types:

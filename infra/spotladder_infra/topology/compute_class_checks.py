@@ -8,7 +8,7 @@ from datetime import date
 
 from spotladder.api.problems import quoted
 from spotladder.core.durations import format_duration
-from spotladder_infra.topology.cluster import CREATED, Autoscaler
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler
 from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
@@ -75,5 +75,5 @@ def _compute_classes(fleet: Fleet) -> Iterator[tuple[int, int, Pool]]:
     return (
         (c, p, pool)
         for c, p, cluster, pool in pools(fleet)
-        if cluster.cloud in CREATED and cluster.provisioner is Autoscaler.COMPUTE_CLASS
+        if cluster.cloud in WITH_STACK and cluster.provisioner is Autoscaler.COMPUTE_CLASS
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from spotladder.api.problems import Path
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
@@ -25,9 +25,9 @@ Check = Callable[[Fleet, date], Iterator[FleetFinding]]
 """A rule. The date is the one by which versions and images are old."""
 
 
-def created(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
-    """Clusters that spotladder creates in a cloud, with their indexes."""
-    return ((index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud in CREATED)
+def with_stack(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
+    """Clusters with a stack, with their indexes."""
+    return ((index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud in WITH_STACK)
 
 
 def pools(fleet: Fleet) -> Iterator[tuple[int, int, Cluster, Pool]]:

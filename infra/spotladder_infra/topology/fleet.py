@@ -14,7 +14,7 @@ from spotladder.api.fields import Count, FilledText, Finding, Name, Quantity, Sw
 from spotladder.api.problems import quoted
 from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
 from spotladder_infra.topology.value_types import BucketName, IamPrincipal, KmsKey, StateUri, is_aws_key, key_region
 
@@ -42,7 +42,7 @@ class Bucket(Record):
 
     @model_validator(mode="after")
     def _fits_its_cloud(self) -> Bucket:
-        if self.cloud not in CREATED:
+        if self.cloud not in WITH_STACK:
             raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
         if self.replicate_to and self.cloud is not Cloud.AWS:
             raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])

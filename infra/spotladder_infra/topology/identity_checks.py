@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from spotladder_infra import iam
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
-from spotladder_infra.topology.findings import Check, FleetFinding, created
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
+from spotladder_infra.topology.findings import Check, FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Bucket, Fleet
 
 LONGEST_ROLE_POLICY = 10_240
@@ -21,7 +21,7 @@ ANY_ACCOUNT = "1" * 12
 
 def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that the policy of the controller's role, which names each team in each bucket, fits IAM's limit (AWS)."""
-    for _index, cluster in created(fleet):
+    for _index, cluster in with_stack(fleet):
         if cluster.cloud is not Cloud.AWS:
             continue
         buckets = iam.controller_buckets(fleet, cluster)
@@ -73,7 +73,7 @@ def unused_buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check the buckets of existing clusters: spotladder creates no identity for a bucket in a cluster that it has not
     created."""
     for index, cluster in enumerate(fleet.spec.clusters):
-        if cluster.bucket is not None and cluster.cloud not in CREATED:
+        if cluster.bucket is not None and cluster.cloud not in WITH_STACK:
             message = (
                 f"has no effect for cloud {cluster.cloud}: no identity is created there; remove it, and give jobs a "
                 "Secret (checkpoints.credentials)"

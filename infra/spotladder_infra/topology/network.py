@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -69,3 +70,52 @@ class Network(Record):
     interface_endpoints: Switch = Field(
         default=False, description="Private endpoints of the AWS services that nodes call; needed with nat none."
     )
+
+
+_OF_CLOUD = {
+    "aws": ("vpc", "subnets", "subnet_tags", "security_groups"),
+    "gcp": ("network", "subnetwork", "pods_range", "services_range"),
+}
+"""The fields of an existing network, by cloud."""
+
+_REQUIRED = {"aws": ("vpc",), "gcp": ("network", "subnetwork")}
+
+
+def network_findings(
+    network: Network | None, cloud: str, region: str | None, *, existing_cluster: bool
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What is wrong with the network of a cluster, with the path of the field in the cluster.
+
+    Args:
+        network: The network of the file; None if it names none.
+        cloud: aws or gcp.
+        existing_cluster: Whether the cluster exists. Of its network, the file names only the subnets of nodes on AWS.
+    """
+    place = ("network", "existing")
+    existing = network.existing if network is not None else None
+    if existing_cluster and cloud == "gcp":
+        if network is not None:
+            yield ("network",), "is that of the existing cluster: remove it"
+        return
+    if existing_cluster and existing is None:
+        yield ("existing",), "needs the subnets of its nodes: specify network.existing.subnets or subnetTags"
+    if network is None or existing is None:
+        return
+    kept = {"existing", "services"} if cloud == "aws" and not existing_cluster else {"existing"}
+    for name in sorted(network.model_fields_set - kept):
+        field = Network.model_fields[name].alias or name
+        yield ("network", field), "belongs to a network that spotladder creates: remove it, or remove existing"
+    for name in sorted(existing.model_fields_set - set(_OF_CLOUD[cloud])):
+        field = ExistingNetwork.model_fields[name].alias or name
+        yield (*place, field), f"does not belong to cloud {cloud}: remove it"
+    for name in _REQUIRED[cloud]:
+        if existing_cluster and getattr(existing, name) is not None:
+            yield (*place, name), "is that of the existing cluster: remove it"
+        elif not existing_cluster and getattr(existing, name) is None:
+            yield place, f"names no {name}: specify {name}"
+    if cloud == "aws" and bool(existing.subnets) == bool(existing.subnet_tags):
+        yield place, "needs either subnets or subnetTags: specify one of them"
+    if len(existing.subnets) == 1 and not existing_cluster:
+        yield (*place, "subnets"), "has one subnet: EKS needs subnets in at least two zones; add one"
+    if existing.subnetwork is not None and f"/regions/{region}/" not in existing.subnetwork:
+        yield (*place, "subnetwork"), f"is not in {region}: name a subnetwork of the cluster's region"

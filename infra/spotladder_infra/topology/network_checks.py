@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import combinations
 
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of
-from spotladder_infra.topology.findings import Check, FleetFinding, created
+from spotladder_infra.topology.findings import Check, FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
 
@@ -28,23 +28,23 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             cluster,
             ipaddress.IPv4Network(text),
         )
-        for index, cluster in created(fleet)
+        for index, cluster in with_stack(fleet)
         for field, what, text in _ranges(cluster)
     ]
     for (__, name, owner, one), (path, other_name, other_owner, other) in combinations(ranges, 2):
         services = "services" in (name.rpartition(" ")[2], other_name.rpartition(" ")[2])
         if one.overlaps(other) and (owner is other_owner or not services):
             yield FleetFinding(path, f"{other} ({other_name}) overlaps {one} ({name}): choose another range")
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         length = ipaddress.IPv4Network(cluster.network.cidr).prefixlen
-        if cluster.cloud is Cloud.AWS and cluster.network.existing is None and not 16 <= length <= 22:
+        if cluster.cloud is Cloud.AWS and not _ranges_are_yours(cluster) and not 16 <= length <= 22:
             message = f"/{length} does not fit an EKS network (expected /16 to /22)"
             yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
 
 
 def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that nodes without NAT reach the services of AWS through endpoints; they reach no public registry."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         network = cluster.network
         if network.nat is Nat.NONE and fleet.spec.platform.mirror is None:
             message = (
@@ -60,24 +60,32 @@ def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def reachable_members(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about an EKS cluster to which the controller in the home cluster has no route."""
     home = next((entry for entry in fleet.spec.clusters if entry.name == fleet.spec.home), None)
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         if home is None or cluster is home or cluster.cloud is not Cloud.AWS:
             continue
         path = ("spec", "clusters", index, "api", "allowed")
-        if not cluster.api.allowed:
+        if cluster.existing is not None:
+            message = (
+                f"has an API server of yours: let the addresses of {home.name}, egress of its outputs, connect to it"
+            )
+            yield FleetFinding(("spec", "clusters", index, "existing"), message, warning=True)
+        elif not cluster.api.allowed:
             message = (
                 f"is empty: the controller in {home.name} reaches this API server only over a network that you "
                 "connect; name the ranges of your offices, and bootstrap adds the addresses of the home cluster"
             )
             yield FleetFinding(path, message, warning=True)
-        elif home.cloud in CREATED and home.network.nat is Nat.NONE:
+        elif _ranges_are_yours(home):
+            message = f"must have the addresses of {home.name}, whose network is yours: add those of its NAT"
+            yield FleetFinding(path, message, warning=True)
+        elif home.cloud in WITH_STACK and home.network.nat is Nat.NONE:
             message = f"does not help the controller in {home.name}, which has no NAT: connect the networks"
             yield FleetFinding(path, message, warning=True)
 
 
 def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about an API server that the whole internet can reach; reject private ranges, which EKS does not accept."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         for place, allowed in enumerate(cluster.api.allowed):
             if allowed == _INTERNET:
                 message = "opens the API server to the whole internet: name the ranges of your offices"
@@ -94,9 +102,14 @@ def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 NETWORK_CHECKS: tuple[Check, ...] = (network_ranges, unreachable_endpoints, reachable_members, api_access)
 
 
+def _ranges_are_yours(cluster: Cluster) -> bool:
+    """Whether the ranges of the network are not in the file."""
+    return cluster.network.existing is not None or cluster.existing is not None
+
+
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
-    if cluster.network.existing is not None:
-        return  # its ranges are not in the file
+    if _ranges_are_yours(cluster):
+        return
     yield "cidr", "nodes", cluster.network.cidr
     if cluster.cloud is Cloud.GCP:
         yield "pods", "pods", pod_range_of(cluster)

@@ -57,8 +57,9 @@ def aws(connect: Connect, index: int, cluster: Cluster) -> Iterator[FleetFinding
                 yield FleetFinding(
                     (*path, "pools", place, "families", at), f"{message}: choose other zones or families"
                 )
-    yield from _eks_version(eks, path, cluster)
-    yield from addon_findings(eks, index, cluster)
+    if cluster.created:
+        yield from _eks_version(eks, path, cluster)
+        yield from addon_findings(eks, index, cluster)
 
 
 def _eks_version(client: Any, path: Path, cluster: Cluster) -> Iterator[FleetFinding]:
@@ -109,8 +110,7 @@ def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
         if zone not in zones:
             message = f"{quoted(zone)} is not a zone of {cluster.region} (it has {', '.join(sorted(zones))})"
             yield FleetFinding((*path, "zones", place), f"{message}: choose one of them")
-    minors = offered_minors(cloud, cluster)
-    if cluster.kubernetes not in minors:
+    if cluster.created and cluster.kubernetes not in (minors := offered_minors(cloud, cluster)):
         message = f"GKE does not offer {cluster.kubernetes} in {cluster.region}: choose one of {', '.join(minors)}"
         yield FleetFinding((*path, "kubernetes"), message)
     for place, pool in enumerate(cluster.pools):

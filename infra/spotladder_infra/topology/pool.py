@@ -156,6 +156,11 @@ class Pool(Record):
         default_factory=Disruption, description="The conditions under which Karpenter may remove a node."
     )
     reservation: Reservation | None = Field(default=None, description="The reservations of a reserved pool.")
+    flex_start: Switch = Field(
+        default=False,
+        description="Flex-start of Google Cloud: GKE waits for capacity, and ends the nodes after seven days at most "
+        "(compute-class).",
+    )
     efa: Switch = Field(
         default=False, description="Elastic Fabric Adapter interfaces on all network cards (AWS). Needs one zone."
     )
@@ -203,6 +208,8 @@ class Pool(Record):
         found = []
         if self.reservation is not None and not reserved:
             found.append(Finding(("reservation",), "needs capacityType reserved", at_key=True))
+        if self.flex_start and (self.role is PoolRole.HEADS or self.capacity_type is not CapacityType.ON_DEMAND):
+            found.append(Finding(("flexStart",), "is for on-demand workers only: remove it", at_key=True))
         if self.role is PoolRole.HEADS and self.capacity_type is CapacityType.SPOT:
             message = "must not be spot for role heads: the loss of a head ends the attempt; use on-demand"
             found.append(Finding(("capacityType",), message))

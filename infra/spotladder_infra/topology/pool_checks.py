@@ -12,9 +12,9 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder.workloads.grace import grace_of
 from spotladder_infra.facts import images, prices, regions, sizes
-from spotladder_infra.topology.cluster import CREATED, Cloud
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud
 from spotladder_infra.topology.defaults import notice_of
-from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
+from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools, with_stack
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
 
@@ -33,7 +33,7 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
     Clouds add sizes, so a size that is not in the table is only a warning.
     """
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         named = [
             (pool_path(index, p, "instanceTypes", place), name)
             for p, pool in enumerate(cluster.pools)
@@ -67,7 +67,7 @@ def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that the instances have the accelerators that the pool names."""
     for c, p, cluster, pool in pools(fleet):
-        if cluster.cloud not in CREATED:
+        if cluster.cloud not in WITH_STACK:
             continue
         known = regions.ACCELERATORS[cluster.cloud]
         for field, names in (("instanceTypes", pool.instance_types), ("families", pool.families)):
@@ -99,7 +99,7 @@ def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
 
 def heads(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that there are nodes for Ray heads: worker pools and system nodes are tainted."""
-    for index, cluster in created(fleet):
+    for index, cluster in with_stack(fleet):
         if cluster.pools and all(pool.role is PoolRole.WORKERS for pool in cluster.pools):
             message = "has no pool with role heads: Ray heads find no node; add one with capacityType on-demand"
             yield FleetFinding(("spec", "clusters", index, "pools"), message)

@@ -33,6 +33,7 @@ _ROLE_PREFIX = r"[\w+=,.@-]{1,20}"
 _VPC = r"vpc-[0-9a-f]{8,17}"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
 _SECURITY_GROUP = r"sg-[0-9a-f]{8,17}"
+_CLUSTER_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 _GCP_NETWORK = r"projects/([a-z][a-z0-9-]{4,28}[a-z0-9])/global/networks/[a-z][a-z0-9-]{0,62}"
 _GCP_SUBNETWORK = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/regions/([a-z0-9-]+)/subnetworks/[a-z][a-z0-9-]{0,62}"
 
@@ -141,6 +142,7 @@ SecondaryBootDisk = Annotated[
 Registry = Annotated[
     str, _Matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)")
 ]
+ClusterName = Annotated[str, _Matches(_CLUSTER_NAME, "is not the name of a cluster (expected one like prod-1)")]
 VpcId = Annotated[str, _Matches(_VPC, "is not the id of a VPC (expected one like vpc-0123456789abcdef0)")]
 SubnetId = Annotated[str, _Matches(_SUBNET, "is not the id of a subnet (expected one like subnet-0123456789abcdef0)")]
 SecurityGroupId = Annotated[

@@ -11,7 +11,7 @@ from spotladder.cli.infra.options import FleetTarget
 from spotladder.errors import InvalidSpec
 from spotladder_infra.access import credential, merged
 from spotladder_infra.access import target as kube_context
-from spotladder_infra.topology.cluster import CREATED
+from spotladder_infra.topology.cluster import WITH_STACK
 
 
 def kubeconfig(
@@ -32,7 +32,7 @@ def kubeconfig(
     import json
 
     found, clusters = target.read(warn=False)
-    created = [entry for entry in clusters if entry.cloud in CREATED]
+    created = [entry for entry in clusters if entry.cloud in WITH_STACK]
     if not created:
         contexts = ", ".join(kube_context(found, entry, target.state).context for entry in clusters)
         raise InvalidSpec(f"your own kubeconfig has the contexts of these clusters ({contexts}): use it")

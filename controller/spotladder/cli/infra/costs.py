@@ -16,7 +16,7 @@ from spotladder_infra.facts.prices import AS_OF
 from spotladder_infra.terraform.applied import planned, stacks_of
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted
-from spotladder_infra.topology.cluster import CREATED, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def plan(
 def _costs(
     fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format, *, online: bool
 ) -> None:
-    idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in CREATED}
+    idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in WITH_STACK}
     rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
     current = online
     if online:

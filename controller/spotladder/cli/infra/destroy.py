@@ -19,7 +19,7 @@ from spotladder_infra.terraform.applied import discard, stacks_of
 from spotladder_infra.terraform.changes import concern_of
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformStack
-from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def destroy(
     """Delete the clusters and everything that belongs to them; checkpoint buckets are kept.
 
     Shows what will be deleted and asks for confirmation. First it stops the jobs, lets Karpenter delete its nodes, and
-    uninstalls the components that a rollout installed. Then Terraform deletes the resources of the clusters that it
-    created, and kind its clusters; existing clusters remain. At the end the command lists the resources of each cluster
+    uninstalls the components that a rollout installed. Then Terraform deletes the resources of the stacks, and kind its
+    clusters; existing clusters remain. At the end the command lists the resources of each cluster
     that are left in the account or project, and fails with exit code 5 if there are any. After an interrupt, run the
     same command again to continue.
 
@@ -72,11 +72,13 @@ def destroy(
         if entry.cloud is Cloud.KIND:
             typer.echo(f"{entry.name}: the kind cluster is deleted")
             continue
-        if entry.cloud not in CREATED:
+        if entry.cloud not in WITH_STACK:
             kept = "nothing is done" if skip_platform else "what a rollout installed is uninstalled"
             typer.echo(f"{entry.name}: was not created here: {kept}")
             continue
         show(entry.name, plans[entry.name])
+        if entry.existing is not None:
+            typer.echo(f"{entry.name}: the cluster {entry.existing} and its network are kept")
         bucket = checkpoints.owned(found, entry)
         if bucket is not None:
             what = "deleted with everything in it" if delete_checkpoints else "kept, with its key"
@@ -85,7 +87,7 @@ def destroy(
         entry.name
         for entry in ([] if skip_platform else clusters)
         if (entry.name not in stacks and not _is_gone(entry))
-        or any(concern_of(change.address) == "control plane" for change in plans.get(entry.name, ()))
+        or any(concern_of(change.address) == _last(entry) for change in plans.get(entry.name, ()))
     }
     confirm("Delete this?", yes=yes)
     if running:
@@ -111,6 +113,11 @@ def destroy(
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
     finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="gone")
+
+
+def _last(cluster: Cluster) -> str:
+    """The part of a stack without which no rollout is left in the cluster: an existing cluster has no other."""
+    return "control plane" if cluster.created else "identity"
 
 
 def _to_delete(stack: TerraformStack) -> list[Planned]:
@@ -141,7 +148,7 @@ def _is_gone(cluster: Cluster) -> bool:
 
 
 def _refuse_while_nodes_run(cluster: Cluster) -> None:
-    if cluster.cloud not in CREATED:
+    if cluster.cloud not in WITH_STACK:
         return
     running = nodes(cluster)
     if running:

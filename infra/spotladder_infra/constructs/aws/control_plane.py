@@ -1,4 +1,4 @@
-"""The EKS cluster: private API server, encrypted secrets, logs, and administrators."""
+"""The EKS cluster: private API server, encrypted secrets, logs, and administrators; or an existing cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 from cdktn import TerraformVariable
 from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
 
-from spotladder_infra.constructs.aws.network import CreatedNetwork
+from spotladder_infra.constructs.aws.network import CreatedNetwork, existing_network
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.iam import PolicyScope, cluster_key
 from spotladder_infra.names import HOME_EGRESS, discovery_tag
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import reached_over_the_internet, service_range_of
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.network import ExistingNetwork
 
 LOGS = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LOG_RETENTION_DAYS = 365
@@ -94,6 +95,21 @@ def control_plane(
     _access(scope, fleet, cluster, made.name, place)
     issuer = f"${{{made.fqn}.identity[0].oidc[0].issuer}}"
     return ControlPlane(made.name, made.endpoint, issuer, (group, nodes, *network.security_groups))
+
+
+def existing_cluster(
+    scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope
+) -> tuple[CreatedNetwork, ControlPlane]:
+    """A cluster that the stack only reads, with the subnets of the file. Its API server and its network stay as they
+    are; teams get access entries.
+    """
+    found = eks.DataAwsCluster(scope, "cluster", name=cluster.cloud_name)
+    settings = f"{found.fqn}.vpc_config[0]"
+    network = existing_network(scope, cluster.network.existing or ExistingNetwork(), f"${{{settings}.vpc_id}}")
+    _access(scope, fleet, cluster, found.name, place)
+    issuer = f"${{{found.fqn}.identity[0].oidc[0].issuer}}"
+    group = f"${{{settings}.cluster_security_group_id}}"
+    return network, ControlPlane(found.name, found.endpoint, issuer, (group, *network.security_groups))
 
 
 def _own_key(scope: Any, name: str, policy: str) -> str:

@@ -47,7 +47,7 @@ def identities(
         "karpenter",
         f"{cluster.name}-karpenter",
         plane,
-        iam.karpenter(place, cluster.name, nodes.role_arn, nodes.profile, interruption.queue_arn),
+        iam.karpenter(place, cluster.cloud_name, nodes.role_arn, nodes.profile, interruption.queue_arn),
         namespace=SYSTEM_NAMESPACE,
         service_account=KARPENTER_ACCOUNT,
     )

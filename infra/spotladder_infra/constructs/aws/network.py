@@ -50,7 +50,7 @@ def ranges(cidr: str, zones: int) -> Ranges:
 def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
     """The VPC of a cluster, or the existing one that the file names."""
     if cluster.network.existing is not None:
-        return _existing(scope, cluster.network.existing)
+        return existing_network(scope, cluster.network.existing)
     zones, name = zones_of(cluster), cluster.name
     plan = ranges(cluster.network.cidr, len(zones))
     made = vpc.AwsVpc(
@@ -93,8 +93,9 @@ def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
     return CreatedNetwork(made.id, tuple(subnet.id for subnet in private), tuple(egress))
 
 
-def _existing(scope: Any, given: ExistingNetwork) -> CreatedNetwork:
-    vpc_id, groups = given.vpc or "", tuple(given.security_groups)
+def existing_network(scope: Any, given: ExistingNetwork, vpc_id: str = "") -> CreatedNetwork:
+    """The network that the file names. Args: vpc_id: The VPC of an existing cluster, which the file does not name."""
+    vpc_id, groups = given.vpc or vpc_id, tuple(given.security_groups)
     if given.subnets:
         return CreatedNetwork(vpc_id, tuple(given.subnets), (), groups)
     of_vpc = vpc.DataAwsSubnets.FilterProperty(name="vpc-id", values=[vpc_id])

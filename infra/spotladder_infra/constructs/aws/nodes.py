@@ -33,25 +33,33 @@ NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The role of Karpenter's nodes and its instance profile, and the role of the system nodes."""
+    """The role of Karpenter's nodes and its instance profile, and all roles of nodes that the stack creates."""
 
     role_arn: str
     profile: str
-    system_role_arn: str
+    roles: tuple[str, ...]
 
 
 def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: ControlPlane) -> Nodes:
-    """System nodes, add-ons, and the role of Karpenter's nodes."""
+    """The role of Karpenter's nodes; in a created cluster also system nodes and add-ons."""
+    system = (_system(scope, cluster, place, network, plane=plane).arn,) if cluster.created else ()
+    own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
+    eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
+    return Nodes(own.arn, profile.name, (own.arn, *system))
+
+
+def _system(
+    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane
+) -> CreatedRole:
+    """The system nodes between the add-ons that they need and those that run on them. Returns their role."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     system, group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
     for name in ON_NODES:
         _addon(
             scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ()))
         )
-    own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
-    profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
-    eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
-    return Nodes(own.arn, profile.name, system.arn)
+    return system
 
 
 def _system_nodes(

@@ -1,4 +1,4 @@
-"""The GKE cluster: private nodes, DNS endpoint, Dataplane V2, Workload Identity, and node autoscaling."""
+"""The GKE cluster: private nodes, DNS endpoint, Dataplane V2, Workload Identity and autoscaling; or an existing one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cdktn_provider_google.container_cluster import (
     ContainerClusterClusterAutoscalingResourceLimits,
     ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks,
 )
+from cdktn_provider_google.data_google_container_cluster import DataGoogleContainerCluster
 from cdktn_provider_google.data_google_project import DataGoogleProject
 from cdktn_provider_google.kms_crypto_key_iam_member import KmsCryptoKeyIamMember
 
@@ -79,8 +80,21 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         **_encryption(scope, cluster),
         lifecycle={"ignore_changes": ["node_config", "initial_node_count"]},
     )
-    endpoint = f"${{{made.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
-    return ControlPlane(made, made.name, endpoint, f"https://container.googleapis.com/v1/{made.id}")
+    return _described(made, made.id)
+
+
+def existing_cluster(scope: Any, cluster: Cluster) -> tuple[CreatedNetwork, ControlPlane]:
+    """A cluster that the stack only reads, with its network."""
+    project, region = cluster.project or "", cluster.region or ""
+    found = DataGoogleContainerCluster(scope, "cluster", name=cluster.cloud_name, location=region, project=project)
+    path = f"projects/{project}/locations/{region}/clusters/{cluster.cloud_name}"
+    return CreatedNetwork(found.network, found.subnetwork), _described(found, path)
+
+
+def _described(cluster: Any, path: str) -> ControlPlane:
+    """The parts of a resource or data source of a cluster with this path."""
+    endpoint = f"${{{cluster.fqn}.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}}"
+    return ControlPlane(cluster, cluster.name, endpoint, f"https://container.googleapis.com/v1/{path}")
 
 
 def _encryption(scope: Any, cluster: Cluster) -> dict[str, Any]:
