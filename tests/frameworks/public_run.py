@@ -97,7 +97,7 @@ def final(name: str, folder: Path, steps: Sequence[int]) -> bytes:
 
 @contextmanager
 def ray_cluster(folder: Path) -> Iterator[None]:
-    """A Ray cluster that the drivers of all attempts find. Its workers inherit the variables of this process."""
+    """A Ray cluster that the drivers of all attempts find. Its workers inherit the environment of this process."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(
@@ -116,15 +116,15 @@ def main(name: str, kills: str = "10") -> None:
         return killed_in_this_process(name, killed)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOLDING), os.environ.get("PYTHONPATH")]))
     with tempfile.TemporaryDirectory(prefix="public-") as below, ExitStack() as cluster:
+        folder = Path(below, "job")
+        os.environ["HELD_IN"] = str(folder)
+        if name.startswith("ray"):
+            cluster.enter_context(ray_cluster(Path(below, "ray")))
         ends = []
         for steps in ([], killed):
-            folder = Path(below, str(len(steps)))
             folder.mkdir()
-            with patch.dict(os.environ, HELD_IN=str(folder)):
-                if name.startswith("ray"):
-                    cluster.enter_context(ray_cluster(folder / "ray"))
-                ends.append(final(name, folder, steps))
-            cluster.close()
+            ends.append(final(name, folder, steps))
+            shutil.rmtree(folder)
     assert ends[0] == ends[1], killed
     return None
 
