@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """The answers of the last `seconds`, and those that are under way, also failed ones."""
+    """The answers of the last `seconds` and the requests in progress, failures included."""
 
     def __init__(self, seconds: float, ticks: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._ticks = seconds, ticks
