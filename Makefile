@@ -71,8 +71,8 @@ $(STREAMING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 	@$(BIN)/uv pip install --quiet --python $(STREAMING_VENV)/bin/python --constraint $(STREAMING_VENV)/constraints.txt --editable '.[operator,dev]' mosaicml-streaming==0.13.0 torch
 	@touch $@
 
-test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples of the frameworks, each killed ten times, and streams of data
-	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py
+test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples of the frameworks, each killed ten times, streams of data, and the documented scripts from the wheel
+	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/packaging/test_walk.py
 	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
