@@ -1,5 +1,5 @@
-"""The wheel alone, in an empty folder: the pair of the README, and the scripts and commands of the pages about training,
-run as they are shown."""
+"""The wheel alone, in an empty folder, runs the pair of the README, and the scripts and commands of the pages about
+training, as they are shown."""
 
 from __future__ import annotations
 
