@@ -94,7 +94,9 @@ def shown(page: Path, marker: str, *languages: str) -> str:
 
 def command(page: Path, marker: str) -> str:
     """The one command of the page with this text."""
-    found = [line for block in blocks("text") if block.page == page for line in COMMAND.findall(block.text)]
+    found: list[str] = []
+    for block in blocks("text"):
+        found += COMMAND.findall(block.text) if block.page == page else []
     (line,) = [line for line in found if marker in line]
     return line
 
