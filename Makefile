@@ -62,8 +62,18 @@ $(VENV)/.setup-public: $(VENV)/.setup-frameworks
 	@$(UV) --editable '.[public]'
 	@touch $@
 
-test-public: $(VENV)/.setup-public ## Public examples of the frameworks, each killed ten times, and streams of data
-	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py
+# MosaicML's streams need older versions of some packages.
+STREAMING_VENV := $(VENV)-streaming
+
+$(STREAMING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
+	@test -x $(STREAMING_VENV)/bin/python || $(PYTHON) -m venv $(STREAMING_VENV)
+	@grep -vE '^(huggingface-hub|numpy|tokenizers|transformers|xxhash)==' constraints.txt > $(STREAMING_VENV)/constraints.txt
+	@$(BIN)/uv pip install --quiet --python $(STREAMING_VENV)/bin/python --constraint $(STREAMING_VENV)/constraints.txt --editable '.[operator,dev]' mosaicml-streaming==0.13.0 torch
+	@touch $@
+
+test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples of the frameworks, each killed ten times, streams of data, and the documented scripts from the wheel
+	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/packaging/test_walk.py
+	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
@@ -260,7 +270,7 @@ release: setup docs-build ## Build wheel, source distribution, charts, documenta
 	.ci/release
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spotladder-demo
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs $(TRACKING_VENV) $(STREAMING_VENV) build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spotladder-demo
 
 pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py

@@ -32,6 +32,7 @@ RAY_FILES = {
     "tests/local/test_nodes.py": None,
     "tests/local/test_run_on_ray.py": None,
     "tests/local/test_surge_on_ray.py": None,
+    "tests/packaging/test_walk.py": None,
     "tests/train/test_elastic_on_ray.py": "tests/train",
     "tests/train/test_raytrain.py": "tests/train",
     "tests/train/test_raytrain_huggingface.py": "tests/train",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def delay(first: float, longest: float, failures: int, jitter: float) -> float:
-    """Seconds until the next try after `failures` failed tries in succession (1 or more).
+    """Seconds until the next attempt after `failures` consecutive failures (1 or more).
 
     The delay doubles from `first` to `longest`. `jitter`, a random number from 0 to 1, picks a point in its upper half,
     so that clients that failed together do not retry together.

@@ -16,12 +16,12 @@ from tests.absent import absent
 pytestmark = pytest.mark.frameworks
 
 
-def installed(name: str) -> Any:
-    """The module of a package of `make test-public`."""
+def installed(name: str, target: str = "public") -> Any:
+    """The module of a package of `make test-public`; `target` is its name in SPOTLADDER_REQUIRE."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        absent(str(error), "public")
+        absent(str(error), target)
 
 
 def stream() -> Any:
@@ -63,3 +63,27 @@ def test_a_stream_continues_after_the_commit(name: str, tmp_path: Path) -> None:
     State(data=again).restore(tmp_path)
     assert before + [plain(batch) for batch in again] == whole
     assert len(whole) > 5
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_of_mosaicml_continues_after_the_commit(workers: int, tmp_path: Path) -> None:
+    streaming = installed("streaming", "mosaicml")
+    with streaming.MDSWriter(out=str(tmp_path / "data"), columns={"x": "int"}) as file:
+        for number in range(40):
+            file.write({"x": number})
+
+    def opened() -> Any:
+        streaming.base.util.clean_stale_shared_memory()  # As after the loss of the machine.
+        data = streaming.StreamingDataset(local=str(tmp_path / "data"), batch_size=4, shuffle=True)
+        return streaming.StreamingDataLoader(data, batch_size=4, num_workers=workers)
+
+    whole = [plain(batch) for batch in opened()]
+    data = opened()
+    batches = iter(data)
+    before = [plain(next(batches)) for _ in range(5)]
+    State(data=data).save(tmp_path)
+    del batches, data
+    again = opened()
+    State(data=again).restore(tmp_path)
+    assert before + [plain(batch) for batch in again] == whole
+    assert len(whole) == 10

@@ -152,7 +152,7 @@ CASES = [
         5,
         12,
         {"node": "n1"},
-        "Pods fail again and again on node n1; jobs that avoid it: 2.",
+        "Pods fail repeatedly on node n1; jobs that avoid it: 2.",
     ),
     Case(
         "SpotladderBudgetExceeded",

@@ -39,7 +39,7 @@ def read_job(path: str | File) -> TieredJob:
 
 
 def read_world(path: str | File) -> World:
-    """The world of a file, with readable traces. Raises InvalidSpec with every problem found."""
+    """Read a world file, and check that its traces can be read. Raises InvalidSpec with all problems."""
     document, world = _only(path, World, "a world file")
     if problems := trace_problems(world, document, File(path).parent):
         raise InvalidDocument(problems)

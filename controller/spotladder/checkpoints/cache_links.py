@@ -38,7 +38,7 @@ class CacheLinks:
         self._lock = threading.Lock()
 
     def link(self, source: Path) -> Path | None:
-        """A hard link to `source`; None if another process has one or the volume does not allow it: then copy."""
+        """A hard link to `source`; None if another process has one or the volume has no hard links: copy the file."""
         with self._lock, suppress(OSError):
             inode = source.lstat().st_ino
             if inode in self._links:

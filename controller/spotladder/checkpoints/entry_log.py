@@ -240,7 +240,7 @@ class EntryLog:
             yield failures
 
     def _wait(self, first: float, failures: int) -> None:
-        """Wait before the next try, after this number of failed ones: twice as long each time, from `first` seconds."""
+        """Wait before the next attempt after `failures` failures: `first` seconds, doubled each time."""
         self._pause(delay(first, LONGEST_RETRY_INTERVAL, failures, jitter=1.0))
 
     # --- writes -----------------------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ class Script:
     """The facts of a script. Lines are 0 if there is no such call, and texts are "".
 
     `trainer` is the call that creates the trainer, `starts` the one that trains, `loop` the `for` or `while` of a loop
-    of its own. `resume` is the option from which it resumes, `output` its option of the folder and `folder` the folder.
+    of its own. `resume` is the option that names the checkpoint, `output` the one that names the output folder, and
+    `folder` its value.
     `main`: a function without required arguments. `distributed`: it joins a process group.
     """
 

@@ -1,4 +1,4 @@
-"""Nodes that an attempt avoids: those on which pods of the job fail again and again although the node lives, and those
+"""Nodes that an attempt avoids: those on which pods of the job fail repeatedly although the node lives, and those
 that are suspected.
 
 A node that is reclaimed, drained or silent counts as lost, not as bad. The list of bad nodes is bounded, so a program
@@ -42,7 +42,7 @@ def without_node_failures(state: JobState) -> JobState:
 
 
 def bad_nodes(state: JobState) -> tuple[str, ...]:
-    """The nodes on which pods of the job fail again and again, by name."""
+    """The nodes on which pods of the job fail repeatedly, by name."""
     bad = [entry.node for entry in state.node_failures if entry.failures >= BAD_NODE_FAILURES]
     return tuple(sorted(bad[-AVOIDED_NODES_LIMIT:]))
 

@@ -91,7 +91,7 @@ def _unattended(job: Mapping[str, Any], now: float) -> str:
 @lru_cache(maxsize=4096)
 def _reconciled_at(stored: str) -> float | None:
     """When the job with this stored state was last reconciled, as `reconciled_at`; None if the state is a newer
-    controller's. The page asks again and again for jobs that have not changed."""
+    controller's. The page asks repeatedly for unchanged jobs."""
     try:
         return reconciled_at(load_state(stored)) if stored else None
     except InvalidSpec:

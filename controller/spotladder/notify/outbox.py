@@ -44,7 +44,7 @@ class Outbox:
         self._any = asyncio.Event()
 
     def add(self, notices: Sequence[Notice]) -> None:
-        """Send these soon."""
+        """Send these notices with the next message to each receiver."""
         self._collected += notices
         if self._collected:
             self._any.set()

@@ -34,7 +34,7 @@ MOST_FILES = 100_000
 
 @dataclass
 class Watch:
-    """Commits the newest complete checkpoint of a folder in the background, again and again. `step` and `total` are
+    """Repeatedly commits the newest complete checkpoint of a folder in the background. `step` and `total` are
     those of the newest commit."""
 
     folder: Path

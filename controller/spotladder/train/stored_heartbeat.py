@@ -23,7 +23,7 @@ WRITE_INTERVAL = 5.0
 
 @dataclass(slots=True)
 class HeartbeatWriter:
-    """Writes the newest heartbeat of an attempt again and again, never on the caller's thread. If the store refuses
+    """Writes the newest heartbeat of an attempt repeatedly, on a thread of its own. If the store refuses
     one, the writer stops."""
 
     store: Store

@@ -53,7 +53,7 @@ STREAM = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
 STATIC = {"live.js": "text/javascript", "web.css": "text/css", "icon.svg": "image/svg+xml"}
 
 HEALTH = "/healthz"
-"""The path that answers everybody, for probes."""
+"""The path for probes, which needs no authentication."""
 
 T = TypeVar("T")
 P = ParamSpec("P")

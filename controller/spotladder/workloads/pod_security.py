@@ -140,7 +140,7 @@ def _container(container: Mapping[str, Any], at: Path, *, efa: bool) -> Iterator
 
 
 def _restricted(context: Mapping[str, Any], pod: Mapping[str, Any], at: Path) -> Iterator[Violation]:
-    """What the level `restricted` demands of a container in addition."""
+    """The violations of the requirements that only the level `restricted` has."""
     merged = {**pod, **context}
     if context.get("allowPrivilegeEscalation") is not False:
         yield Violation((*at, "allowPrivilegeEscalation"), context.get("allowPrivilegeEscalation", "unset"))

@@ -33,7 +33,7 @@ OTHER_TIERS = "other"
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended. `slack` is
+    all its workers. `bad_nodes`: the nodes on which its pods fail repeatedly; none once it has ended. `slack` is
     that of `deadline_risk`. `problems` are the reasons why the job is degraded."""
 
     phase: Phase

@@ -194,7 +194,7 @@ class SimBackend:
         return min(times)
 
     def advance(self) -> None:
-        """Process the events up to the market's time, which was advanced before."""
+        """Process the events up to the current time of the market."""
         now = self.market.now
         self.changes += 1
         self._count_waiting()
