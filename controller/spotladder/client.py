@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from spotladder.cli.cluster import delete as deletion
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters
 from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.cli.cluster.logs import Printer, Printing
@@ -149,6 +150,17 @@ class AsyncJobs:
         job = await self._asked(self._cluster.job(name))
         return await asyncio.to_thread(lambda: as_data(gather(recorded_of_job(job))))
 
+    async def delete(self, name: str) -> None:
+        """Delete the job: it commits and releases its nodes. Returns when all its objects are gone. A job that is
+        submitted again under the same name continues from the newest commit. Raises Refused if it does not exist."""
+
+        async def gone() -> None:
+            job = await self._cluster.job(name)
+            await deletion.requested(self._cluster, job)
+            await deletion.until_gone(self._cluster, job)
+
+        await self._asked(gone())
+
     async def _asked(self, work: Coroutine[Any, Any, T]) -> T:
         """The result, with API errors converted into messages for people."""
         try:
@@ -181,6 +193,7 @@ class Jobs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            self._run(_end_other_tasks())
             self._run(self._jobs.__aexit__(kind, error, trace))
         finally:
             self._close()
@@ -213,6 +226,10 @@ class Jobs:
         """As `AsyncJobs.report`."""
         return self._run(self._jobs.report(name))
 
+    def delete(self, name: str) -> None:
+        """As `AsyncJobs.delete`."""
+        self._run(self._jobs.delete(name))
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -220,6 +237,14 @@ class Jobs:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_other_tasks() -> None:
+    """Cancel what an error in the caller's thread has left unfinished."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _outcome(job: Mapping[str, Any]) -> Outcome:

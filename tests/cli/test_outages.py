@@ -72,14 +72,14 @@ def test_suspend_tolerates_an_outage_and_reports_it_once(status: int, capsys: Ca
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_delete_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
-    with_server(ScriptedServer(JOB, status, JOB, status, 404), lambda cluster: delete._until_gone(cluster, JOB))
+    with_server(ScriptedServer(JOB, status, JOB, status, 404), lambda cluster: delete.until_gone(cluster, JOB))
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_an_outage_beyond_the_tolerance_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(delete, "NO_ANSWER_TIMEOUT", 0.01)
     with pytest.raises(EnvironmentFailure, match="try again later"):
-        with_server(ScriptedServer(503), lambda cluster: delete._until_gone(cluster, JOB))
+        with_server(ScriptedServer(503), lambda cluster: delete.until_gone(cluster, JOB))
     with pytest.raises(EnvironmentFailure, match="has not stopped within the timeout: its phase is Draining"):
         with_server(ScriptedServer(JOB), lambda cluster: suspension._until_suspended(cluster, JOB, 0.01))
     with pytest.raises(EnvironmentFailure, match="try again later"):
@@ -89,4 +89,4 @@ def test_an_outage_beyond_the_tolerance_is_an_error(monkeypatch: pytest.MonkeyPa
 
 def test_a_refusal_ends_the_waiting() -> None:
     with pytest.raises(EnvironmentFailure, match="ask an administrator of the cluster for this permission"):
-        with_server(ScriptedServer(JOB, 403), lambda cluster: delete._until_gone(cluster, JOB))
+        with_server(ScriptedServer(JOB, 403), lambda cluster: delete.until_gone(cluster, JOB))

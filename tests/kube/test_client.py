@@ -41,7 +41,10 @@ def submitted(kube: KubeWorld, server: ApiServer, file: Path) -> str:
             jobs.wait(name, timeout=0.2)
         with pytest.raises(ValueError, match="expected one TieredJob, got 0"):
             jobs.submit(CAPACITY)
-        return name
+        jobs.delete(name)
+        with pytest.raises(Refused, match="tieredjob digits not found"):
+            jobs.delete(name)
+        return jobs.submit(file)
 
 
 def job_body(file: Path) -> dict[str, object]:

@@ -46,11 +46,11 @@ def delete(
     async def run(cluster: ConnectedCluster) -> None:
         jobs = [await cluster.job(name) for name in names]
         for job in jobs:
-            await _delete(cluster, job, force=force)
+            await requested(cluster, job, force=force)
         for job in jobs:
             name = job["metadata"]["name"]
             if wait:
-                await _until_gone(cluster, job)
+                await until_gone(cluster, job)
             typer.echo(f"tieredjob.spotladder.io/{name} {'deleted' if wait else 'deletion requested'}")
 
     for name in names:
@@ -58,7 +58,8 @@ def delete(
     on_cluster(target, run)
 
 
-async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> None:
+async def requested(cluster: ConnectedCluster, job: Object, *, force: bool = False) -> None:
+    """Ask the API server to delete the job; the controller then commits and stops it."""
     from spotladder.api.stored import FORCE_DELETE
 
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
@@ -71,7 +72,8 @@ async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> Non
         pass  # another client has deleted it
 
 
-async def _until_gone(cluster: ConnectedCluster, job: Object) -> None:
+async def until_gone(cluster: ConnectedCluster, job: Object) -> None:
+    """Wait until the job and its objects do not exist any more; print what the deletion waits for."""
     import asyncio
     import time
 
