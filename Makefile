@@ -256,7 +256,7 @@ docs: $(DOCS_VENV)/.setup ## Serve the documentation on this machine, and build 
 docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it needs no server. A broken link fails
 	@$(MKDOCS) build --strict --quiet && echo "open build/docs/index.html"
 
-release: setup docs-build ## Build wheel, source distribution, charts, documentation and checksums into dist, and check them without a network (needs helm)
+release: setup docs-build ## Build wheel, source distribution, charts, documentation, SBOM, provenance and checksums into dist, sign them with SIGNING_KEY, and check them without a network (needs helm)
 	.ci/release
 
 clean: ## Remove what was built here
