@@ -112,14 +112,18 @@ class AsyncJobs:
     async def wait(self, name: str, timeout: float | None = None) -> Outcome:
         """Wait until the job has ended; through outages of the API server of ten minutes. Raises TimeoutError after
         `timeout` seconds; the job goes on."""
-        tolerance = OutageTolerance(OUTAGE_TIMEOUT)
-        async with asyncio.timeout(timeout):
+
+        async def ended() -> Outcome:
+            tolerance = OutageTolerance(OUTAGE_TIMEOUT)
             while True:
                 with tolerance:
                     job = await self._cluster.job(name)
                     if (job.get("status") or {}).get("phase") in job_text.ENDED:
                         return _outcome(job)
                 await asyncio.sleep(POLL_INTERVAL)
+
+        async with asyncio.timeout(timeout):
+            return await self._asked(ended())
 
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None

@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from spotladder.cli.target import Refused
 from spotladder.client import AsyncJobs, Jobs
 from spotladder.clusters import transport
+from spotladder.errors import EnvironmentFailure
 from spotladder.resources import CONFIG_MAPS
 from spotladder.workloads.rayjob.records import SUBMITTER
 from tests.kube.apiserver import ApiServer
@@ -41,6 +42,11 @@ def submitted(kube: KubeWorld, server: ApiServer, file: Path) -> str:
             jobs.wait(name, timeout=0.2)
         with pytest.raises(ValueError, match="expected one TieredJob, got 0"):
             jobs.submit(CAPACITY)
+        with (
+            Jobs(kube.namespace, kubeconfig=str(server.kubeconfig_of("expired", "expired"))) as expired,
+            pytest.raises(EnvironmentFailure, match="context tests: the cluster rejects its credentials: log in again"),
+        ):
+            expired.wait(name)
         jobs.delete(name)
         with pytest.raises(Refused, match="tieredjob digits not found"):
             jobs.delete(name)
