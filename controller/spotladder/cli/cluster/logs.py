@@ -195,10 +195,11 @@ class Printing:
             try:
                 async for piece in source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=tail):
                     yield piece
-                return
             except ClusterUnreachable:
                 if not self._follow or not source.container or time.monotonic() < earliest:
                     raise
+            else:
+                return
             self._to.note(
                 f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
             )
