@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,9 @@ async def prints(kube: KubeWorld, node: str, logs: Kubelet) -> None:
     metadata = {"name": name, "namespace": kube.namespace, "labels": {"job-name": "digits-a001"}}
     spec = {"nodeName": node, "containers": [{"name": SUBMITTER, "image": "ray"}]}
     await kube.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    running = {"name": SUBMITTER, "state": {"running": {"startedAt": "2026-11-21T12:00:00Z"}}}
-    running |= {"image": "ray", "imageID": "", "ready": True, "restartCount": 0}
-    await kube.set_pod(name, phase="Running", containerStatuses=[running])
+    status: dict[str, Any] = {"name": SUBMITTER, "image": "ray", "imageID": "", "ready": True, "restartCount": 0}
+    status["state"] = {"running": {"startedAt": "2026-11-21T12:00:00Z"}}
+    await kube.set_pod(name, phase="Running", containerStatuses=[status])
     logs.logs = {(name, SUBMITTER): ["step 1", "step 2"]}
     logs.end.set()
 
