@@ -17,12 +17,18 @@ from tests.kube.world import KubeWorld, eventually
 
 PROGRAMS = {
     "airflow": """
-import subprocess, sys
+import asyncio, os, signal, subprocess, sys, threading
 from airflow.sdk import DAG
-from airflow_operator import Train
+from airflow_operator import JobEnded, Train
+def user_fails_the_task(*_):  # the triggerer then calls on_kill
+    killing = threading.Thread(target=lambda: asyncio.run(JobEnded("digits").on_kill()))
+    killing.start()
+    killing.join()
+    os._exit(143)
 with DAG("training", schedule=None) as dag:
     Train(task_id="train", job=sys.argv[1])
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, user_fails_the_task)
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
     sys.exit(dag.test().state != "success")
 """,
