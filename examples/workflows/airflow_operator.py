@@ -1,10 +1,8 @@
-"""Airflow: an operator that trains on a cluster. It is deferred while the job runs, so it takes no worker slot.
+"""Airflow: an operator that is deferred while a cluster trains, and returns what the job has cost, in USD.
 
 Put this file where workers and the triggerer import it from, such as the folder of plugins, and use it in a DAG:
-
-    Train(task_id="train", job="/opt/airflow/jobs/job.yaml", retries=2)
-
-A retry finds the job again. Who marks the task as failed, or clears it, deletes the job.
+`Train(task_id="train", job="/opt/airflow/jobs/job.yaml", retries=2)`. A retry finds the job again. A user who marks the
+task as failed, or clears it, deletes the job.
 """
 
 from collections.abc import AsyncIterator
@@ -38,8 +36,6 @@ class JobEnded(BaseTrigger):
 
 
 class Train(BaseOperator):
-    """Returns what the job has cost, in USD."""
-
     template_fields = ("job",)
 
     def __init__(self, *, job: str, **options: Any) -> None:
@@ -58,4 +54,6 @@ class Train(BaseOperator):
             if event["exit_code"] != 0:
                 jobs.delete(name)  # a retry submits it again, and it continues from the newest commit
                 raise AirflowException(f"{name}: {event['reason']}: {event['message']}")
-            return jobs.report(name)["cost"]["paid"]
+            paid = jobs.report(name)["cost"]["paid"]
+        self.log.info("%s has cost %s USD", name, paid)
+        return paid
