@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,18 +17,12 @@ from tests.kube.world import KubeWorld, eventually
 
 PROGRAMS = {
     "airflow": """
-import asyncio, os, signal, subprocess, sys, threading
+import subprocess, sys
 from airflow.sdk import DAG
-from airflow_operator import JobEnded, Train
-def user_fails_the_task(*_):  # the triggerer then calls on_kill
-    killing = threading.Thread(target=lambda: asyncio.run(JobEnded("digits").on_kill()))
-    killing.start()
-    killing.join()
-    os._exit(143)
+from airflow_operator import Train
 with DAG("training", schedule=None) as dag:
     Train(task_id="train", job=sys.argv[1])
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, user_fails_the_task)
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
     sys.exit(dag.test().state != "success")
 """,
@@ -53,16 +47,19 @@ with prefect_test_harness(server_startup_timeout=600):
 }
 """The name of each engine, and the program of a user that runs its example."""
 
+ON_KILL = "import asyncio, airflow_operator as user; asyncio.run(user.JobEnded('digits').on_kill())"
+"""What Airflow's triggerer calls when a user marks the deferred task as failed."""
+
 
 LIMIT = 600.0
 """Seconds for an engine to start on a busy machine."""
 
 
 class Engine:
-    """A running engine; `printed` is the file with its output."""
+    """A running engine; `printed` is the file with its output. `cancel` cancels the task."""
 
-    def __init__(self, process: subprocess.Popen[bytes], printed: Path) -> None:
-        self.process, self.printed = process, printed
+    def __init__(self, process: subprocess.Popen[bytes], printed: Path, cancel: Callable[[], object]) -> None:
+        self.process, self.printed, self.cancel = process, printed, cancel
 
     async def submits(self, kube: KubeWorld) -> str:
         """Wait until the job exists, and return its uid."""
@@ -76,10 +73,6 @@ class Engine:
 
     def output(self) -> str:
         return self.printed.read_text(encoding="utf-8", errors="replace")
-
-    def cancel(self) -> None:
-        """What Kubernetes and the engines send to end a task."""
-        self.process.send_signal(signal.SIGTERM)
 
 
 async def uid_of_job(kube: KubeWorld) -> str:
@@ -107,8 +100,15 @@ def running(engine: str, job: Path, kube: KubeWorld, folder: Path) -> Iterator[E
         process = subprocess.Popen(
             command, cwd=folder, env=env, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
         )
+
+    def cancel() -> None:
+        if engine == "airflow":
+            subprocess.run([str(python), "-c", ON_KILL], cwd=folder, env=env, check=True)
+        else:
+            process.send_signal(signal.SIGTERM)
+
     try:
-        yield Engine(process, printed)
+        yield Engine(process, printed, cancel)
     finally:
         # An engine's own servers are processes of its session.
         if process.poll() is None:
