@@ -43,7 +43,6 @@ async def prints(kube: KubeWorld, node: str, logs: Kubelet) -> None:
     status["state"] = {"running": {"startedAt": "2026-11-21T12:00:00Z"}}
     await kube.set_pod(name, phase="Running", containerStatuses=[status])
     logs.logs = {(name, SUBMITTER): ["step 1", "step 2"]}
-    logs.end.set()
 
 
 async def ended(engine: Engine) -> int:
@@ -62,6 +61,7 @@ async def test_a_task_prints_and_reports_its_job_which_a_retry_finds_again(
                 submitted = await lost.submits(kube)
                 await kube.begin(1, "spot-a")
                 await prints(kube, node, logs)
+                logs.end.set()
             assert lost.process.returncode != 0
             with running(engine, job, kube, tmp_path) as retried:
                 await kube.pass_time(300)
@@ -76,9 +76,16 @@ async def test_a_task_prints_and_reports_its_job_which_a_retry_finds_again(
 
 
 async def test_a_cancelled_task_deletes_its_job(api_server: ApiServer, tmp_path: Path, engine: str) -> None:
-    async with world(api_server) as kube:
+    async with world(api_server) as kube, kubelet(kube) as (logs, node):
         with running(engine, job_of(tmp_path, kube), kube, tmp_path) as cancelled:
             await cancelled.submits(kube)
+            await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
+            await prints(kube, node, logs)
+
+            async def follows() -> bool:
+                return engine == "airflow" or "step 2" in cancelled.output()
+
+            await eventually(follows, LIMIT)
             cancelled.cancel()
             assert await ended(cancelled) != 0
             assert await kube.is_gone(), cancelled.output()
