@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from tests.absent import absent
 from tests.kube.apiserver import ROOT
 from tests.kube.world import KubeWorld, eventually
@@ -97,9 +99,7 @@ def running(engine: str, job: Path, kube: KubeWorld, folder: Path) -> Iterator[E
     program.write_text(PROGRAMS[engine], encoding="utf-8")
     with printed.open("ab") as stream:
         command = [str(python), str(program), str(job)]
-        process = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=stream, stderr=subprocess.STDOUT)
 
     def cancel() -> None:
         if engine == "airflow":
@@ -110,7 +110,9 @@ def running(engine: str, job: Path, kube: KubeWorld, folder: Path) -> Iterator[E
     try:
         yield Engine(process, printed, cancel)
     finally:
-        # An engine's own servers are processes of its session.
+        # The temporary server of Prefect has a session of its own.
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            whole = psutil.Process(process.pid)
+            for each in (*whole.children(recursive=True), whole):
+                each.kill()
         process.wait()
