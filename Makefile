@@ -8,7 +8,7 @@ PROCESSES ?= 2
 FRAMEWORK ?= tensorflow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-registry test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-public test-raytrain test-ray test-tracking test-workflows test-stores test-web setup-web test-infra setup-infra doctor state plan bootstrap kubeconfig destroy rollout status drift rollback upgrade test-kube prometheus test-prometheus test-registry test-e2e test-smoke test-all test-day test-soak kind-up kind-down lint format crds dashboards constraints digests sbom bench mutation docs docs-build release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ setup-frameworks: $(VENV)/.setup-frameworks ## The same, with PyTorch and JAX
 demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on this machine while its spot nodes go away (FRAMEWORK=tensorflow|torch|jax)
 	@$(BIN)/spotladder demo --framework $(FRAMEWORK)
 
-ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry
+ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry --ignore=tests/workflows
 
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
@@ -91,6 +91,22 @@ $(TRACKING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 
 test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B and TensorBoard for all attempts of a job
 	SPOTLADDER_REQUIRE=tracking $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
+
+# The requirements of workflow engines exclude each other's and those of constraints.txt, so each engine has a virtual
+# environment of its own, with the versions of all packages as of one day.
+ENGINES := airflow dagster flyte prefect
+PACKAGE_airflow := apache-airflow==3.3.2
+PACKAGE_dagster := dagster==1.13.29
+PACKAGE_flyte   := flytekit==1.16.31
+PACKAGE_prefect := prefect==3.9.1
+
+$(ENGINES:%=$(VENV)-%/.setup): $(VENV)-%/.setup: pyproject.toml | $(VENV)/.setup
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(BIN)/uv pip install --quiet --python $(@D)/bin/python --exclude-newer 2026-11-28 --editable '.[operator]' '$(PACKAGE_$*)'
+	@touch $@
+
+test-workflows: setup $(ENGINES:%=$(VENV)-%/.setup) ## The examples for Airflow, Dagster, Flyte and Prefect, run by these (needs what test-kube needs; 700 MB of packages)
+	SPOTLADDER_REQUIRE=workflows,kube $(BIN)/python -m pytest tests/workflows -n 0
 
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
 # tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names
@@ -174,7 +190,7 @@ endif
 test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
 	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
 
-test-all: lint test test-web test-stores test-kube test-prometheus test-registry test-infra test-frameworks test-public test-tracking test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
+test-all: lint test test-web test-stores test-kube test-prometheus test-registry test-infra test-frameworks test-public test-tracking test-workflows test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-soak: setup ## An hour of losses, outages and attacks on real nodes (needs what test-e2e needs; MINUTES=60 SEED=1)
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60) $(SEED:%=--seed %)
@@ -266,11 +282,11 @@ docs: $(DOCS_VENV)/.setup ## Serve the documentation on this machine, and build 
 docs-build: $(DOCS_VENV)/.setup ## Write the documentation to build/docs; it needs no server. A broken link fails
 	@$(MKDOCS) build --strict --quiet && echo "open build/docs/index.html"
 
-release: setup docs-build ## Build wheel, source distribution, charts, documentation and checksums into dist, and check them without a network (needs helm)
+release: setup docs-build ## Build wheel, source distribution, charts, documentation, SBOM, provenance and checksums into dist, sign them with SIGNING_KEY, and check them without a network (needs helm)
 	.ci/release
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs $(TRACKING_VENV) $(STREAMING_VENV) build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spotladder-demo
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator $(VENV)-docs $(TRACKING_VENV) $(STREAMING_VENV) $(ENGINES:%=$(VENV)-%) build .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spotladder-demo
 
 pictures: setup setup-web ## Draw the pictures of the README
 	$(BIN)/python docs/images/record.py

@@ -23,6 +23,7 @@ from spotladder.display import job_text
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data
 from spotladder.errors import SpotladderError
+from spotladder.jobs import deletion
 from spotladder.jobs.attempt_clusters import AttemptClusters
 from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.jobs.printing import Printer, Printing
@@ -110,14 +111,18 @@ class AsyncJobs:
     async def wait(self, name: str, timeout: float | None = None) -> Outcome:
         """Wait until the job has ended; through outages of the API server of ten minutes. Raises TimeoutError after
         `timeout` seconds; the job goes on."""
-        tolerance = OutageTolerance(OUTAGE_TIMEOUT)
-        async with asyncio.timeout(timeout):
+
+        async def ended() -> Outcome:
+            tolerance = OutageTolerance(OUTAGE_TIMEOUT)
             while True:
                 with tolerance:
                     job = await self._cluster.job(name)
                     if (job.get("status") or {}).get("phase") in job_text.ENDED:
                         return _outcome(job)
                 await asyncio.sleep(POLL_INTERVAL)
+
+        async with asyncio.timeout(timeout):
+            return await self._asked(ended())
 
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
@@ -147,6 +152,17 @@ class AsyncJobs:
         """The report of the job as in report.json. Needs access to the bucket of its checkpoints."""
         job = await self._asked(self._cluster.job(name))
         return await asyncio.to_thread(lambda: as_data(gather(recorded_of_job(job))))
+
+    async def delete(self, name: str) -> None:
+        """Delete the job: it commits and releases its nodes. Returns when all its objects are gone. A job that is
+        submitted again under the same name continues from the newest commit. Raises Refused if it does not exist."""
+
+        async def gone() -> None:
+            job = await self._cluster.job(name)
+            await deletion.requested(self._cluster, job)
+            await deletion.until_gone(self._cluster, job)
+
+        await self._asked(gone())
 
     async def _asked(self, work: Coroutine[Any, Any, T]) -> T:
         """The result, with API errors converted into messages for people."""
@@ -180,6 +196,7 @@ class Jobs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            self._run(_end_other_tasks())
             self._run(self._jobs.__aexit__(kind, error, trace))
         finally:
             self._close()
@@ -212,6 +229,10 @@ class Jobs:
         """As `AsyncJobs.report`."""
         return self._run(self._jobs.report(name))
 
+    def delete(self, name: str) -> None:
+        """As `AsyncJobs.delete`."""
+        self._run(self._jobs.delete(name))
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -219,6 +240,14 @@ class Jobs:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_other_tasks() -> None:
+    """Cancel what an error in the caller's thread has left unfinished."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _outcome(job: Mapping[str, Any]) -> Outcome:

@@ -18,7 +18,7 @@ from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import NotLeading
-from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
+from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled, api_error
 from spotladder.clusters.transport import path_of
 from spotladder.errors import SpotladderError, TooLarge
 from spotladder.resources import NODES, PODS, SECRETS
@@ -85,6 +85,12 @@ async def test_status_codes_raise_the_matching_error(status: int, error: type[Sp
             await client.get(PODS, "a", "ns")
         assert "because of this" in str(raised.value)
         assert "get pods/a" in str(raised.value)
+
+
+def test_rejected_credentials_say_what_to_do() -> None:
+    error = api_error(401, "Unauthorized", "Unauthorized", where="list tieredjobs")
+    remedy = "the cluster rejects the credentials: log in again, or renew them"
+    assert str(error) == f"list tieredjobs: 401 Unauthorized: {remedy}"
 
 
 async def test_each_request_is_reported_with_its_rbac_verb_and_resource() -> None:

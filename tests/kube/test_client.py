@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from spotladder.client import AsyncJobs, Jobs
 from spotladder.clusters import transport
-from spotladder.errors import Refused
+from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.resources import CONFIG_MAPS
 from spotladder.workloads.rayjob.records import SUBMITTER
 from tests.kube.apiserver import ApiServer
@@ -41,7 +41,15 @@ def submitted(kube: KubeWorld, server: ApiServer, file: Path) -> str:
             jobs.wait(name, timeout=0.2)
         with pytest.raises(ValueError, match="expected one TieredJob, got 0"):
             jobs.submit(CAPACITY)
-        return name
+        with (
+            Jobs(kube.namespace, kubeconfig=str(server.kubeconfig_of("expired", "expired"))) as expired,
+            pytest.raises(EnvironmentFailure, match="context tests: the cluster rejects its credentials: log in again"),
+        ):
+            expired.wait(name)
+        jobs.delete(name)
+        with pytest.raises(Refused, match="tieredjob digits not found"):
+            jobs.delete(name)
+        return jobs.submit(file)
 
 
 def job_body(file: Path) -> dict[str, object]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_a_rollout_finds_its_own_charts(installed: Path) -> None:
     done = subprocess.run(command, cwd=installed, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {name: str(installed / "spotladder_infra" / "charts" / name) for name in CHARTS}
+
+
+def test_kubectl_finds_the_commands_as_a_plugin(installed: Path) -> None:
+    """kubectl runs `kubectl-NAME` on PATH as `kubectl NAME`."""
+    (found,) = installed.glob("spotladder-*.dist-info")
+    scripts = Distribution.at(found).entry_points.select(group="console_scripts")
+    assert {script.name: script.value for script in scripts} == dict.fromkeys(
+        ("spotladder", "kubectl-spotladder"), "spotladder.cli.main:main"
+    )
 
 
 def test_the_demo_finds_its_files(installed: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -163,6 +164,18 @@ def test_a_port_in_use_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFi
     assert (
         capsys.readouterr().err == f"error: port {port} is in use: choose another with --port, or 0 for any free one\n"
     )
+
+
+def test_a_port_that_the_user_may_not_open_is_a_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> object:
+        raise PermissionError(errno.EACCES, "error while attempting to bind on address ('127.0.0.1', 80)")
+
+    monkeypatch.setattr("spotladder.web.server.serving", refused)
+    assert main(["web", "--state-dir", str(tmp_path), "--port", "80"]) == 5
+    said = "error: port 80 is reserved for administrators: choose another with --port, or 0 for any free one\n"
+    assert capsys.readouterr().err == said
 
 
 async def test_the_output_of_each_attempt_has_a_page(tmp_path: Path) -> None:

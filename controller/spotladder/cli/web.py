@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 HOST_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """The names that the chart's value `web.host` may have."""
 
+_PORT_ERRORS = {errno.EADDRINUSE: "is in use", errno.EACCES: "is reserved for administrators"}
+
 
 def web(
     *,
@@ -92,10 +94,11 @@ def web(
                         typer.launch(address)
                     await asyncio.Event().wait()
             except OSError as error:
-                if error.errno != errno.EADDRINUSE:
+                if error.errno not in _PORT_ERRORS:
                     raise
+                why = _PORT_ERRORS[error.errno]
                 raise EnvironmentFailure(
-                    f"port {port} is in use: choose another with --port, or 0 for any free one"
+                    f"port {port} {why}: choose another with --port, or 0 for any free one"
                 ) from None
 
     asyncio.run(serve())

@@ -44,7 +44,12 @@ class Forbidden(ApiError):
 
 
 class Unauthorized(ApiError):
-    """The credentials are not accepted."""
+    """The credentials are not accepted. Kubernetes' own message is only "Unauthorized"."""
+
+    def __init__(self, status: int, reason: str, message: str, *, where: str = "", about: str = "") -> None:
+        if message == reason:
+            message = "the cluster rejects the credentials: log in again, or renew them"
+        super().__init__(status, reason, message, where=where, about=about)
 
 
 class Invalid(ApiError):

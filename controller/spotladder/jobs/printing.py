@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from spotladder.places.attempt_output import Source, cluster_of, is_home, is_liv
 
 POLL_INTERVAL = 1.0
 """Seconds between two polls for pods that do not exist yet."""
+
+STREAM_MINIMUM = 5.0
+"""Seconds that a stream that was opened again must last, so that it may break once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,8 @@ class Printing:
     async def _print(self, cluster: ConnectedCluster, source: Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
-        pieces = source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=self._tail)
         try:
-            await write.all(pieces, prefix)
+            await write.all(self._pieces(cluster, source), prefix)
         except NotFound:
             return f"pod {source.pod} and its log are gone"
         except Forbidden as error:
@@ -123,6 +126,24 @@ class Printing:
                 raise
             return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
         return ""
+
+    async def _pieces(self, cluster: ConnectedCluster, source: Source) -> AsyncIterator[bytes]:
+        """The output of a source. A stream that breaks while it is followed is opened again at its end."""
+        tail, earliest = self._tail, 0.0
+        while True:
+            try:
+                async for piece in source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=tail):
+                    yield piece
+            except ClusterUnreachable:
+                if not self._follow or not source.container or time.monotonic() < earliest:
+                    raise
+            else:
+                return
+            self._to.note(
+                f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
+            )
+            await asyncio.sleep(POLL_INTERVAL)
+            tail, earliest = 0, time.monotonic() + STREAM_MINIMUM
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
         """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""

@@ -1,0 +1,56 @@
+"""A followed log whose stream breaks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spotladder.cli.cluster import logs
+from spotladder.cli.cluster.logs import Printer, Printing
+from spotladder.clusters.errors import ClusterUnreachable
+
+
+class Pod:
+    """A source whose streams have these pieces; each but the last one breaks afterwards."""
+
+    pod, container = "digits-a001-head", "ray-job-submitter"
+
+    def __init__(self, *streams: list[bytes]) -> None:
+        self.streams = list(streams)
+        self.tails: list[int | None] = []
+
+    async def printed(
+        self, _client: object, _namespace: str, *, follow: bool, tail: int | None
+    ) -> AsyncIterator[bytes]:
+        assert follow
+        self.tails.append(tail)
+        for piece in self.streams.pop(0):
+            yield piece
+        if self.streams:
+            raise ClusterUnreachable("log of pod digits-a001-head: connection reset")
+
+
+async def followed(pod: Any) -> tuple[list[bytes], list[str]]:
+    notes: list[str] = []
+    to = Printer(lambda _line: None, notes.append)
+    cluster: Any = SimpleNamespace(client=None, namespace="default")
+    printing = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
+    return [piece async for piece in printing._pieces(cluster, pod)], notes
+
+
+async def test_a_broken_stream_continues_and_says_where_the_missing_lines_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.0)
+    pod = Pod([b"step 1\n"], [b"step 3\n"])
+    said = "the stream of digits-a001-head broke: spotladder logs digits prints lines that are missing"
+    assert await followed(pod) == ([b"step 1\n", b"step 3\n"], [said])
+    assert pod.tails == [None, 0]
+
+
+async def test_a_stream_that_breaks_at_once_again_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.0)
+    monkeypatch.setattr(logs, "STREAM_MINIMUM", 3600.0)
+    with pytest.raises(ClusterUnreachable, match="connection reset"):
+        await followed(Pod([b"step 1\n"], [], [b"step 3\n"]))
