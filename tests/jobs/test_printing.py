@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.cli.cluster import logs
-from spotladder.cli.cluster.logs import Printer, Printing
 from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.jobs import printing
+from spotladder.jobs.printing import Printer, Printing
 
 
 class Pod:
@@ -37,12 +37,12 @@ async def followed(pod: Any) -> tuple[list[bytes], list[str]]:
     notes: list[str] = []
     to = Printer(lambda _line: None, notes.append)
     cluster: Any = SimpleNamespace(client=None, namespace="default")
-    printing = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
-    return [piece async for piece in printing._pieces(cluster, pod)], notes
+    shown = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
+    return [piece async for piece in shown._pieces(cluster, pod)], notes
 
 
 async def test_a_broken_stream_continues_and_says_where_the_missing_lines_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.0)
+    monkeypatch.setattr(printing, "POLL_INTERVAL", 0.0)
     pod = Pod([b"step 1\n"], [b"step 3\n"])
     said = "the stream of digits-a001-head broke: spotladder logs digits prints lines that are missing"
     assert await followed(pod) == ([b"step 1\n", b"step 3\n"], [said])
@@ -50,7 +50,7 @@ async def test_a_broken_stream_continues_and_says_where_the_missing_lines_are(mo
 
 
 async def test_a_stream_that_breaks_at_once_again_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.0)
-    monkeypatch.setattr(logs, "STREAM_MINIMUM", 3600.0)
+    monkeypatch.setattr(printing, "POLL_INTERVAL", 0.0)
+    monkeypatch.setattr(printing, "STREAM_MINIMUM", 3600.0)
     with pytest.raises(ClusterUnreachable, match="connection reset"):
         await followed(Pod([b"step 1\n"], [], [b"step 3\n"]))
