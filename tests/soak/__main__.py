@@ -20,7 +20,7 @@ from tests.e2e.site import SYSTEM, E2eSite, install, installed
 from tests.e2e.world import E2eCluster
 from tests.soak import plan
 from tests.soak.attacks import TRAINS, Attackers, endless_bucket, light_job
-from tests.soak.figures import Figures, disturbed, problems, recovery
+from tests.soak.figures import Figures, MachineLost, again, disturbed, problems, recovery
 
 JOBS = [f"job-{number}" for number in range(15)]
 OF_TWO_RANKS, MACHINES = JOBS[:3], 8
@@ -34,8 +34,8 @@ KINDS = "jobsets,rayjobs,rayclusters,jobs,pods,networkpolicies,poddisruptionbudg
 
 @dataclass
 class Soak:
-    """`lost` has each loss without a notice: its time, its kind and a job that had a pod on the machine. `memory` has
-    the time, the leader's pod and its bytes. `outages` has the beginning and the end of each outage."""
+    """`lost` has each loss: its time, its kind and a job that had a pod on the machine. `memory` has the time, the
+    leader's pod and its bytes. `outages` has the beginning and the end of each outage."""
 
     site: E2eSite
     honest: E2eCluster
@@ -99,8 +99,7 @@ class Soak:
         loss, node = plan.LOSSES[one.what], self.alive.pop(int(one.choice * len(self.alive)))
         there = (pod for pod in self.honest.kube.list("pods", "spotladder.io/job") if works_on(node, pod))
         jobs = {pod["metadata"]["labels"]["spotladder.io/job"] for pod in there}
-        if not loss.announced:
-            self.lost += [(time.time(), loss.name, job) for job in sorted(jobs)]
+        self.lost += [(time.time(), loss.name, job) for job in sorted(jobs)]
         loss.act(self.honest, [node])
         self.alive += self.honest.give(SPOT)
         self.site.cluster.remove_quietly(self.dead)
@@ -134,17 +133,18 @@ class Soak:
             world.until("no object is left", lambda of=world: not of.kube.list(KINDS, OURS))  # type: ignore[misc]
         return [f"RayJob {name} was created" for name in sorted(self.attackers.got)]
 
-    def losses(self) -> list[tuple[float, str, str, float | None]]:
+    def losses(self) -> list[MachineLost]:
         """`lost`, with the seconds until the job's next new step."""
-        return [(at, what, job, recovery(self.honest.done(job), at)) for at, what, job in self.lost]
+        return [MachineLost(at, what, job, recovery(self.honest.done(job), at)) for at, what, job in self.lost]
 
     def figures(self, half: float) -> Figures:
         """What `problems` judges."""
-        figures = Figures(attacks=self.attackers.attacks())
-        for at, _, _, seconds in self.losses():
-            undisturbed = figures.attacked if at > self.attacked_from else figures.alone
-            kind = figures.disturbed if disturbed(at, self.outages) else undisturbed
-            kind.append(seconds)
+        figures, losses = Figures(attacks=self.attackers.attacks()), self.losses()
+        for loss in losses:
+            if not plan.LOSSES[loss.kind].announced:
+                undisturbed = figures.attacked if loss.at > self.attacked_from else figures.alone
+                delayed = disturbed(loss.at, self.outages) or again(loss, losses)
+                (figures.disturbed if delayed else undisturbed).append(loss.recovery)
         warm = self.attacked_from + half * 0.2
         last = self.memory[-1][1] if self.memory else ""
         figures.memory.extend(size for at, pod, size in self.memory if pod == last and at > warm)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 from tests.e2e.steps import ReportedStep
 
@@ -14,17 +15,26 @@ SLOWER = 1.3
 
 BEFORE, AFTER = 60.0, 30.0
 """Seconds before and after an outage in which a loss is left out of that comparison: the recovery takes as long as the
-outage."""
+outage. A recovery during which the job loses another machine is left out, too."""
 
 GROWTH = 0.05
 """Share by which the memory of the leader may change during the second half."""
 
 
+class MachineLost(NamedTuple):
+    """A machine of a job was lost or reclaimed. `recovery` is None if no new step followed."""
+
+    at: float
+    kind: str
+    job: str
+    recovery: float | None
+
+
 @dataclass(frozen=True)
 class Figures:
-    """What a soak has measured: the recoveries without and with attackers, and those that an outage may have delayed,
-    in seconds, None without a recovery; the memory of the last leader in the second half; and how often each kind of
-    attack has acted."""
+    """What a soak has measured: the recoveries without and with attackers, and those that an outage or another loss may
+    have delayed, in seconds, None without a recovery; the memory of the last leader in the second half; and how often
+    each kind of attack has acted."""
 
     alone: list[float | None] = field(default_factory=list)
     attacked: list[float | None] = field(default_factory=list)
@@ -45,6 +55,16 @@ def recovery(done: Sequence[ReportedStep], lost_at: float) -> float | None:
 def disturbed(lost_at: float, outages: Sequence[tuple[float, float]]) -> bool:
     """Whether the recovery from a loss at this time may have waited for the end of an outage."""
     return any(began - BEFORE <= lost_at <= ended + AFTER for began, ended in outages)
+
+
+def again(loss: MachineLost, losses: Sequence[MachineLost]) -> bool:
+    """Whether the job had not recovered from another loss, or lost another machine before it recovered from this."""
+    others = (other for other in losses if other.job == loss.job and other is not loss)
+    return any(_within(other.at, loss) or _within(loss.at, other) for other in others)
+
+
+def _within(at: float, loss: MachineLost) -> bool:
+    return loss.at <= at <= loss.at + (math.inf if loss.recovery is None else loss.recovery)
 
 
 def percentile(values: Sequence[float], share: float = 0.99) -> float:

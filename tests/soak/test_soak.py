@@ -20,7 +20,17 @@ from tests.checkpoints.memory_store import MemoryStore
 from tests.e2e.kube import Object
 from tests.e2e.steps import ReportedStep
 from tests.soak.attacks import BROKEN, Attackers, Endless, endless_bucket
-from tests.soak.figures import AFTER, BEFORE, Figures, disturbed, percentile, problems, recovery
+from tests.soak.figures import (
+    AFTER,
+    BEFORE,
+    Figures,
+    MachineLost,
+    again,
+    disturbed,
+    percentile,
+    problems,
+    recovery,
+)
 from tests.soak.plan import (
     API_SERVER_HANGS,
     ATTACK,
@@ -99,6 +109,15 @@ def test_the_percentile_is_one_of_the_values() -> None:
     assert percentile([3.0]) == 3.0
     assert percentile(range(1, 101)) == 99
     assert percentile(range(1, 51)) == 50
+
+
+def test_a_job_that_loses_a_machine_again_before_it_has_recovered_is_disturbed_twice() -> None:
+    one, two, three = (MachineLost(at, "power cut", "job", 20.0) for at in (100.0, 115.0, 140.0))
+    other, never = one._replace(job="other", at=110.0), one._replace(at=10.0, recovery=None)
+    losses = [one, two, three, other]
+    assert [again(loss, losses) for loss in losses] == [True, True, False, False]
+    assert again(one, [one, never])
+    assert not again(never, [never, other])
 
 
 def test_a_loss_is_disturbed_from_before_an_outage_until_after_it() -> None:
