@@ -127,7 +127,8 @@ class AsyncJobs:
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
     ) -> AsyncIterator[str]:
-        """The lines of the program, attempt by attempt, as `spotladder logs` prints them."""
+        """The lines of the program, attempt by attempt, as `spotladder logs` prints them. A followed stream that breaks
+        is opened again; lines in between are missing."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         to = Printer(lambda text: lines.put_nowait(text.removesuffix("\n")), lambda _note: None)
 

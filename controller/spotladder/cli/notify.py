@@ -50,7 +50,7 @@ def notify(
         typer.Option(
             metavar="URL",
             envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
-            help="Collector of OpenTelemetry, such as http://collector:4318, that gets a trace of each fallback.",
+            help="Collector of OpenTelemetry, such as http://collector:4318, that gets a trace of each restart.",
         ),
     ] = "",
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,
