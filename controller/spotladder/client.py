@@ -86,7 +86,7 @@ class AsyncJobs:
     async def submit(self, job: str | Path | Mapping[str, Any], *, update: bool = False) -> str:
         """Send a file, or a TieredJob as a mapping, as `spotladder submit` does. Returns the name of the job.
 
-        Raises InvalidDocument, Refused (the job exists already, and not `update`) and EnvironmentFailure.
+        Raises InvalidDocument, Refused (the job already exists, and not `update`) and EnvironmentFailure.
         """
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "job.yaml") if isinstance(job, Mapping) else Path(job)
