@@ -105,7 +105,7 @@ $(ENGINES:%=$(VENV)-%/.setup): $(VENV)-%/.setup: pyproject.toml | $(VENV)/.setup
 	@$(BIN)/uv pip install --quiet --python $(@D)/bin/python --exclude-newer 2026-11-28 --editable '.[operator]' '$(PACKAGE_$*)'
 	@touch $@
 
-test-workflows: setup $(ENGINES:%=$(VENV)-%/.setup) ## The examples for Airflow, Dagster, Flyte and Prefect, run by these (needs what test-kube needs; 700 MB of packages)
+test-workflows: setup $(ENGINES:%=$(VENV)-%/.setup) ## The examples for Airflow, Dagster, Flyte and Prefect, each run by its engine (needs what test-kube needs; 700 MB of packages)
 	SPOTLADDER_REQUIRE=workflows,kube $(BIN)/python -m pytest tests/workflows -n 0
 
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first

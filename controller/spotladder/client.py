@@ -86,7 +86,7 @@ class AsyncJobs:
     async def submit(self, job: str | Path | Mapping[str, Any], *, update: bool = False) -> str:
         """Send a file, or a TieredJob as a mapping, as `spotladder submit` does. Returns the name of the job.
 
-        Raises InvalidDocument, Refused (the job exists already, and not `update`) and EnvironmentFailure.
+        Raises InvalidDocument, Refused (the job already exists, and not `update`) and EnvironmentFailure.
         """
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "job.yaml") if isinstance(job, Mapping) else Path(job)
@@ -127,7 +127,8 @@ class AsyncJobs:
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
     ) -> AsyncIterator[str]:
-        """The lines of the program, attempt by attempt, as `spotladder logs` prints them."""
+        """The lines of the program, attempt by attempt, as `spotladder logs` prints them. A followed stream that breaks
+        is opened again; lines in between are missing."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         to = Printer(lambda text: lines.put_nowait(text.removesuffix("\n")), lambda _note: None)
 

@@ -14,8 +14,8 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.crds import crds
 from spotladder.api.document import Document, documents_of
-from spotladder.api.manifest import as_yaml
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.yaml_text import as_yaml
 from spotladder.cli.main import main
 from tests.api.builders import JOB
 

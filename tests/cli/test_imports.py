@@ -67,5 +67,17 @@ def test_no_command_loads_anything_heavy_before_it_works() -> None:
     assert len(loaded) == len(LIGHT) + 1
 
 
+def test_commands_that_read_no_file_do_not_load_its_models() -> None:
+    modules = ("get", "report", "notify", "cluster.delete", "cluster.suspension")
+    loaded = loaded_by("import " + ", ".join(f"spotladder.cli.{name}" for name in modules))
+    assert not set(loaded[""]) & {*HEAVY, *READS_YAML, "aiohttp"}
+
+
+def test_the_client_loads_no_command() -> None:
+    loaded = set(loaded_by("import spotladder.client")[""])
+    assert "aiohttp" in loaded
+    assert not loaded & {*HEAVY, "typer", "rich"}
+
+
 def test_the_probe_detects_loaded_modules() -> None:
     assert {"pydantic", "ruamel"} <= set(loaded_by("import spotladder.api.read, ruamel.yaml")[""])

@@ -93,3 +93,15 @@ async def test_the_end_cancels_reads(forgotten: bool) -> None:
     await reads.aclose()
     with pytest.raises(asyncio.CancelledError):
         await caller
+
+
+@pytest.mark.parametrize("value", [True, ClusterUnreachable("home", "no answer")], ids=["old", "failed"])
+async def test_reads_of_many_keys_do_not_pile_up(value: bool | Exception) -> None:
+    """As of the tokens that a stranger invents."""
+    reads, source = shared(clock := SteppedClock()), Source(value)
+    source.go.set()
+    for number in range(100):
+        await asyncio.gather(reads.get(str(number), source), return_exceptions=True)
+        await clock.advance(60.0)
+    assert source.calls == 100
+    assert len(reads._reads) < 5

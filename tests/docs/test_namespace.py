@@ -24,4 +24,5 @@ def test_helm_commands_name_the_namespace() -> None:
 
 
 def test_all_commands_use_one_namespace_for_the_controller() -> None:
-    assert {name for line in lines() for name in SAID.findall(line)} == {NAMESPACE}
+    commands = [line for line in lines() if "ssh-keygen" not in line]  # Its -n is the purpose of a signature.
+    assert {name for line in commands for name in SAID.findall(line)} == {NAMESPACE}

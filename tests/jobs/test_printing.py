@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.jobs import printing
-from spotladder.jobs.printing import Printer, Printing
+from spotladder.jobs.printing import Printer, Printing, _Lines
 
 
 class Pod:
@@ -33,19 +33,23 @@ class Pod:
             raise ClusterUnreachable("log of pod digits-a001-head: connection reset")
 
 
-async def followed(pod: Any) -> tuple[list[bytes], list[str]]:
+async def followed(pod: Any) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
     notes: list[str] = []
-    to = Printer(lambda _line: None, notes.append)
+    to = Printer(lines.append, notes.append)
     cluster: Any = SimpleNamespace(client=None, namespace="default")
     shown = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
-    return [piece async for piece in shown._pieces(cluster, pod)], notes
+    await shown._print(cluster, pod, _Lines(to))
+    return lines, notes
 
 
 async def test_a_broken_stream_continues_and_says_where_the_missing_lines_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printing, "POLL_INTERVAL", 0.0)
-    pod = Pod([b"step 1\n"], [b"step 3\n"])
+    pod = Pod([b"step 1\n", b"step"], [b"step 3\n"])
     said = "the stream of digits-a001-head broke: spotladder logs digits prints lines that are missing"
-    assert await followed(pod) == ([b"step 1\n", b"step 3\n"], [said])
+    assert await followed(pod) == (["step 1\n", "step\n", "step 3\n"], [said]), (
+        "half a line is not joined to another one"
+    )
     assert pod.tails == [None, 0]
 
 

@@ -78,6 +78,7 @@ async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         ([], 2, "there is no receiver: name one with --to URL"),
+        (["--otlp", "http://127.0.0.1:1", "--test"], 2, "there is no receiver: name one with --to URL"),
         (["--to", "nonsense://x"], 2, "is none that Apprise understands"),
         (["--to-file", "/none/receivers.txt"], 5, "/none/receivers.txt: cannot be read"),
         (["--to", "webhook+http://127.0.0.1:1/x", "--test"], 5, "webhook 127.0.0.1: "),

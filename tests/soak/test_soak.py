@@ -19,6 +19,7 @@ from tests import s3_server
 from tests.checkpoints.memory_store import MemoryStore
 from tests.e2e.kube import Object
 from tests.e2e.steps import ReportedStep
+from tests.soak.__main__ import works_on
 from tests.soak.attacks import BROKEN, Attackers, Endless, endless_bucket
 from tests.soak.figures import (
     AFTER,
@@ -44,6 +45,8 @@ from tests.soak.plan import (
 )
 from tests.ways import LEVEL
 
+WORKING: Object = {"metadata": {}, "spec": {"nodeName": "a"}, "status": {"phase": "Running"}}
+
 
 @pytest.mark.parametrize("minutes", [SHORTEST, 60])
 @pytest.mark.parametrize("seed", range(20))
@@ -65,6 +68,21 @@ def test_another_seed_is_another_plan_and_a_short_soak_is_refused() -> None:
     assert plan(1, 60) != plan(2, 60)
     with pytest.raises(ValueError, match="give at least 20"):
         plan(1, SHORTEST - 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "works"),
+    [
+        ({}, True),
+        ({"status": {"phase": "Pending"}}, True),
+        ({"status": {"phase": "Succeeded"}}, False),
+        ({"metadata": {"deletionTimestamp": "2026-11-29T12:00:00Z"}}, False),
+        ({"spec": {"nodeName": "b"}}, False),
+        ({"spec": {}}, False),
+    ],
+)
+def test_a_lost_machine_disturbs_the_jobs_whose_pods_work_on_it(change: Object, works: bool) -> None:
+    assert works_on("a", WORKING | change) is works
 
 
 def test_a_recovery_ends_with_a_step_that_the_lost_process_had_not_made() -> None:

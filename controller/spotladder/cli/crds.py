@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spotladder.api.crds import crds as definitions
-from spotladder.api.manifest import as_yaml
+from spotladder.api.yaml_text import as_yaml
 from spotladder.cli.folders import folder
 from spotladder.cli.output import Format, print_data
 from spotladder.errors import EnvironmentFailure

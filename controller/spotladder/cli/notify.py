@@ -50,7 +50,7 @@ def notify(
         typer.Option(
             metavar="URL",
             envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
-            help="Collector of OpenTelemetry, such as http://collector:4318, that gets a trace of each fallback.",
+            help="Collector of OpenTelemetry, such as http://collector:4318, that gets a trace of each restart.",
         ),
     ] = "",
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each receiver, and end.")] = False,
@@ -74,7 +74,7 @@ def notify(
       spotladder notify --to webhook+https://hooks.example/jobs --on FellBack --on Failed
       spotladder notify --otlp http://localhost:4318
     """
-    targets = receivers(to or [], to_file) if to or to_file or not otlp else []
+    targets = receivers(to or [], to_file) if to or to_file or test or not otlp else []
 
     async def run() -> None:
         from spotladder.notify.follow import Follower

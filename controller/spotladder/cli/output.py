@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spotladder.api.manifest import as_yaml
+from spotladder.api.yaml_text import as_yaml
 from spotladder.cli import terminal
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import typer
 
 from spotladder.cli.output import print_table
-from spotladder.cli.question import simulator_installed
 from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report import plan
 from spotladder.display.report.facts import Facts
@@ -60,6 +59,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
 
 def planned(facts: Facts) -> Facts:
     """The facts with the place of the run in its plan, if the packages of the simulator are installed."""
+    from spotladder.cli.question import simulator_installed
+
     if not simulator_installed():
         return facts
     from spotladder.planner.hindsight import hindsight

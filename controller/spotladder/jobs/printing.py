@@ -128,8 +128,9 @@ class Printing:
         return ""
 
     async def _pieces(self, cluster: ConnectedCluster, source: Source) -> AsyncIterator[bytes]:
-        """The output of a source. A stream that breaks while it is followed is opened again at its end."""
-        tail, earliest = self._tail, 0.0
+        """The output of a source. A stream that breaks while it is followed is opened again at its end; the line that
+        it broke off ends there."""
+        tail, earliest, piece = self._tail, 0.0, b"\n"
         while True:
             try:
                 async for piece in source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=tail):
@@ -139,11 +140,13 @@ class Printing:
                     raise
             else:
                 return
+            if not piece.endswith(b"\n"):
+                yield b"\n"
             self._to.note(
                 f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
             )
             await asyncio.sleep(POLL_INTERVAL)
-            tail, earliest = 0, time.monotonic() + STREAM_MINIMUM
+            tail, earliest, piece = 0, time.monotonic() + STREAM_MINIMUM, b"\n"
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
         """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""

@@ -6,7 +6,7 @@ import difflib
 import json
 from dataclasses import dataclass
 
-from spotladder.api.manifest import as_yaml
+from spotladder.api.yaml_text import as_yaml
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy
 from spotladder.errors import Refused

@@ -37,9 +37,8 @@ async def sent_to(
     at_next_attempt: bool = False,
     with_folder: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> AsyncIterator[Sent]:
-    """Check the objects against the cluster, then send them, CapacityTiers first. `with_folder`
-    uploads the files of --working-dir for the manifest of a job, and names them in it. Raises InvalidDocument and
-    Refused."""
+    """Check the objects against the cluster, then send them, CapacityTiers first. `with_folder` uploads the files of
+    --working-dir for the manifest of a job, and names them in it. Raises InvalidDocument and Refused."""
     await check_in_cluster(cluster, found, update=update, has_folder=with_folder is not None)
     bodies = (manifest(entry.model) for entry in found.objects if isinstance(entry.model, TieredJob | CapacityTier))
     for body in sorted(bodies, key=lambda body: str(body["kind"])):

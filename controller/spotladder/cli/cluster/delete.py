@@ -11,7 +11,6 @@ from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget
 from spotladder.jobs.connected_cluster import ConnectedCluster
-from spotladder.jobs.deletion import requested, until_gone
 
 
 def delete(
@@ -34,6 +33,8 @@ def delete(
     """
 
     async def run(cluster: ConnectedCluster) -> None:
+        from spotladder.jobs.deletion import requested, until_gone
+
         jobs = [await cluster.job(name) for name in names]
         for job in jobs:
             await requested(cluster, job, force=force)
