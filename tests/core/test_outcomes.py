@@ -1,8 +1,7 @@
-"""The outcomes of all jobs on a tier: counted from differences of states, bounded, and used by `adaptive`."""
+"""The outcomes of all jobs on a tier: counted from differences of states, and bounded."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -14,9 +13,6 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.availability import SPELLS, with_sightings
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobState, Outcomes, Spell
 from spotladder.core.outcomes import ENDED_LIMIT, SURVIVED_LIMIT, added, observed_between
-from spotladder.core.policies.adaptive_zones import weights
-from spotladder.policies.adaptive_model import shipped
-from tests.core.builders import SteppedJob, spec, tier
 
 CLASSES = len(AGES)
 
@@ -103,26 +99,3 @@ def test_outcomes_stay_bounded(parts: list[Outcomes]) -> None:
     for kind in (total.capacity, total.outages):
         assert sum(kind.ended) <= ENDED_LIMIT
         assert sum(kind.survived) <= SURVIVED_LIMIT
-
-
-@given(outcomes, st.integers(0, CLASSES - 1), st.integers(1, 20), st.integers(0, 30))
-def test_more_evictions_at_an_age_never_lower_its_hazard(fleet: Outcomes, place: int, more: int, own: int) -> None:
-    model, spells = shipped(), (has(0, own),) if own else ()
-
-    def hazard(found: Outcomes) -> float:
-        zones = weights(model, spells, own + 1 if own else 0, found)
-        return sum(weight * model.hazards[zone][True][place] for zone, weight in enumerate(zones))
-
-    ended = list(fleet.capacity.ended)
-    ended[place] += more
-    worse = replace(fleet, capacity=replace(fleet.capacity, ended=tuple(ended)))
-    assert hazard(worse) >= hazard(fleet) - 1e-12
-
-
-def test_a_job_takes_the_fleets_outcomes_once_when_it_plans_its_first_attempt() -> None:
-    found = Outcomes(AgeCounts(counts(c0=5), counts(c0=4)))
-    job = SteppedJob(spec(replace(tier("spot-a"), fleet=found), tier("on-demand"))).planned()
-    assert job.state.record("spot-a").fleet == found
-    assert job.state.record("on-demand").fleet == NO_OUTCOMES
-    job.edit(tiers=(tier("spot-a"), tier("on-demand"))).running()
-    assert job.state.record("spot-a").fleet == found, "the fleet's later outcomes include those of the job"

@@ -29,8 +29,8 @@ LONG_OUTAGES = Outcomes(outages=AgeCounts((50, 50, 50, 50, 50, 50, 50, 0), (0, 0
 """Outages that end after 12 hours at the earliest."""
 
 
-def facts(fleet: Outcomes = Outcomes(), **fields: Any) -> TierFacts:  # noqa: B008 – a frozen record
-    return TierFacts(replace(SPOT, fleet=fleet), "a", **{"evictions": 0.5, **fields})
+def facts(outcomes: Outcomes = Outcomes(), **fields: Any) -> TierFacts:  # noqa: B008 – a frozen record
+    return TierFacts(SPOT, "a", outcomes=outcomes, **{"evictions": 0.5, **fields})
 
 
 def periods(*hours: tuple[bool, float], prices: tuple[float, ...] | None = None, nodes: int = 2) -> Trace:

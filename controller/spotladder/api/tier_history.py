@@ -14,7 +14,6 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
 from spotladder.core.model import (
-    NO_OUTCOMES,
     NOTHING_KNOWN,
     AgeCounts,
     Instant,
@@ -31,11 +30,10 @@ _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
 
 @dataclass(frozen=True, slots=True)
 class TierHistory:
-    """`outcomes`, `wait` and `prices` are those of the core's Tier, and `known` what else is known of its capacity.
+    """`wait` and `prices` are those of the core's Tier, and `known` what else is known of its capacity.
     `granted_at` is when a job last got all of its nodes there; None if that is unknown, or the tier has refused a job
     since."""
 
-    outcomes: Outcomes = NO_OUTCOMES
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
@@ -58,7 +56,6 @@ def history_in(status: bytes) -> TierHistory:
     read = read_status(status)
     wait = usual_wait(waits_of(read))
     return TierHistory(
-        outcomes_of(read),
         wait,
         prices_of(read),
         standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
@@ -74,6 +71,7 @@ def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:
         next((f"{one.reason}: {one.message}" for one in refusals), ""),
         availability=_number(read.availability),
         ready_after=wait or None,
+        outcomes=outcomes_of(read),
     )
 
 

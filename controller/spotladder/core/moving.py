@@ -8,7 +8,6 @@ from spotladder.core.bad_nodes import avoided_nodes, named
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, LeftAttempt, Move, Stage
-from spotladder.core.outcomes import with_fleet
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.standby_facts import standby_seen
@@ -52,7 +51,7 @@ def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobS
 
 def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
     """The state with a new attempt planned on this tier, the reason of the launch and its message."""
-    state, now = with_fleet(situation.state, situation.spec), situation.now
+    state, now = situation.state, situation.now
     number = next_number(situation)
     reason = launch_reason(situation.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"

@@ -6,11 +6,8 @@ controller restarts between two decisions.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core.ages import AGES, age_class, ended_ticks, ticks_of
-from spotladder.core.losses import with_record
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobSpec, JobState, Outcomes, Spell
+from spotladder.core.model import AgeCounts, Outcomes, Spell
 
 ENDED_LIMIT = 64
 """Maximum number of ended spells of one kind; beyond it, all counts of this kind are halved. So the newest spells have
@@ -67,17 +64,3 @@ def _bounded(one: AgeCounts, other: AgeCounts) -> AgeCounts:
 
 def _sum(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(one or NOTHING, other or NOTHING, strict=True))
-
-
-def with_fleet(state: JobState, spec: JobSpec) -> JobState:
-    """The state with the fleet's outcomes on each tier, as they are before the first attempt is planned.
-
-    They do not change afterwards: the fleet's later outcomes include those of the job, which its own spells have
-    already.
-    """
-    if state.last_number:
-        return state
-    for tier in spec.tiers:
-        if tier.fleet != NO_OUTCOMES:
-            state = with_record(state, replace(state.record(tier.name), fleet=tier.fleet))
-    return state

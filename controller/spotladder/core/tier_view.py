@@ -6,7 +6,6 @@ from spotladder.core import limits
 from spotladder.core.gang import gang_misfit
 from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
-from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.standby_facts import returns_beside
 from spotladder.core.starts import start_overhead, start_reserve
@@ -44,7 +43,7 @@ def _starting(situation: Situation) -> Seconds:
 
 def view_of(situation: Situation, *, live: bool) -> TierView:
     """The input of the policy."""
-    spec, state, seen = situation.spec, with_fleet(situation.state, situation.spec), situation.seen
+    spec, state, seen = situation.spec, situation.state, situation.seen
     work, remaining = work_left(spec, state, seen.progress)
     available = sightings(situation)
     lost_work = lost_work_usd(situation) if live else 0.0

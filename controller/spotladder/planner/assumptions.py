@@ -96,7 +96,7 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
-        ended = [(facts.tier.name, sum(facts.tier.fleet.capacity.ended)) for facts in drawn]
+        ended = [(facts.tier.name, sum(facts.outcomes.capacity.ended)) for facts in drawn]
         if lifetimes := [f"{name} ({number})" for name, number in ended if number]:
             sentences[-1] += f"; by the lifetimes that jobs have observed on {', '.join(lifetimes)}"
         known = [facts.tier.name for facts in drawn if outages(facts) is not None]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import CostScenario, Estimate, estimate
-from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, KnownCapacity, Seconds, Tier
+from spotladder.core.model import FOR_EVER, NO_OUTCOMES, CapacityType, JobSpec, KnownCapacity, Outcomes, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class TierFacts:
     traces: tuple[Trace, ...] = ()
     until_now: bool = False
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
+    outcomes: Outcomes = NO_OUTCOMES
 
     @classmethod
     def of(cls, tier: Tier, known: KnownCapacity, capacity: str = "") -> Self:

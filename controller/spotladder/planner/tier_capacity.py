@@ -6,8 +6,8 @@ together in the run. If the trace of the only such tier ends at the start of the
 future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
 none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
  1. Nodes are lost at the tier's rate. The time between losses has the shape that all jobs have observed on the tier
-    (`Tier.fleet`). At ages without observations it is that of public spot traces, where a spell of capacity becomes
-    less likely to end with its age.
+    (`TierFacts.outcomes`). At ages without observations it is that of public spot traces, where a spell of capacity
+    becomes less likely to end with its age.
  2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
     for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
     without these for OUTAGE more on average.
@@ -118,7 +118,7 @@ def lengths(chances: tuple[float, ...]) -> Floats:
 
 def lifetimes(facts: TierFacts) -> Floats:
     """The lengths of spells of capacity with mean 1, at equal steps of probability."""
-    found = lengths(hazards(facts.tier.fleet.capacity, usual_hazards("lost")))
+    found = lengths(hazards(facts.outcomes.capacity, usual_hazards("lost")))
     shape: Floats = found / found.mean()
     return shape
 
@@ -126,7 +126,7 @@ def lifetimes(facts: TierFacts) -> Floats:
 def outages(facts: TierFacts) -> Floats | None:
     """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
     too few."""
-    counts, timeout = facts.tier.fleet.outages, facts.tier.provision_timeout
+    counts, timeout = facts.outcomes.outages, facts.tier.provision_timeout
     longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
     if longer < LEAST_OUTAGES:
         return None

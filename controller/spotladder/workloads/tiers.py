@@ -124,7 +124,6 @@ def resolve_tier(
         capacity_type=spec.capacity_type,
         price=price,
         notice=providers.NOTICE[spec.provider] if spec.notice is None else spec.notice,
-        fleet=history.outcomes,
         head_per_hour=(spec.price.head_per_hour if spec.price else None) or 0.0,
         egress_per_gib=spec.egress_per_gi_b or 0.0,
         wait=history.wait,

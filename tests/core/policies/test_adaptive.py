@@ -10,10 +10,7 @@ import pytest
 
 from spotladder.core.ages import AGES, TICK, ticks_of
 from spotladder.core.model import (
-    NO_OUTCOMES,
-    AgeCounts,
     CapacityType,
-    Outcomes,
     Price,
     Progress,
     Spell,
@@ -177,7 +174,7 @@ def view_of_job(
         now=now,
         current=current,
         tiers=tiers,
-        records=tuple(TierRecord(one.name, spells=(spells or {}).get(one.name, ()), fleet=one.fleet) for one in tiers),
+        records=tuple(TierRecord(one.name, spells=(spells or {}).get(one.name, ())) for one in tiers),
         open=names,
         available=names if available is None else available,
         live=bool(current),
@@ -240,26 +237,10 @@ def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, c
     assert Adaptive(shipped()).choose(view).tier == chosen
 
 
-SHORT = Outcomes(AgeCounts((10, 0, 0, 0, 0, 0, 0, 0), (20, 0, 0, 0, 0, 0, 0, 0)))
-"""Other jobs lost the capacity of the tier within minutes."""
-LONG = Outcomes(AgeCounts((20, 20, 40, 80, 100, 200, 400, 2000), (1, 1, 0, 0, 1, 0, 1, 4)))
-"""Other jobs kept the capacity of the tier for days."""
-
-
-@pytest.mark.parametrize(
-    ("slack", "fleet", "chosen"),
-    [
-        pytest.param(7800.0, NO_OUTCOMES, None, id="unknown: it waits"),
-        pytest.param(7800.0, SHORT, ON_DEMAND, id="short lives: it does not wait"),
-        pytest.param(6000.0, NO_OUTCOMES, ON_DEMAND, id="unknown: it does not wait"),
-        pytest.param(6000.0, LONG, None, id="long lives: it waits"),
-    ],
-)
-def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
-    slack: float, fleet: Outcomes, chosen: str | None
-) -> None:
+@pytest.mark.parametrize(("slack", "chosen"), [(7800.0, None), (6000.0, ON_DEMAND)], ids=["it waits", "it does not"])
+def test_the_first_choice_of_a_job_depends_on_its_slack(slack: float, chosen: str | None) -> None:
     """Spot has no capacity, and the job has seen nothing else of it."""
-    tiers = (replace(zone("spot", 1.0), fleet=fleet), BACKUP)
+    tiers = zone("spot", 1.0), BACKUP
     outlooks = TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)
     view = view_of_job(*outlooks, tiers=tiers, now=0.0, slack=slack, available=frozenset({ON_DEMAND}))
     assert Adaptive(shipped()).choose(view).tier == chosen

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 from spotladder.core.model.observation import Progress
-from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.spec import Tier
 from spotladder.core.model.stage import Stage
 from spotladder.core.model.state import JobState, Spell, TierRecord
@@ -260,10 +259,6 @@ class TierView:
             if record.name == name:
                 return record.spells
         return ()
-
-    def fleet(self, name: str) -> Outcomes:
-        """What all jobs had observed on this tier when the job planned its first attempt."""
-        return next((record.fleet for record in self.records if record.name == name), NO_OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Tier:
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible. `fleet` is what all jobs have observed on it. `head_per_hour` is the price of the head's
+    before that, if possible. `head_per_hour` is the price of the head's
     node in USD, and `egress_per_gib` what a GiB costs that an attempt on it reads from the checkpoint bucket. `wait` is
     how long jobs usually waited until all of their workers there were ready, in seconds; 0 if unknown. `prices` are
     the newest prices that it has had, oldest first. Tiers with the same `queue` may wait in the same admission queue.
@@ -112,7 +112,6 @@ class Tier:
     template: str = ""
     queue_timeout: Seconds | None = None
     surge: bool = False
-    fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
     wait: Seconds = 0.0
@@ -128,6 +127,7 @@ class KnownCapacity:
     unavailable now, and `room` the maximum number of nodes. `availability` is the share of attempts that got nodes in
     time, `ready_after` the time in seconds from the request for a node until it is ready; both are None if unknown. In
     `closed` periods, each from a time to a time in seconds after the start of the job, the tier provides no new nodes.
+    `outcomes` are the availability spells that jobs have observed there.
     """
 
     evictions: float | None = None
@@ -137,6 +137,7 @@ class KnownCapacity:
     availability: float | None = None
     ready_after: Seconds | None = None
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
+    outcomes: Outcomes = NO_OUTCOMES
 
 
 NOTHING_KNOWN = KnownCapacity()

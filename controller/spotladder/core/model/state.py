@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from spotladder.core.model.observation import Progress
-from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
@@ -137,8 +136,7 @@ class TierRecord:
 
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
     node-seconds without a known price, which `cost` does not include. `spells` are the newest availability spells,
-    oldest first, `starts` the newest starts of the job's attempts. `fleet` is what all jobs had observed on the tier
-    when the job planned its first attempt.
+    oldest first, `starts` the newest starts of the job's attempts.
     """
 
     name: str
@@ -151,7 +149,6 @@ class TierRecord:
     exhausted_by: Reason | None = None
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
-    fleet: Outcomes = NO_OUTCOMES
     starts: tuple[Start, ...] = ()
 
 

@@ -49,7 +49,7 @@ class Prospect:
         self.remaining: Seconds = view.remaining or 0.0
         self.terms = net.overhead, _ratio(net, tier.price)
         self._spells, self._ticks = spells, ticks_of(spells[-1]) if spells else 0
-        self.weights = adaptive_zones.weights(model, spells, self._ticks, view.fleet(tier.name))
+        self.weights = adaptive_zones.weights(model, spells, self._ticks)
 
     @property
     def trusted(self) -> bool:

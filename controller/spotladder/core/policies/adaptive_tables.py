@@ -14,7 +14,7 @@ from operator import mul
 from typing import NamedTuple
 
 from spotladder.core.ages import AGES, TICK, age_class, ticks_between
-from spotladder.core.model import Outcomes, Seconds
+from spotladder.core.model import Seconds
 
 WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)
 """Knots of the remaining work."""
@@ -74,19 +74,6 @@ def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Sec
     """The mean time until capacity of at least this age is lost. `weights` are those of the zones of the traces."""
     place = place_of(age)
     return TICK * sum(weight * _lives(model, zone)[place] for zone, weight in enumerate(weights))
-
-
-@lru_cache(maxsize=256)
-def fleet_likelihood(model: Model, fleet: Outcomes) -> tuple[float, ...]:
-    """The log-likelihood of the fleet's outcomes for each zone of the traces."""
-    return tuple(
-        sum(
-            ended * math.log(hazard) + survived * math.log1p(-hazard)
-            for kind, hazards in zip((fleet.outages, fleet.capacity), model.hazards[zone], strict=True)
-            for survived, ended, hazard in zip(kind.survived, kind.ended, hazards, strict=False)
-        )
-        for zone in model.zones
-    )
 
 
 @lru_cache(maxsize=256)

@@ -8,29 +8,22 @@ from functools import lru_cache
 from operator import add
 
 from spotladder.core.ages import ended_ticks
-from spotladder.core.model import NO_OUTCOMES, Outcomes, Spell
-from spotladder.core.policies.adaptive_tables import Model, endings, fleet_likelihood, survivals
+from spotladder.core.model import Spell
+from spotladder.core.policies.adaptive_tables import Model, endings, survivals
 
 DISTRUST = 18.0
 """Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
 better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
 
-FLEET_WEIGHT = 0.25
-"""Weight of one outcome of the fleet, relative to one of the job. Jobs on a tier at the same time observe the same loss
-of capacity, and the job's own spells are the newest."""
 
-
-def weights(model: Model, spells: tuple[Spell, ...], ticks: int, fleet: Outcomes = NO_OUTCOMES) -> tuple[float, ...]:
+def weights(model: Model, spells: tuple[Spell, ...], ticks: int) -> tuple[float, ...]:
     """The weight of each zone of the model, by the likelihood of the observed spells, of which the newest one has
-    reached this age, and of the fleet's outcomes. More ends at an age never lower the mean hazard of the zones at this
-    age."""
+    reached this age."""
     available = bool(spells) and spells[-1].available
     logs = tuple(map(add, _closed(model, spells[:-1]), survivals(model, available, ticks)))
     if spells:
         first = spells[0].available
         logs = tuple(map(add, logs, (math.log(share if first else 1.0 - share) for share in model.shares)))
-    if fleet != NO_OUTCOMES:
-        logs = tuple(log + FLEET_WEIGHT * one for log, one in zip(logs, fleet_likelihood(model, fleet), strict=True))
     return _scaled(logs)
 
 

@@ -2,8 +2,8 @@
 
 Counts come from persisted TieredJobs and are accumulated in the status itself, so that they outlive jobs and
 controllers. The writer batches them. A controller that crashes loses the counts since its last write. The `adaptive`
-policy uses the outcomes by age as a prior, and the waits, the prices and the newest grant in its choices; no other
-decision uses the status.
+policy uses the waits, the prices and the newest grant in its choices; no other decision uses the status. `plan`
+uses the rates, the waits and the outcomes by age.
 """
 
 from __future__ import annotations
