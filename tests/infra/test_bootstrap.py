@@ -40,8 +40,13 @@ if [here.name, command] in [entry[:2] for entry in fails]:
     sys.exit(1)
 resource = dict(addr="aws_eks_addon.coredns")
 new = pathlib.Path({fails!r}).with_name(here.name + ".new")
+adopted = pathlib.Path({fails!r}).with_name(here.name + ".adopted").exists()
+addresses = ["aws_iam_role.node-role", "aws_s3_bucket.checkpoints", *([] if adopted else ["aws_eks_cluster.cluster"])]
 if command == "plan":
     print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="create"))))
+    if "aws_eks_cluster" in json.loads((here / "cdk.tf.json").read_text()).get("data", {{}}) and not adopted:
+        resource = dict(addr="aws_eks_cluster.cluster")
+        print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="delete"))))
 elif command == "apply":
     new.unlink(missing_ok=True)
     print(json.dumps({{"type": "apply_complete", "@message": "aws_eks_addon.coredns: Creation complete after 7s"}}))
@@ -49,7 +54,6 @@ elif command == "output":
     found = dict(spotladder=dict(value={{**{outputs!r}, "cluster": here.name}}))
     print(json.dumps({{}} if new.exists() else found))
 elif command == "state" and sys.argv[2] == "pull":
-    addresses = ("aws_iam_role.node-role", "aws_eks_cluster.cluster", "aws_s3_bucket.checkpoints")
     found = [dict(zip(("type", "name"), address.split("."))) for address in addresses]
     instances = [dict(attributes=dict(id="an-id"))]
     print(json.dumps(dict(resources=[dict(entry, mode="managed", instances=instances) for entry in found])))
@@ -211,10 +215,29 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert "apply" not in world.calls("east")
 
 
-def test_an_existing_cluster_is_kept_and_its_platform_is_removed_first(world: BootstrapSite) -> None:
+def east_exists(world: BootstrapSite) -> None:
+    """Changes the fleet file so that east is an existing cluster."""
     network = "    network: {cidr: 10.0.0.0/16}\n"
     exists = "    existing: prod\n    network: {existing: {subnetTags: {tier: private}}}\n"
     (world.folder / "fleet.yaml").write_text((world.folder / "fleet.yaml").read_text().replace(network, exists))
+
+
+@pytest.mark.parametrize("command", [("bootstrap", "--yes"), ("destroy", "--yes", "--skip-platform")], ids=" ".join)
+def test_a_cluster_of_the_stack_is_not_deleted_as_an_existing_one(
+    command: tuple[str, ...], world: BootstrapSite
+) -> None:
+    east_exists(world)
+    refused = world.run(*command, "--cluster", "east")
+    assert refused.code == 5
+    assert "cluster east: existing names a cluster of yours" in refused.err
+    assert "aws_eks_cluster.cluster" in refused.err
+    assert "apply" not in world.calls("east")
+    assert "state rm" not in world.calls("east")
+
+
+def test_an_existing_cluster_is_kept_and_its_platform_is_removed_first(world: BootstrapSite) -> None:
+    east_exists(world)
+    (world.folder / "east.adopted").touch()
     refused = world.run("destroy", "--yes", "--cluster", "east")
     assert refused.code == 5
     assert "east: the cluster prod and its network are kept" in refused.out

@@ -19,7 +19,6 @@ from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.images import pool_images
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
-from spotladder_infra.topology.cluster import WITH_STACK
 
 HOLD = "holdDuringUpgrade"
 POOLS = "pools"
@@ -102,7 +101,7 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
         UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
     )
     by = f"bootstrap --cluster {name}" if platform.cluster.created else "you"
-    owned = platform.cluster.cloud in WITH_STACK or "kubernetes" in platform.cluster.model_fields_set
+    owned = platform.cluster.created or "kubernetes" in platform.cluster.model_fields_set
     if owned and minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
         listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))

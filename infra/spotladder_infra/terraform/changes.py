@@ -55,6 +55,16 @@ def concern_of(address: str) -> str:
     return next((concern for prefix, concern in _CONCERNS if kind.startswith(prefix)), OTHER)
 
 
+def lost_of_existing(planned: Iterable[Planned]) -> list[str]:
+    """The addresses of resources that are deleted and that no stack of an existing cluster has."""
+    ends = {Action.DELETE, Action.REPLACE}
+    return [
+        entry.address
+        for entry in planned
+        if entry.action in ends and concern_of(entry.address) in ("control plane", "nodes", "network")
+    ]
+
+
 def by_concern(planned: Iterable[Planned]) -> list[tuple[str, ...]]:
     """The plan's rows in a fixed order, without unchanged concerns: the concern and the number of each of WORDS."""
     counts = Counter((concern_of(entry.address), entry.action) for entry in planned)

@@ -37,7 +37,7 @@ for _command, _listed in (
     (stacks.permissions, "Print the permissions that a cluster's stack needs."),
     (stacks.explain, "Show the bring-up of a cluster hop by hop."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
-    (access.kubeconfig, "Write a kubeconfig for the created clusters."),
+    (access.kubeconfig, "Write a kubeconfig for the clusters on aws and gcp."),
     (destroy.destroy, "Delete the clusters and what belongs to them."),
     (rollout.rollout, "Install or upgrade the components of the clusters."),
     (comparison.status, "Show the version and state of each component."),

@@ -1,4 +1,4 @@
-"""`spotladder infra kubeconfig|token`: gives kubectl access to the created clusters."""
+"""`spotladder infra kubeconfig|token`: gives kubectl access to the clusters on aws and gcp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kubeconfig(
     *,
     to: Annotated[Path | None, typer.Option("--to", help="File to write; - is stdout. Default: below --state.")] = None,
 ) -> None:
-    """Write a kubeconfig with a context for each created cluster, named as the cluster.
+    """Write a kubeconfig with a context for each cluster on aws and gcp, named as the cluster.
 
     It contains no credentials: kubectl calls `spotladder infra token`, which uses the credentials of your shell.
     Neither the aws nor the gcloud program is needed.

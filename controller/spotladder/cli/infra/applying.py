@@ -8,12 +8,14 @@ import typer
 
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
-from spotladder_infra.terraform.changes import WORDS, by_concern, counted
+from spotladder_infra.terraform.changes import WORDS, by_concern, counted, lost_of_existing
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from spotladder_infra.topology.cluster import Cluster
 
 
 def say_stopping() -> None:
@@ -21,6 +23,18 @@ def say_stopping() -> None:
     typer.echo(
         "stopping: Terraform finishes the operations that it has started; press Ctrl-C again to kill it", err=True
     )
+
+
+def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
+    """Raises EnvironmentFailure if the changes delete an existing cluster, which its stack created before."""
+    lost = lost_of_existing(changes) if cluster.existing is not None else []
+    if lost:
+        listed = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
+            f"this would delete it ({listed}): remove existing, or remove these resources from the state with "
+            "terraform state rm"
+        )
 
 
 def show(cluster: str, changes: list[Planned]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.infra.applying import carry_out, confirm, finish, say_stopping, show
+from spotladder.cli.infra.applying import carry_out, confirm, finish, refuse_loss, say_stopping, show
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import account
@@ -55,6 +55,7 @@ def bootstrap(
     plans = [(stack, planned(stack)) for stack in stacks]
     for stack, changes in plans:
         show(stack.cluster, changes)
+        refuse_loss(found.cluster(stack.cluster), changes)
     new = [entry for entry in kinds if _is_new(entry)]
     if new or any(changes for _, changes in plans):
         confirm("Create and change this?", yes=yes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.infra.applying import carry_out, confirm, finish, say_stopping, show
+from spotladder.cli.infra.applying import carry_out, confirm, finish, refuse_loss, say_stopping, show
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.cli.infra.progress import progress_lines
 from spotladder.cli.output import print_table
@@ -50,9 +50,9 @@ def destroy(
 
     Shows what will be deleted and asks for confirmation. First it stops the jobs, lets Karpenter delete its nodes, and
     uninstalls the components that a rollout installed. Then Terraform deletes the resources of the stacks, and kind its
-    clusters; existing clusters remain. At the end the command lists the resources of each cluster
-    that are left in the account or project, and fails with exit code 5 if there are any. After an interrupt, run the
-    same command again to continue.
+    clusters; existing clusters remain. At the end the command lists the resources of each cluster that are left in the
+    account or project, and fails with exit code 5 if there are any. After an interrupt, run the same command again to
+    continue.
 
     \b
     Examples:
@@ -77,6 +77,7 @@ def destroy(
             typer.echo(f"{entry.name}: was not created here: {kept}")
             continue
         show(entry.name, plans[entry.name])
+        refuse_loss(entry, plans[entry.name])
         if entry.existing is not None:
             typer.echo(f"{entry.name}: the cluster {entry.existing} and its network are kept")
         bucket = checkpoints.owned(found, entry)

@@ -35,7 +35,7 @@ def synth(
     *,
     to: ToOption = OUT,
 ) -> None:
-    """Write the Terraform stacks of the clusters that are created: one folder for each.
+    """Write the Terraform stacks of the clusters on aws and gcp: one folder for each.
 
     Run terraform or tofu on them as on any other configuration. Existing clusters (cloud existing) have no stack.
 

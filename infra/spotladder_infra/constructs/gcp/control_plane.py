@@ -16,12 +16,11 @@ from cdktn_provider_google.kms_crypto_key_iam_member import KmsCryptoKeyIamMembe
 
 from spotladder_infra.constructs.gcp.network import CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import accelerators_of, zones_of
+from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, zones_of
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
-LARGEST, MOST_ACCELERATORS = {"cpu": 10_000, "memory": 100_000}, 1_000
-"""Bounds of node auto-provisioning in CPUs, GiB and accelerators of each kind, too high to apply: the limits of pools
-and teams apply. Without a bound for a kind, GKE creates no nodes with it."""
+LARGEST = {"cpu": 10_000, "memory": 100_000}
+"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply, as MOST_ACCELERATORS."""
 
 
 @dataclass(frozen=True, slots=True)
