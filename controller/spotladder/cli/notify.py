@@ -74,7 +74,7 @@ def notify(
       spotladder notify --to webhook+https://hooks.example/jobs --on FellBack --on Failed
       spotladder notify --otlp http://localhost:4318
     """
-    targets = receivers(to or [], to_file) if to or to_file or not otlp else []
+    targets = receivers(to or [], to_file) if to or to_file or test or not otlp else []
 
     async def run() -> None:
         from spotladder.notify.follow import Follower
