@@ -40,7 +40,7 @@ def no_space(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int = -1) -> None:
+def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int) -> None:  # noqa: PLR0917 – the arguments of a process
     """Restores the tensor, unless this is attempt 1, and commits it. Ends with CORRUPT if the commit is damaged or
     cannot be exchanged, as the disk of rank `full` is full, and with an AssertionError if the tensor is another one."""
     import torch
