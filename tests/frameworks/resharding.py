@@ -52,7 +52,7 @@ def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int)
     from spotladder.train.torch import restore_sharded, save_sharded
 
     if rank == full:
-        sharded_reader._write = no_space
+        sharded_reader._write = no_space  # type: ignore[assignment]
 
     os.environ.update({"SPOTLADDER_RANK": str(rank), "SPOTLADDER_WORLD_SIZE": str(size)})
     membership.open_store = lambda uri: CountingBucket(Path(uri), folder / f"downloads-{attempt}")  # type: ignore
