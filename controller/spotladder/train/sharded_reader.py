@@ -61,7 +61,9 @@ class SharedReader(FileSystemReader):  # type: ignore[misc]
             self._receive([(METADATA, 0, self._files[METADATA][1])])
 
     def read_data(self, plan: Any, planner: Any) -> Future[None]:
-        places = [self.storage_data[item.storage_index] for item in plan.items]
+        # PyTorch's reader raises for an item that has no place, once the ranks do not wait for each other.
+        found = [self.storage_data.get(item.storage_index) for item in plan.items]
+        places = [place for place in found if place is not None]
         self._receive(sorted({(place.relative_path, place.offset, place.length) for place in places}))
         return super().read_data(plan, planner)
 
@@ -116,7 +118,7 @@ class SharedReader(FileSystemReader):  # type: ignore[misc]
 def _read(file: Path, at: int, size: int) -> Any:
     piece = np.fromfile(file, np.uint8, size, offset=at)
     if len(piece) < size:
-        raise OSError(f"{file.name}: it has no {size:,} bytes at {at:,}, which its metadata name")
+        raise OSError(f"{file.name}: has fewer than {at + size:,} bytes, to which {METADATA} refers")
     return piece
 
 
