@@ -7,14 +7,16 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 
 from spotladder.checkpoints import disk
-from spotladder.checkpoints.bucket import BucketStore
+from spotladder.checkpoints.bucket import RANGE, BucketStore
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import (
@@ -36,6 +38,27 @@ class TestMemory(StoreContract):
     @pytest.fixture
     def store(self) -> Store:
         return MemoryStore()
+
+
+def test_no_thread_writes_to_a_file_whose_download_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Future[int]] = []
+
+    class FewThreads(ThreadPoolExecutor):
+        def submit(self, *work: Any, **more: Any) -> Any:
+            if begun:
+                raise RuntimeError("can't start new thread")
+            begun.append(super().submit(*work, **more))
+            return begun[0]
+
+    with google(monkeypatch, latency=0.2):
+        store = open_store("gs://bucket/log")
+        assert isinstance(store, BucketStore)
+        (tmp_path / "in").write_bytes(bytes(3 * RANGE))
+        store.put_file("file", tmp_path / "in")
+        store._pool = FewThreads(1)
+        with pytest.raises(RuntimeError, match="new thread"):
+            store.get_file("file", tmp_path / "out")
+        assert begun[0].done()
 
 
 class TestFolderOfAStore(StoreContract):

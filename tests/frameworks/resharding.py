@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -35,15 +36,23 @@ class CountingBucket(DiskStore):
         return super().get_file(key, path)
 
 
-def main(folder: Path, attempt: int, rank: int, size: int, port: int) -> None:
-    """Restores the tensor, unless this is attempt 1, and commits it. Ends with CORRUPT if the commit is damaged, and
-    with an AssertionError if the tensor is another one."""
+def no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int) -> None:  # noqa: PLR0917 – the arguments of a process
+    """Restores the tensor, unless this is attempt 1, and commits it. Ends with CORRUPT if the commit is damaged or
+    cannot be exchanged, as the disk of rank `full` is full, and with an AssertionError if the tensor is another one."""
     import torch
     from torch import distributed
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
+    from spotladder.train import sharded_reader
     from spotladder.train.torch import restore_sharded, save_sharded
+
+    if rank == full:
+        sharded_reader._write = no_space  # type: ignore[assignment]
 
     os.environ.update({"SPOTLADDER_RANK": str(rank), "SPOTLADDER_WORLD_SIZE": str(size)})
     membership.open_store = lambda uri: CountingBucket(Path(uri), folder / f"downloads-{attempt}")  # type: ignore
@@ -51,17 +60,21 @@ def main(folder: Path, attempt: int, rank: int, size: int, port: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     whole = torch.arange(float(SHAPE[0] * SHAPE[1])).reshape(SHAPE)
     job = Job(member(folder, ProcessRank(rank, size, "test"), attempt=attempt))
-    state = {"weight": distribute_tensor(whole, mesh, [Shard(0)]), "epoch": 3}
+    state = {name: distribute_tensor(whole, mesh, [Shard(0)]) for name in ("weight", "moment")} | {"epoch": 3}
     with job.resume() as found:
         if found is not None:
-            state = {"weight": distribute_tensor(torch.zeros(SHAPE), mesh, [Shard(0)]), "epoch": 0}
+            zeros = torch.zeros(SHAPE)
+            model = {"weight": distribute_tensor(zeros, mesh, [Shard(0)]), "epoch": 0}
+            optimizer = {"moment": distribute_tensor(zeros, mesh, [Shard(0)])}
             try:
-                restore_sharded(found, state)
+                restore_sharded(found, model)
+                restore_sharded(found, optimizer)
             except CheckpointCorrupt:
                 sys.exit(CORRUPT)
-    weight = state["weight"]
-    assert isinstance(weight, DTensor)
-    assert torch.equal(weight.full_tensor(), whole)
+            state = model | optimizer
+    for tensor in (state["weight"], state["moment"]):
+        assert isinstance(tensor, DTensor)
+        assert torch.equal(tensor.full_tensor(), whole)
     assert state["epoch"] == 3
     with job.commit(attempt) as committed:
         save_sharded(committed, state)

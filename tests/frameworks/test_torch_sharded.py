@@ -14,11 +14,11 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.frameworks
 
 
-def run(folder: Path, attempt: int, size: int) -> list[int]:
-    """Run all ranks of an attempt. Returns their exit codes."""
+def run(folder: Path, attempt: int, size: int, full: int = -1) -> list[int]:
+    """Run all ranks of an attempt; the disk of rank `full` is full. Returns their exit codes."""
     port = free_port()
     ranks = [
-        processes("torch").Process(target=resharding.main, args=(folder, attempt, rank, size, port))  # type: ignore[attr-defined]
+        processes("torch").Process(target=resharding.main, args=(folder, attempt, rank, size, port, full))  # type: ignore[attr-defined]
         for rank in range(size)
     ]
     try:
@@ -42,10 +42,11 @@ def test_all_ranks_together_read_each_file_of_sharded_state_once(tmp_path: Path)
             assert downloads == {f"digits/{before.path}/{file.name}": 1 for file in before.files}
 
 
-def test_a_damaged_share_of_one_rank_is_an_error_on_all(tmp_path: Path) -> None:
+def test_a_damaged_share_or_a_full_disk_of_one_rank_is_an_error_on_all(tmp_path: Path) -> None:
     assert run(tmp_path, 1, 3) == [0] * 3
+    assert run(tmp_path, 2, 2, full=1) == [resharding.CORRUPT] * 2
     commit = log_of(tmp_path).newest()
     assert commit is not None
     damaged = next(file for file in commit.files if file.name.startswith("rank-0002/"))
     (tmp_path / "digits" / commit.path / damaged.name).write_bytes(bytes(damaged.size))
-    assert run(tmp_path, 2, 2) == [resharding.CORRUPT] * 2, "rank 0 reads the files of rank 2"
+    assert run(tmp_path, 3, 2) == [resharding.CORRUPT] * 2, "rank 0 reads the files of rank 2"

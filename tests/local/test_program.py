@@ -135,7 +135,10 @@ def test_a_second_notice_does_not_replace_the_first(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("reached", ["{}", "[]", '{"stepped": "soon", "joined": 4, "tomorrow": 5}'])
+@pytest.mark.parametrize(
+    "reached",
+    ["{}", "[]", '{"stepped": "soon", "joined": 4, "tomorrow": 5}', f'{{"stepped": 1{"0" * 400}, "restored": NaN}}'],
+)
 def test_the_milestones_in_a_heartbeat_are_read_and_anything_else_is_ignored(tmp_path: Path, reached: str) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     (tmp_path / "attempt" / "started.json").write_text('{"pid": 1, "at": 3.0}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -82,6 +83,14 @@ async def test_restarts_from_before_the_start_are_not_sent_and_those_of_a_new_jo
     place.put(new)
     await place.tracer.look()
     assert [restart.attempt for restart in place.sent] == [2]
+
+
+async def test_a_defect_in_the_records_of_one_job_does_not_end_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Recording()
+    await place.look(1)
+    monkeypatch.setattr(place, "facts", Mock(side_effect=ValueError("year 9999999 is out of range")))
+    assert await place.look(2) == []
+    assert place.problems == ["no trace of team-a/digits yet: year 9999999 is out of range"]
 
 
 async def test_records_that_cannot_be_read_are_named_once_and_read_again() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import KnownCapacity, Price
+from spotladder.core.model import BucketPrice, KnownCapacity, Price
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
 from spotladder.planner.hindsight import hindsight
-from spotladder.planner.simulated import Assumptions
+from spotladder.planner.simulated import Assumptions, outcomes
 from spotladder.records.model import Began
 from tests.display.builders import SPEC, CloudEvents, PlayedRun
 from tests.display.report_checks import facts_of
@@ -40,6 +41,18 @@ def test_a_run_without_losses_takes_as_long_as_a_plan_without_losses_says() -> N
     last_commit = Assumptions().commit_time  # The run did not measure any.
     assert found.hours.p10 == found.hours.p90 == pytest.approx((facts.time.total + last_commit) / HOUR, rel=0.01)
     assert found.cost.p50 == pytest.approx(facts.spent, rel=0.15)
+
+
+def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = finished(spot=NEVER_LOST, bucket=BucketPrice(per_write=0.01))
+    assert facts.state.extra.requests > 0
+    asked = Mock(wraps=outcomes)
+    monkeypatch.setattr("spotladder.planner.hindsight.outcomes", asked)
+    found = hindsight(facts)
+    assert found is not None
+    assert found.cost is not None
+    assert found.cost.p50 == pytest.approx(facts.spent, rel=0.15)
+    assert asked.call_args.args[0].spec.bucket == BucketPrice(), "else each commit wakes the controller"
 
 
 def test_losses_that_the_plan_did_not_expect_put_the_run_above_all_planned_ones() -> None:

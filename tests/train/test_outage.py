@@ -94,7 +94,7 @@ def test_the_start_waits_for_the_end_of_an_outage(site: OutageSite, kind: str) -
     site.store.kind, site.store.ends = kind, 2 * HOUR
     made = site.job(interval="60s")
     assert site.time.now >= 2 * HOUR
-    assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at", "phase"}
+    assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at", "phase", "reached"}
     starts = [entry for entry in site.log().tail() if entry.kind == "start"]
     assert len(starts) == 1, "the start was appended twice"
     site.train(made, 20, STEP)

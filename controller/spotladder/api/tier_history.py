@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import isfinite
 
 from pydantic import ValidationError
 
@@ -78,7 +79,8 @@ def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:
 def _number(text: str) -> float | None:
     """The number; None for one that is unknown or damaged."""
     with suppress(ValueError):
-        return float(text)
+        if isfinite(number := float(text)):
+            return number
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -233,11 +233,13 @@ class BucketStore(Store):
             size = first.meta["size"]
 
             def fetch(start: int) -> int:
-                end = min(start + RANGE, size)
-                return _put(file.fileno(), self._data.get_range(key, start=start, end=end), start)
+                data = self._data.get_range(key, start=start, end=min(start + RANGE, size))
+                return _put(file.fileno(), data, start)
 
-            fetches = {start: self._pool.submit(fetch, start) for start in range(RANGE, size, RANGE)}
+            fetches: dict[int, Future[int]] = {}
             try:
+                for start in range(RANGE, size, RANGE):
+                    fetches[start] = self._pool.submit(fetch, start)
                 crc = _put(file.fileno(), first.bytes(), 0)
                 for start, one in fetches.items():
                     crc = crc32_combine(crc, one.result(), min(RANGE, size - start))

@@ -8,7 +8,7 @@ run programs with an older or a newer library: members are only added, and their
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -81,7 +81,8 @@ class Milestone(StrEnum):
     def reported(cls, times: object) -> dict[Milestone, float]:
         """The milestones in a heartbeat, with their times by the program's clock. Anything else in it is ignored."""
         found = times if isinstance(times, Mapping) else {}
-        return {one: float(at) for one in cls if isinstance(at := found.get(one), int | float) and math.isfinite(at)}
+        numbers = {one: at for one in cls if isinstance(at := found.get(one), int | float)}
+        return {one: float(at) for one, at in numbers.items() if abs(at) <= sys.float_info.max}
 
 
 class NoticeKind(StrEnum):

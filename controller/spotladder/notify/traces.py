@@ -14,7 +14,6 @@ from typing import Protocol
 from spotladder.backoff import delay
 from spotladder.core.model import Seconds
 from spotladder.display.report.facts import Facts
-from spotladder.errors import SpotladderError
 from spotladder.notify.notices import Kind
 from spotladder.places.place import FollowedPlace, Object
 from spotladder.records.restarts import Restart
@@ -93,11 +92,11 @@ class Tracer:
         try:
             async with self._reading:
                 facts = await place.facts(namespace, name)
-        except SpotladderError as error:
+        except Exception as error:  # noqa: BLE001 – the records are foreign: their defects must not end the messages
             if awaited.reads == 1:
-                self._problem(f"no trace of {namespace}/{name} yet: {error}")
+                self._problem(f"no trace of {namespace}/{name} yet: {error or type(error).__name__}")
             return
-        over = job["status"]["phase"] in (Kind.SUCCEEDED, Kind.FAILED)
+        over = job["status"].get("phase") in (Kind.SUCCEEDED, Kind.FAILED)
         if facts is None:  # It has no records: its checkpoints are in no bucket.
             awaited.sent = attempt
             return

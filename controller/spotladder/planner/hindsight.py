@@ -13,15 +13,18 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import Stage
+from spotladder.core.model import BucketPrice, Stage
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.planner.simulated import Assumptions, Distribution, outcomes
+from spotladder.planner.simulated import Assumptions, Distribution, looks_at_progress, outcomes
 
 RUNS = 100
 """Number of simulated runs."""
+
+MOST_COMMITS = 500
+"""Maximum number of commits of a simulated run, about, if each may change the choice of the policy."""
 
 
 def hindsight(facts: Facts) -> PlanPlace | None:
@@ -33,9 +36,14 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     if len(start.known) != len(start.spec.tiers):
         return None  # An older version has recorded the start.
     hours = facts.time.new / HOUR * max(1.0, facts.total / facts.steps)
+    # The step time is part of the work. What the commits of the run have cost is that of each simulated run, too: a
+    # decision after each commit would take minutes.
+    spec, stored = replace(start.spec, step_time=0.0, bucket=BucketPrice()), facts.state.extra
     assumptions = _assumptions(facts)
+    if looks_at_progress(start.policy, spec):
+        least = hours * HOUR / MOST_COMMITS
+        assumptions = replace(assumptions, commit_interval=max(assumptions.commit_interval, least))
     tiers = tuple(TierFacts.of(*pair) for pair in zip(start.spec.tiers, start.known, strict=True))
-    spec = replace(start.spec, step_time=0.0)  # It is part of the work.
     question = Question(
         spec, tiers, hours, 0.0, assumptions.commit_interval, assumptions.commit_time, policy=start.policy
     )
@@ -49,7 +57,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     return PlanPlace(
         len(runs),
         len(ends) / len(runs),
-        _placed(facts.spent, [run.cost for run in runs]) if priced else None,
+        _placed(facts.spent, [run.cost + stored.storage + stored.requests for run in runs]) if priced else None,
         _placed(facts.time.total / HOUR, ends) if succeeded and ends else None,
     )
 

@@ -152,7 +152,7 @@ def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], S
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=_pays_for_commits(spec) or _looks_at_progress(question.policy, spec),
+        commits_wake=_pays_for_commits(spec) or looks_at_progress(question.policy, spec),
         quiet_zones=() if _pays_for_commits(spec) else _quiet_tiers(question),
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
@@ -179,7 +179,7 @@ def _pays_for_commits(spec: JobSpec) -> bool:
     return bool(spec.bucket.per_gib_month or spec.bucket.per_write)
 
 
-def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
+def looks_at_progress(policy: str, spec: JobSpec) -> bool:
     """Whether a commit may change the choice of the policy."""
     return policy not in WITHOUT_PROGRESS and not (policy in FOR_DEADLINES and spec.max_duration is None)
 

@@ -136,12 +136,13 @@ class Found:
         """
         place, folder = self._log.in_place, self._folder.with_name(f"{self._folder.name}.share")
         mine = [writer for writer in self.ranks or (0,) if writer % size == rank]
+        if folder.exists():
+            return folder
         had = [writer for writer in mine if writer == self._source and (place or self._folder.exists())]
         rest = [writer for writer in mine if writer not in had]
         parts = None if place else self._folder.with_name(f"{self._folder.name}.rest")
         if rest:
             self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest))
-        folder.mkdir(exist_ok=True)
         for name, target in self._side_by_side(folder):
             writer = rank_of(name) or 0
             if place or writer in mine:

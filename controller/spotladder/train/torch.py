@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -172,18 +173,20 @@ def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
     from torch import distributed
     from torch.distributed import checkpoint
 
+    reading: AbstractContextManager[checkpoint.FileSystemReader]
     if isinstance(found, Found) and distributed.is_initialized() and distributed.get_world_size() > 1:
         from spotladder.train.sharded_reader import SharedReader
 
-        reader: checkpoint.FileSystemReader = SharedReader(found)
+        reading = closing(SharedReader(found))
     else:
-        reader = checkpoint.FileSystemReader(found.to_read() if isinstance(found, Found) else found)
-    try:
-        checkpoint.load(state, storage_reader=reader)
-    except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
-        raise CheckpointCorrupt(
-            f"sharded state does not match this program's ({first_line(error)}): was it changed since the commit?"
-        ) from error
+        reading = nullcontext(checkpoint.FileSystemReader(found.to_read() if isinstance(found, Found) else found))
+    with reading as reader:
+        try:
+            checkpoint.load(state, storage_reader=reader)
+        except (checkpoint.api.CheckpointException, OSError, RuntimeError, ValueError) as error:
+            raise CheckpointCorrupt(
+                f"sharded state does not match this program's ({first_line(error)}): was it changed since the commit?"
+            ) from error
 
 
 def _refuse_sharded(content: dict[str, Any]) -> None:

@@ -253,9 +253,17 @@ async def test_the_milestones_of_a_start_are_recorded_once_with_the_times_of_its
         top = replace(rayjob(), created_at=created, program_at=created + 0.5)
         bucket.objects = AttemptObjects(top, pods=tuple(started))
         bucket.see(streams, all_ready(1))
+        await written()
+        writes = bucket.writes
+        bucket.beat = StoredHeartbeat(0, 7, reached={Milestone.JOINED: -5.0})
+        bucket.see(streams, all_ready(1))
+        await written()
+        assert bucket.writes == writes, "the milestones wait for the first step"
         bucket.beat = StoredHeartbeat(0, 7, reached={Milestone.JOINED: -5.0, Milestone.STEPPED: 1e12})
         for _ in range(2):
             bucket.see(streams, all_ready(1))
+            await written()
+        assert bucket.writes == writes + 1
     reached = {one.milestone: one.at - created for one in bucket.records if isinstance(one, Reached)}
     assert reached == pytest.approx(
         {
@@ -264,7 +272,7 @@ async def test_the_milestones_of_a_start_are_recorded_once_with_the_times_of_its
             Milestone.CONTAINERS: 0.4,
             Milestone.PROGRAM: 0.5,
             Milestone.JOINED: 0.0,
-            Milestone.STEPPED: 2.0,
+            Milestone.STEPPED: 3.0,
         }
     ), "clamped between the launch and the observation"
     assert bucket.kinds().count(Reached) == 6

@@ -16,7 +16,8 @@ import structlog
 
 from spotladder.api.tier_history import history_in
 from spotladder.clusters.clock import Clock, wait_at_most
-from spotladder.core.model import NOTHING_KNOWN, TERMINAL, Decision, JobState, Seconds, Stage
+from spotladder.core.contract import Milestone
+from spotladder.core.model import NOTHING_KNOWN, TERMINAL, Decision, JobState, KnownCapacity, Seconds, Stage
 from spotladder.errors import SpotladderError
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.commit_logs import Logs
@@ -27,7 +28,7 @@ from spotladder.records.recorder import Recorder
 from spotladder.records.sampling import Sampler
 
 WRITE_INTERVAL: Seconds = 300.0
-"""Interval between two writes without a change of the job's stage, a loss, a notice or a milestone."""
+"""Interval between two writes without a change of the job's stage, a loss, a notice or a first step."""
 
 MAX_PENDING = 2_000
 """Maximum number of records of a job that wait for a write."""
@@ -38,7 +39,7 @@ BACKLOG_TIMEOUT: Seconds = 10.0
 CLOSE_TIMEOUT: Seconds = 2.0
 """How long the end of a controller waits for pending writes."""
 
-_URGENT = (Began, Moved, Lost, NodeChanged, Reached, Ended)
+_URGENT = (Began, Moved, Lost, NodeChanged, Ended)
 
 _log = structlog.get_logger("spotladder")
 
@@ -104,10 +105,11 @@ class RecordStreams:
         stream = self._streams.get(record.uid)
         if stream is None:
             policy = loaded.job.spec.policy
-            found = [loaded.capacity.get(tier.capacity_tier) for tier in loaded.job.spec.tiers]
-            known = tuple(NOTHING_KNOWN if one is None else history_in(one.status).known for one in found)
-            began = Began(record.created_at, record.name, record.namespace, loaded.spec, policy=policy, known=known)
-            first = [began] if loaded.before.last_number == 0 and loaded.before.clock == 0.0 else []
+            first = []
+            if loaded.before.last_number == 0 and loaded.before.clock == 0.0:
+                known = tuple(_known(loaded, tier.capacity_tier) for tier in loaded.job.spec.tiers)
+                spec = loaded.spec
+                first = [Began(record.created_at, record.name, record.namespace, spec, policy=policy, known=known)]
             specified = (loaded.spec, policy) if first else None
             stream = self._streams[record.uid] = _Stream(
                 Recorder(record.name, record.namespace, specified), Sampler(record.created_at), address
@@ -126,7 +128,7 @@ class RecordStreams:
             del stream.pending[:excess]
             stream.lost += excess
         due = self._clock.ticks() - stream.written_at >= WRITE_INTERVAL
-        if over or due or any(isinstance(record, _URGENT) for record in stream.pending):
+        if over or due or any(map(_is_urgent, stream.pending)):
             self._write_soon(stream)
 
     def _write_soon(self, stream: _Stream) -> None:
@@ -161,6 +163,12 @@ class RecordStreams:
         return True
 
 
+def _is_urgent(record: Record) -> bool:
+    """A start has many milestones, but ends with its first step: they are written together."""
+    first_step = isinstance(record, Reached) and record.milestone is Milestone.STEPPED
+    return first_step or isinstance(record, _URGENT)
+
+
 def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator[Record]:
     spec, before, after, seen = loaded.spec, loaded.before, decision.state, loaded.seen
     now = after.clock
@@ -174,6 +182,11 @@ def _records(recorder: Recorder, loaded: Loaded, decision: Decision) -> Iterator
     if ended := list(recorder.ended(before, after, now)):
         yield Decided(now, seen, after)
         yield from ended
+
+
+def _known(loaded: Loaded, tier: str) -> KnownCapacity:
+    found = loaded.capacity.get(tier)
+    return NOTHING_KNOWN if found is None else history_in(found.status).known
 
 
 def _commits(loaded: Loaded, after: JobState) -> Iterator[Committed]:
