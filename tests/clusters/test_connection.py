@@ -36,6 +36,7 @@ def written(folder: Path, content: Any, name: str = "config") -> str:
     ("content", "says"),
     [
         ("a: [", "is not YAML"),
+        ("[" * 2000, "is nested more than 32 levels deep"),
         ("[]", "should be a kubeconfig"),
         ("", "has no clusters; it should be a kubeconfig"),
         ("clusters: none", "clusters: must be a list in a kubeconfig"),

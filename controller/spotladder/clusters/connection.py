@@ -25,6 +25,9 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 IN_CLUSTER = "in-cluster"
 """The name of the connection of a pod to its own cluster."""
 
+MAX_DEPTH = 32
+"""Maximum nesting of a kubeconfig. Reading takes a time that grows with its square."""
+
 _GIVE = "set a cluster with --kubeconfig or KUBECONFIG"
 
 
@@ -113,10 +116,17 @@ def parse(text: str, where: str) -> dict[str, Any]:
     """Parse a kubeconfig or a part of it. Raises EnvironmentFailure without quoting the text, which may
     have secrets."""
     from ruamel.yaml import YAML  # noqa: PLC0415 – imported only for a kubeconfig
+    from ruamel.yaml.composer import MaxDepthExceededError  # noqa: PLC0415
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
+    reader = YAML(typ="safe", pure=True)
+    reader.max_depth = MAX_DEPTH
     try:
-        data = YAML(typ="safe", pure=True).load(text) or {}
+        data = reader.load(text) or {}
+    except MaxDepthExceededError:
+        raise EnvironmentFailure(
+            f"{where}: is nested more than {MAX_DEPTH} levels deep; it should be a kubeconfig"
+        ) from None
     # The YAML reader raises these for invalid tags and dates.
     except (YAMLError, LookupError, RecursionError, ValueError):
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
