@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spotladder.cli.report_table import print_report
+from spotladder.cli.report_table import print_report, sentences
 from tests.display import golden
 from tests.display.builders import PlayedRun
 from tests.display.report_checks import facts_of
@@ -13,3 +15,10 @@ from tests.display.report_checks import facts_of
 def test_the_printed_table_matches_the_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(facts_of(PlayedRun().play()))
     golden.check("digits.report.txt", capsys.readouterr().out)
+
+
+def test_the_parts_of_restarts_are_in_real_time_where_steps_stand_for_longer_ones() -> None:
+    facts = facts_of(PlayedRun().play())
+    scaled = replace(facts, spec=replace(facts.spec, step_time=60.0))
+    assert ("", "nodes 3s, first step 4s") in sentences(facts)
+    assert ("", "in real time: nodes 3s, first step 4s") in sentences(scaled)

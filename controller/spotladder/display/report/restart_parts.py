@@ -25,6 +25,8 @@ def where_restarts_go(facts: Facts) -> Markup | None:
         "From the loss or the notice to the first step of the next attempt. A part ends at what it is named after; the "
         "time to a point that was not observed belongs to the next part."
     )
+    if facts.spec.step_time:
+        note += " All times here are real, not those of the simulated training."
     return element(
         "section",
         element("h2", "Where restarts go"),
