@@ -45,15 +45,17 @@ FRAME_LIMIT = 256 * 1024 * 1024
 CODE_SIZE = 16
 """Size of a frame's code in bytes."""
 
-_KEEPALIVE = (
+_SILENCE = (
     ("TCP_KEEPIDLE", 3),
     ("TCP_KEEPALIVE", 3),  # the name of TCP_KEEPIDLE on macOS
     ("TCP_KEEPINTVL", 1),
-    ("TCP_KEEPCNT", 5),
+    ("TCP_KEEPCNT", 7),
+    ("TCP_USER_TIMEOUT", 10_000),
 )
-"""A machine that loses power does not close its connections: a peer that is silent for 8 s is lost. The kernel answers
-keepalives, so a process that is busy is not silent. While sent data is not acknowledged no keepalives are sent: these
-moments are short and rare, and a shorter timeout for them would end connections to a process that reads slowly."""
+"""A machine that loses power does not close its connections: a peer that answers no keepalive, or acknowledges nothing
+that was sent, for 10 s is lost. No keepalives are sent while sent data is not acknowledged, and the kernel alone gives
+up after many minutes; where Linux has the option, it replaces the number of keepalives. The kernel answers both, so a
+process that is busy is not silent, unless it reads nothing for 10 s while its buffer is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class FramedConnection:
         self._sent = self._received = 0
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in _KEEPALIVE:
+        for option, value in _SILENCE:
             if hasattr(socket, option):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
