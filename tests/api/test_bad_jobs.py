@@ -32,6 +32,7 @@ CASES = [
     ("maxFailures: 3", "max_failures: 3", "10:5: spec.tiers[0].max_failures: is not a known field; did you mean"),
     ("provisionTimeout: 10m", "ProvisionTimeout: 10m", "11:5: spec.tiers[0].ProvisionTimeout: is not a known field"),
     ("  grace: 90s", "  maxFailures: 1", "16:3: spec.maxFailures: does not belong here; it is"),
+    ("  grace: 90s", f"  m{'9' * 500}: 1", f'16:3: spec["m{"9" * 39}…{"9" * 19}"]: is not a known field; known here'),
     ("  grace: 90s", "  maxFailure: 1", "16:3: spec.maxFailure: is not a known field; did you mean"),
     ("    interval: 5m", "    zzz: 5m", "20:5: spec.checkpoints.zzz: is not a known field; known here: uri"),
     ("capacityTier: g5-od-use1", "capacitytier: g5-od-use1", "13:5: spec.tiers[1].capacitytier: is not a known"),

@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 
 _LONGEST_QUOTE = 60
 _SHOWN_PROBLEMS = 20
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_KEY = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{_LONGEST_QUOTE - 1}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """The path as text: `spec.tiers[1].maxFailures`. Keys that are not plain words are quoted: `labels["a.b/c"]`."""
+    """The path as text: `spec.tiers[1].maxFailures`. Keys that are long or not plain words are quoted:
+    `labels["a.b/c"]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
