@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -110,9 +110,9 @@ def running(engine: str, job: Path, kube: KubeWorld, folder: Path) -> Iterator[E
     try:
         yield Engine(process, printed, cancel)
     finally:
-        # The temporary server of Prefect has a session of its own.
-        if process.poll() is None:
-            whole = psutil.Process(process.pid)
-            for each in (*whole.children(recursive=True), whole):
-                each.kill()
+        # The temporary server of Prefect has a session of its own, and outlives an engine that is killed.
+        for each in psutil.process_iter():
+            with suppress(psutil.Error):
+                if each.environ().get("HOME") == str(folder):
+                    each.kill()
         process.wait()
