@@ -95,11 +95,11 @@ class Tier:
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible. `head_per_hour` is the price of the head's
-    node in USD, and `egress_per_gib` what a GiB costs that an attempt on it reads from the checkpoint bucket. `wait` is
-    how long jobs usually waited until all of their workers there were ready, in seconds; 0 if unknown. `prices` are
-    the newest prices that it has had, oldest first. Tiers with the same `queue` may wait in the same admission queue.
-    `auxiliary` are the groups of pods that are not on the tier, with the price of a node of each in USD; None: unknown.
+    before that, if possible. `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB
+    costs that an attempt on it reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of
+    their workers there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest
+    first. Tiers with the same `queue` may wait in the same admission queue. `auxiliary` are the groups of pods that are
+    not on the tier, with the price of a node of each in USD; None: unknown.
     """
 
     name: str
