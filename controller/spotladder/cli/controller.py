@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
-from spotladder.errors import EnvironmentFailure
+from spotladder.cli.extras import needs
 
 
 def controller(
@@ -39,12 +39,10 @@ def controller(
     """
     import asyncio
 
-    try:
+    with needs("operator"):
         from spotladder.operator.controller import Controller
         from spotladder.operator.reporting.logging import set_up
         from spotladder.operator.settings import read_settings
-    except ModuleNotFoundError as error:
-        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
 
     flags = {"kubeconfig": kubeconfig, "context": context, "namespaces": tuple(namespace or ())}
     set_up()

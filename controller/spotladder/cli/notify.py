@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli.extras import needs
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.places import places_of
 from spotladder.cli.target import ClusterTarget
@@ -110,20 +111,16 @@ def receivers(to: list[str], to_file: Path | None) -> list[Target]:
     urls = [*to, *(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))]
     if not urls:
         raise Refused("there is no receiver: name one with --to URL, or write addresses into a file for --to-file")
-    try:
+    with needs("notify"):
         from spotladder.notify.targets import target_of
 
         return [target_of(url, os.environ.get(KEY, "")) for url in urls]
-    except ModuleNotFoundError as error:
-        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[notify]'") from None
 
 
 def spans_to(otlp: str) -> Spans:
     """The traces that go to this collector. Raises EnvironmentFailure."""
-    try:
+    with needs("notify"):
         from spotladder.notify.spans import Spans
-    except ModuleNotFoundError as error:
-        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[notify]'") from None
     return Spans(otlp)
 
 

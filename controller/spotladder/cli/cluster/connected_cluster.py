@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from spotladder.cli.extras import needs
 from spotladder.cli.target import ClusterTarget
-from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.errors import SpotladderError
 from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 
 T = TypeVar("T")
@@ -15,11 +16,9 @@ T = TypeVar("T")
 
 def on_cluster(target: ClusterTarget, work: Callable[[ConnectedCluster], Awaitable[T]]) -> T:
     """Run `work` with a connection to the target cluster. Raises SpotladderError with a message for the user."""
-    try:
+    with needs("operator"):
         from spotladder.clusters.client import Client
         from spotladder.clusters.connection import connect
-    except ModuleNotFoundError as error:
-        raise EnvironmentFailure(f"{error.name} is missing: pip install 'spotladder[operator]'") from None
 
     connection = connect(target.kubeconfig, target.context)
 
