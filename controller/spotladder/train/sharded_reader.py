@@ -11,7 +11,6 @@ The ranks use a process group with gloo for it, because the bytes are in the hos
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -123,10 +122,7 @@ def _read(file: Path, at: int, size: int) -> Any:
 
 
 def _write(file: Path, at: int, data: memoryview) -> None:
-    opened = os.open(file, os.O_WRONLY | os.O_CREAT)
-    try:
-        while data:
-            written = os.pwrite(opened, data, at)
-            data, at = data[written:], at + written
-    finally:
-        os.close(opened)
+    file.touch()
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(data)
