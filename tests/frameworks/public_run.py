@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -35,11 +36,19 @@ _OWN = "-m spotladder.train.program out -- {python}"
 COMMANDS = {
     "accelerate_nlp_example": f"{_OWN} {{script}} --resume_from_checkpoint {{checkpoint}}",
     "flax_mnist": f"{_OWN} {{script}}",
+    "ray_data_batch_inference": "{script}",
+    "ray_lightgbm": "{script}",
+    "ray_train_torch": "{script}",
+    "ray_tune": "{script}",
+    "ray_xgboost": "{script}",
     "torch_imagenet": f"{_OWN} -m spotladder.train.torchrun --nproc-per-node 2 {{script}} --resume {{checkpoint}}",
     "torchtitan_train": f"{_OWN} -m torch.distributed.run --nproc-per-node 2 {{script}}",
 }
-"""The arguments of Python: a program with checkpoints of its own runs under `spotladder.train.program`, as with
-`programFolder`."""
+"""The arguments of Python. A program with checkpoints of its own runs under `spotladder.train.program`, as with
+`programFolder`; one of Ray gets the environment of an attempt."""
+
+COMMITS_NOTHING = {"ray_data_batch_inference"}
+"""It has Ray Data's own checkpoints, in the job's folder of the bucket."""
 
 
 def weights(variables: dict[str, Any]) -> list[bytes]:
@@ -75,7 +84,7 @@ def final(name: str, folder: Path, steps: Sequence[int]) -> bytes:
             if not held.exists():
                 assert (process.returncode, step) == (0, sys.maxsize), (folder / "output").read_text()
                 return (machine / "final").read_bytes()
-            if step - begun >= EVERY:
+            if step - begun >= EVERY and name not in COMMITS_NOTHING:
                 until(lambda: log.newest() != before)  # noqa: B023
         finally:
             Site(machine).kill(process)
@@ -86,18 +95,36 @@ def final(name: str, folder: Path, steps: Sequence[int]) -> bytes:
     raise AssertionError("the last attempt was held")
 
 
+@contextmanager
+def ray_cluster(folder: Path) -> Iterator[None]:
+    """A Ray cluster that the drivers of all attempts find. Its workers inherit the environment of this process."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, "temp_dir": str(folder)}
+    )
+    try:
+        with patch.dict(os.environ, RAY_ADDRESS=cluster.address, RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S="600"):
+            yield
+    finally:
+        cluster.shutdown()
+
+
 def main(name: str, kills: str = "10") -> None:
     killed = sorted(random.Random(name).sample(range(1, TOTAL), int(kills)))
     if name not in COMMANDS:
         return killed_in_this_process(name, killed)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOLDING), os.environ.get("PYTHONPATH")]))
-    with tempfile.TemporaryDirectory(prefix="public-") as below:
+    with tempfile.TemporaryDirectory(prefix="public-") as below, ExitStack() as cluster:
+        folder = Path(below, "job")
+        os.environ["HELD_IN"] = str(folder)
+        if name.startswith("ray"):
+            cluster.enter_context(ray_cluster(Path(below, "ray")))
         ends = []
         for steps in ([], killed):
-            folder = Path(below, str(len(steps)))
             folder.mkdir()
-            with patch.dict(os.environ, HELD_IN=str(folder)):
-                ends.append(final(name, folder, steps))
+            ends.append(final(name, folder, steps))
+            shutil.rmtree(folder)
     assert ends[0] == ends[1], killed
     return None
 
