@@ -115,7 +115,7 @@ def main(name: str, kills: str = "10") -> None:
     if name not in COMMANDS:
         return killed_in_this_process(name, killed)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOLDING), os.environ.get("PYTHONPATH")]))
-    with tempfile.TemporaryDirectory(prefix="public-") as below, ExitStack() as cluster:
+    with tempfile.TemporaryDirectory(prefix="public-", ignore_cleanup_errors=True) as below, ExitStack() as cluster:
         folder = Path(below, "job")
         os.environ["HELD_IN"] = str(folder)
         if name.startswith("ray"):

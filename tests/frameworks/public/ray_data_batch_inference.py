@@ -8,8 +8,9 @@ import pandas as pd
 import ray
 from ray.data.checkpoint import CheckpointConfig
 
-bucket = f"{os.environ['SPOTLADDER_URI']}/{os.environ['SPOTLADDER_JOB']}"
-ray.data.DataContext.get_current().checkpoint_config = CheckpointConfig("id", f"{bucket}/done")  # changed
+bucket = f"{os.environ['SPOTLADDER_URI']}/{os.environ['SPOTLADDER_JOB']}"  # changed
+checkpoints = CheckpointConfig("id", f"{bucket}/ray-data", delete_checkpoint_on_success=False)
+ray.data.DataContext.get_current().checkpoint_config = checkpoints  # changed
 
 
 class Predictor:
@@ -19,10 +20,11 @@ class Predictor:
         return batch
 
 
+inputs = Path("in").absolute()
+inputs.mkdir()
 for number in range(36):
-    Path("in").mkdir(exist_ok=True)
-    pd.DataFrame({"id": range(8 * number, 8 * number + 8)}).to_parquet(f"in/{number}.parquet")
-data = ray.data.read_parquet("in", override_num_blocks=36).map_batches(Predictor, batch_size=8, concurrency=1)
+    pd.DataFrame({"id": range(8 * number, 8 * number + 8)}).to_parquet(inputs / f"{number}.parquet")
+data = ray.data.read_parquet(str(inputs), override_num_blocks=36).map_batches(Predictor, batch_size=8, concurrency=1)
 data.write_parquet(f"{bucket}/out")
-rows = ray.data.read_parquet(f"{bucket}/out").take_all()
-Path("final").write_text(json.dumps(sorted([int(row["id"]), int(row["prediction"])] for row in rows)))
+written = ray.data.read_parquet(f"{bucket}/out").take_all()  # a row that is written twice is here twice
+Path("final").write_text(json.dumps(sorted([int(row["id"]), int(row["prediction"])] for row in written)))

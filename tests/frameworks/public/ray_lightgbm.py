@@ -7,7 +7,7 @@ import lightgbm
 import numpy as np
 import ray.train
 from ray.train import ScalingConfig
-from ray.train.lightgbm import LightGBMTrainer, RayTrainReportCallback
+from ray.train.lightgbm import LightGBMTrainer, RayTrainReportCallback, get_network_params
 
 from spotladder import train
 
@@ -25,7 +25,7 @@ def train_func(config):
     model = RayTrainReportCallback.get_model(checkpoint) if checkpoint else None
     done = model.num_trees() if model else 0
     lightgbm.train(
-        {**config, **ray.train.lightgbm.get_network_params()}, data, num_boost_round=36 - done, init_model=model,
+        {**config, **get_network_params()}, data, num_boost_round=36 - done, init_model=model,
         valid_sets=[data], callbacks=[RayTrainReportCallback(frequency=3), progress],
     )  # fmt: skip
 

@@ -35,5 +35,4 @@ if __name__ == "__main__":
         train_func, train_loop_config={"max_depth": 3, "eta": 0.3}, scaling_config=ScalingConfig(num_workers=2),
         run_config=train.ray_run_config(),  # changed
     )  # fmt: skip
-    RayTrainReportCallback.get_model(trainer.fit().checkpoint).save_model("final.json")
-    Path("final.json").rename("final")
+    Path("final").write_bytes(RayTrainReportCallback.get_model(trainer.fit().checkpoint).save_raw())
