@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.api.read import read_job_and_world
 from spotladder.conversion.script import Loop, script_of
-from spotladder.conversion.starter import advice
+from spotladder.conversion.starter import advice, files_for
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]
@@ -26,22 +26,44 @@ def main():
     trainer.fit(model, data)
 """
 
+LIGHTNING_CLI = """\
+from lightning.pytorch.cli import LightningCLI
+LightningCLI(Model, Data)
+"""
+
 HUGGING_FACE = """\
 from trl import SFTConfig, SFTTrainer
 
-trainer = SFTTrainer(model=model, args=SFTConfig(output_dir="out"))
+trainer = SFTTrainer(model=model, args=SFTConfig(output_dir="out"), callbacks=[early])
 trainer.train()
 """
 
 KERAS = """\
 from tensorflow import keras
+scaler.fit(data)
 model = keras.Sequential()
 model.fit(data, epochs=3)
 """
 
+TUNE = """\
+from ray import tune
+tune.Tuner(objective).fit()
+"""
+
+DATA = """\
+import ray
+ray.data.read_parquet("in").map_batches(predict).write_parquet("out")
+"""
+
+TREES = """\
+import xgboost
+xgboost.train({}, data, 10).save_model("model.ubj")
+"""
+
 RAY = """\
+from ray import train
 from ray.train.torch import TorchTrainer
-TorchTrainer(loop, scaling_config=two).fit()
+TorchTrainer(loop, run_config=train.RunConfig(name="a")).fit()
 """
 
 OWN = """\
@@ -64,6 +86,23 @@ parser.add_argument("--resume", default="")
 for step in range(9):
     loss.backward()
     torch.save(state, f"{args.save_dir}/step{step}.pt")
+"""
+
+ACCELERATE = """\
+parser.add_argument("--output_dir", type=str, default=".")
+parser.add_argument("--resume_from_checkpoint", type=str, default=None)
+for batch in accelerator.prepare(data):
+    accelerator.backward(model(batch))
+    accelerator.save_state(args.output_dir)
+"""
+
+FUNCTIONS = """\
+import optax
+get_ipython().run_line_magic("matplotlib", "inline")
+def train(batch):
+    return optax.apply_updates(weights, batch)
+for batch in data:
+    train(batch)
 """
 
 LIBRARY = """\
@@ -93,12 +132,20 @@ def main():
             Loop.HUGGING_FACE,
             [
                 ADD.format(1),
-                "train.py:3: add callbacks=[train.huggingface.callback()]",
-                "train.py:4: train(resume_from_checkpoint=train.huggingface.checkpoint())",
+                "train.py:3: add train.huggingface.callback() to callbacks",
+                "train.py:4: call train(resume_from_checkpoint=train.huggingface.checkpoint())",
             ],
         ),
-        (KERAS, Loop.KERAS, [ADD.format(1), "train.py:3: add callbacks=[train.keras.callback()]"]),
-        (RAY, Loop.RAY, [ADD.format(1), "train.py:2: add run_config=train.ray_run_config()"]),
+        (KERAS, Loop.KERAS, [ADD.format(1), "train.py:4: add callbacks=[train.keras.callback()]"]),
+        (
+            RAY,
+            Loop.RAY,
+            [
+                ADD.format(2) + " as spot",
+                "train.py:3: use spot.ray_run_config(…) for run_config: docs/ray.md#ray-train",
+                "train.py: report checkpoints, and resume from ray.train.get_checkpoint(): docs/ray.md#ray-train",
+            ],
+        ),
         (
             OWN,
             Loop.OWN,
@@ -118,7 +165,42 @@ def main():
                 "train.py:8: save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated",
             ],
         ),
+        (
+            ACCELERATE,
+            Loop.OWN,
+            [
+                (
+                    "train.py: nothing to change: checkpoints in out are committed, "
+                    "--resume_from_checkpoint resumes from one"
+                ),
+                "train.py:5: save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated",
+            ],
+        ),
+        (
+            FUNCTIONS,
+            Loop.OWN,
+            [
+                ADD.format(1) + " as spot",
+                "train.py:5: use job.resume, job.steps and job.commit: docs/training-script.md",
+            ],
+        ),
         (LIBRARY, Loop.LIBRARY, []),
+        (
+            TUNE,
+            Loop.TUNE,
+            [ADD.format(1), "train.py:2: call train.tune_restore instead of Tuner, with the same arguments"],
+        ),
+        (DATA, Loop.DATA, ["train.py:2: set a CheckpointConfig before: docs/ray.md#ray-data"]),
+        (
+            TREES,
+            Loop.TREES,
+            ["train.py:2: train with Ray Train's trainer, whose reports are commits: docs/ray.md#ray-train"],
+        ),
+        (
+            LIGHTNING_CLI,
+            Loop.LIGHTNING,
+            [ADD.format(1), 'train.py:2: add trainer_defaults={"callbacks": [train.lightning.callback()]}'],
+        ),
     ],
 )
 def test_the_lines_to_change_are_named_and_the_files_are_valid(
@@ -128,14 +210,16 @@ def test_the_lines_to_change_are_named_and_the_files_are_valid(
     file.write_text(text)
     found = script_of(file)
     assert found.loop_of is loop
-    assert list(advice(found)) == [f"train.py: the training loop is that of {loop.value}", *said]
+    magic = ["train.py:2: remove get_ipython: it exists only in a notebook"] if text == FUNCTIONS else []
+    assert list(advice(found)) == [*magic, f"train.py: the training loop is that of {loop.value}", *said]
     assert call(capsys, "init", str(file)).code == 0
     job, world = read_job_and_world(tmp_path / "job.yaml", tmp_path / "world.yaml")
     assert job.spec.train is not None
     torch = any(word in text for word in ("torch", "trl", "lightning"))
-    assert job.spec.train.framework == ("ray" if loop is Loop.RAY else "torch" if torch else "python")
-    assert job.spec.checkpoints.program_folder == ("ckpts" if text == RESUMES else None)
-    assert ("{checkpoint}" in job.spec.train.script) == (text == RESUMES)
+    assert job.spec.train.framework == ("ray" if "ray" in loop.value.lower() else "torch" if torch else "python")
+    assert job.spec.checkpoints.program_folder == {RESUMES: "ckpts", ACCELERATE: "out"}.get(text)
+    options = {RESUMES: " --resume {checkpoint}", ACCELERATE: " --output_dir out --resume_from_checkpoint {checkpoint}"}
+    assert job.spec.train.script == f"train.py{options.get(text, '')}"
     assert world.pools["spot"].interruptions is not None
     compile((tmp_path / "test_recovery_of_train.py").read_text(), "test", "exec")
     assert file.read_text() == text
@@ -167,8 +251,30 @@ def test_existing_files_are_kept_and_other_files_are_no_scripts(tmp_path: Path, 
     (tmp_path / "world.yaml").write_text("mine")
     answer = call(capsys, "init", str(file))
     assert (answer.code, (tmp_path / "world.yaml").read_text()) == (2, "mine")
-    assert "world.yaml exists already" in answer.err
+    assert f"does not overwrite {tmp_path / 'world.yaml'}: rename" in answer.err
     assert not (tmp_path / "job.yaml").exists()
+    file.write_text("print('hello')")
+    assert list(advice(script_of(file))) == [
+        "train.py: no training loop was found: name the script that trains, or see docs/trainers.md"
+    ]
+    file.write_text("")
+    assert "train.py: is empty" in call(capsys, "init", str(file)).err
     file.write_text("def (")
-    assert "train.py:1: is not a Python script" in call(capsys, "init", str(file)).err
+    assert "train.py:1: is not a Python script: invalid syntax\n" in call(capsys, "init", str(file)).err
+    assert "is a notebook" in call(capsys, "init", str(tmp_path / "train.ipynb")).err
     assert "cannot be read: No such file" in call(capsys, "init", str(tmp_path / "none.py")).err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import argparse\n\ndef main():\n    args = argparse.ArgumentParser().parse_args()\n",
+        "import torch\n\ndef main():\n    torch.distributed.init_process_group()\n",
+        "import click\n\n@click.command()\ndef main():\n    pass\n",
+    ],
+)
+def test_a_main_that_needs_a_command_line_or_a_launcher_is_tested_as_a_job(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(text)
+    assert "spotladder" in files_for(script_of(file))["test_recovery_of_train.py"]
+    assert "import main" not in files_for(script_of(file))["test_recovery_of_train.py"]

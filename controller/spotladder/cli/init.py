@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ def init(
     found = script_of(script)
     files = {script.parent / name: text for name, text in files_for(found).items()}
     if existing := [str(file) for file in files if file.exists()]:
-        raise Refused(f"{', '.join(existing)} exists already: remove it, or write the job by hand")
+        raise Refused(f"init does not overwrite {', '.join(existing)}: rename or remove, or write the job by hand")
     for file, text in files.items():
         try:
             with file.open("x", encoding="utf-8") as stream:
@@ -39,5 +40,5 @@ def init(
         typer.echo(f"wrote {file}")
     for line in advice(found):
         typer.echo(line)
-    job, world, _ = files
+    job, world, _ = (shlex.quote(str(file)) for file in files)
     typer.echo(f"next: spotladder run {job} --world {world}")

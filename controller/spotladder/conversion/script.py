@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,24 +17,28 @@ class Loop(StrEnum):
 
     LIBRARY = "spotladder.train"
     RAY = "Ray Train"
+    TUNE = "Ray Tune"
+    DATA = "Ray Data"
     LIGHTNING = "Lightning"
     HUGGING_FACE = "Hugging Face's Trainer"
     KERAS = "Keras"
+    TREES = "XGBoost or LightGBM"
     OWN = "the script itself"
 
 
 _TRAINERS = (
-    (Loop.RAY, ("ray",), ("TorchTrainer", "TensorflowTrainer", "JaxTrainer", "XGBoostTrainer", "LightGBMTrainer",
-                          "DataParallelTrainer", "Tuner")),
-    (Loop.LIGHTNING, ("lightning", "pytorch_lightning"), ("Trainer",)),
-    (Loop.HUGGING_FACE, ("transformers", "trl"), ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer",
-                                                  "GRPOTrainer", "RewardTrainer")),
-    (Loop.KERAS, ("keras", "tensorflow"), ("fit",)),
-)  # fmt: skip
-"""For each owner of a loop, the packages of which one is imported, and the calls of which one is made."""
+    (Loop.RAY, ("ray",), "(Torch|Tensorflow|Jax|XGBoost|LightGBM|DataParallel)Trainer"),
+    (Loop.TUNE, ("ray",), "Tuner"),
+    (Loop.DATA, ("ray",), "map_batches"),
+    (Loop.LIGHTNING, ("lightning", "pytorch_lightning"), "Trainer|LightningCLI"),
+    (Loop.HUGGING_FACE, ("transformers", "trl"), r"\w*Trainer"),
+    (Loop.KERAS, ("keras", "tensorflow"), "fit"),
+    (Loop.TREES, ("xgboost", "lightgbm"), "train|fit"),
+)
+"""For each owner of a loop, the packages of which one is imported, and the names of the calls of which one is made."""
 
-_SAVES = frozenset({"save", "save_state", "save_checkpoint", "save_model", "save_weights", "save_pretrained"})
-_STEPS = frozenset({"backward", "apply_gradients", "apply_updates", "train_on_batch"})
+_SAVES = "save|save_(state|checkpoint|model|weights|pretrained)"
+_STEPS = "backward|value_and_grad|apply_gradients|apply_updates|train_on_batch"
 _RESUME = ("--resume", "--resume_from", "--resume-from", "--resume_from_checkpoint", "--resume-from-checkpoint",
            "--checkpoint", "--ckpt", "--ckpt_path", "--ckpt-path", "--load", "--restore")  # fmt: skip
 _OUTPUT = ("--output_dir", "--output-dir", "--out", "--out_dir", "--out-dir", "--save_dir", "--save-dir", "--save-path",
@@ -44,16 +49,21 @@ _OUTPUT = ("--output_dir", "--output-dir", "--out", "--out_dir", "--out-dir", "-
 class Script:
     """The facts of a script. Lines are 0 if there is no such call, and texts are "".
 
-    `trainer` is the call that creates the trainer, `starts` the one that trains, `loop` the `for` or `while` of a loop
-    of its own. `resume` is the option that names the checkpoint, `output` the one that names the output folder, and
-    `folder` its value.
-    `main`: a function without required arguments. `distributed`: it joins a process group.
+    `trainer` is the call that creates the trainer, by the name `creates` and with the keywords `given`; `starts` is the
+    call that trains, `loop` the `for` or `while` of a loop of its own, `reports` the report to Ray Train, and `magic`
+    needs a notebook. `resume` is the option that names the checkpoint, `output` the one that names the output folder,
+    and `folder` its value. `main`: it has a function that a test can call. `distributed`: it joins a process group.
+    `renamed`: it has a name `train` of its own.
     """
 
     file: Path
     loop_of: Loop
     imports: int
     trainer: int = 0
+    creates: str = ""
+    given: frozenset[str | None] = frozenset()
+    reports: int = 0
+    magic: int = 0
     starts: int = 0
     loader: int = 0
     saves: int = 0
@@ -64,44 +74,57 @@ class Script:
     main: bool = False
     torch: bool = False
     distributed: bool = False
+    renamed: bool = False
 
 
 def script_of(file: Path) -> Script:
     """The facts of a Python file. Raises InvalidSpec."""
+    if file.suffix == ".ipynb":
+        raise InvalidSpec("is a notebook: export it with jupyter nbconvert --to script", where=str(file))
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror}; name a Python script", where=str(file)) from None
     except (SyntaxError, ValueError) as error:
         where = f"{file}:{getattr(error, 'lineno', None) or 1}"
-        raise InvalidSpec(f"is not a Python script: {error}", where=where) from None
+        raise InvalidSpec(f"is not a Python script: {getattr(error, 'msg', error)}", where=where) from None
+    if not tree.body:
+        raise InvalidSpec("is empty: name the script that trains", where=str(file))
     packages = set(_packages(tree))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda node: node.lineno)
-    owner, trainer = Loop.OWN, 0
+    owner, trainer = Loop.OWN, None
     for loop, imported, names in _TRAINERS:
-        if not packages.isdisjoint(imported) and (line := _first(calls, names)):
-            owner, trainer = loop, line
+        if not packages.isdisjoint(imported) and (found := _calls(calls, names)):
+            # Of several models, for example with a scaler of the data, the one that trains in epochs.
+            epochs = (call for call in found if any(keyword.arg == "epochs" for keyword in call.keywords))
+            owner, trainer = loop, next(epochs, found[-1]) if loop is Loop.KERAS else found[0]
             break
     if "spotladder" in packages:
         owner = Loop.LIBRARY
     options = {option: _keyword(call, "default") for call in calls if (option := _option(call))}
+    distributed = bool(_first(calls, "init_process_group|Accelerator"))
     output = next((name for name in _OUTPUT if name in options), "")
     return Script(
         file,
         owner,
         max((node.lineno for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)), default=1),
-        trainer=trainer,
-        starts=_first(calls, ("fit",) if owner is not Loop.HUGGING_FACE else ("train",)),
-        loader=_first(calls, ("DataLoader",)),
+        trainer=trainer.lineno if trainer else 0,
+        creates=_name(trainer) if trainer else "",
+        given=frozenset(keyword.arg for keyword in trainer.keywords) if trainer else frozenset(),
+        reports=_first(calls, r"report|RayTrainReportCallback"),
+        magic=_first(calls, "get_ipython"),
+        starts=_first(calls, "train"),
+        loader=_first(calls, "DataLoader"),
         saves=_first(calls, _SAVES),
         loop=_loop(tree),
         resume=next((name for name in _RESUME if name in options), ""),
         output=output,
         folder=options.get(output) or _literal(calls) or "",
-        main=any(_is_main(node) for node in tree.body),
+        main=any(_is_main(node) for node in tree.body) and not (distributed or _first(calls, r"parse_\w*args\w*")),
         torch=not packages.isdisjoint({"torch", "lightning", "pytorch_lightning", "transformers", "trl", "accelerate"}),
-        distributed=bool(_first(calls, ("init_process_group", "Accelerator"))),
+        distributed=distributed,
+        renamed="train" in _names(tree),
     )
 
 
@@ -118,9 +141,25 @@ def _name(call: ast.Call) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _first(calls: list[ast.Call], names: tuple[str, ...] | frozenset[str]) -> int:
-    """The line of the first call of one of these names; 0 without one."""
-    return next((call.lineno for call in calls if _name(call) in names), 0)
+def _calls(calls: list[ast.Call], names: str) -> list[ast.Call]:
+    """The calls whose names match."""
+    return [call for call in calls if re.fullmatch(names, _name(call))]
+
+
+def _first(calls: list[ast.Call], names: str) -> int:
+    """The line of the first call whose name matches; 0 without one."""
+    return next((call.lineno for call in _calls(calls, names)), 0)
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    """The names that a script defines, except those that it imports from spotladder."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "spotladder":
+            yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _text(node: ast.expr | None) -> str:
@@ -150,19 +189,24 @@ def _literal(calls: list[ast.Call]) -> str:
     return ""
 
 
+def _inside(node: ast.AST) -> list[ast.Call]:
+    return [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+
+
 def _loop(tree: ast.Module) -> int:
-    """The line of the innermost loop around the step of an optimizer; 0 without one."""
-    found = 0
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.While):
-            inside = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-            if _first(inside, _STEPS):
-                found = max(found, node.lineno)
-    return found
+    """The line of the innermost loop around the step of an optimizer, or else around a call of a function with one; 0
+    without such a loop."""
+    functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+                 if _first(_inside(node), _STEPS)]  # fmt: skip
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    for steps in (_STEPS, "|".join(functions)):
+        if found := [node.lineno for node in loops if _first(_inside(node), steps)]:
+            return max(found)
+    return 0
 
 
 def _is_main(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.FunctionDef) or node.name != "main":
+    if not isinstance(node, ast.FunctionDef) or node.name != "main" or node.decorator_list:
         return False
     required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
     return required == 0 and None not in node.args.kw_defaults

@@ -51,35 +51,50 @@ _AS_JOB = """\
     assert done.returncode == 0, done.stdout + done.stderr
     assert "will be reclaimed" in done.stdout, "the node was not lost: lower the times in world.yaml\""""
 
-_CHANGES: Mapping[Loop, str] = MappingProxyType(
+_CHANGES: Mapping[Loop, tuple[str, str]] = MappingProxyType(
     {
-        Loop.LIGHTNING: "callbacks=[train.lightning.callback()]",
-        Loop.HUGGING_FACE: "callbacks=[train.huggingface.callback()]",
-        Loop.KERAS: "callbacks=[train.keras.callback()]",
-        Loop.RAY: "run_config=train.ray_run_config()",
+        Loop.LIGHTNING: ("callbacks", "train.lightning.callback()"),
+        Loop.HUGGING_FACE: ("callbacks", "train.huggingface.callback()"),
+        Loop.KERAS: ("callbacks", "train.keras.callback()"),
+        Loop.RAY: ("run_config", "train.ray_run_config()"),
+    }
+)
+"""The argument that a trainer needs, and its value or one of its elements."""
+
+_WITHOUT_IMPORT: Mapping[Loop, str] = MappingProxyType(
+    {
+        Loop.DATA: "set a CheckpointConfig before: docs/ray.md#ray-data",
+        Loop.TREES: "train with Ray Train's trainer, whose reports are commits: docs/ray.md#ray-train",
     }
 )
 
+_RAY = frozenset({Loop.RAY, Loop.TUNE, Loop.DATA})
 
-def keeps_own_checkpoints(script: Script) -> bool:
-    """Whether the script, unchanged, saves checkpoints in a known folder and resumes from an option."""
-    return script.loop_of is Loop.OWN and bool(script.saves and script.resume and script.folder)
+
+def own_folder(script: Script) -> str:
+    """The folder of checkpoints, if the script, unchanged, saves them there and resumes from an option; else ""."""
+    if script.loop_of is not Loop.OWN or not (script.saves and script.resume):
+        return ""
+    named = "" if script.folder in ("", ".", "./") else script.folder
+    return named or ("out" if script.output else "")
 
 
 def files_for(script: Script) -> dict[str, str]:
     """The name and text of each file."""
-    own, name = keeps_own_checkpoints(script), name_of([script.file.name])
+    own, name, on_ray = own_folder(script), name_of([script.file.name]), script.loop_of in _RAY
     words = [script.file.name, *([script.resume, "{checkpoint}"] if own else [])]
-    framework = "ray" if script.loop_of is Loop.RAY else "torch" if script.torch else "python"
+    if own and own != script.folder:
+        words[1:1] = [script.output, own]
+    framework = "ray" if on_ray else "torch" if script.torch else "python"
     job = _JOB.format(
         name=name,
-        folder=f', programFolder: "{script.folder}"' if own else ", interval: 5m",
+        folder=f', programFolder: "{own}"' if own else ", interval: 5m",
         script=" ".join(word if "{" in word else shlex.quote(word) for word in words),
         framework=framework,
     )
-    taken = "at: [60s]" if own or script.loop_of is Loop.RAY else "atSteps: [20]"
+    taken = "at: [60s]" if own or on_ray else "atSteps: [20]"
     module = re.sub(r"\W", "_", script.file.stem)
-    if script.main and module == script.file.stem and not own and script.loop_of is not Loop.RAY:
+    if script.main and module == script.file.stem and not own and not on_ray:
         imports = f"from pathlib import Path\n\nfrom {module} import main\n"
         imports += "from spotladder.train.testing import interrupt_at\n"
         body = _IN_PROCESS
@@ -91,25 +106,54 @@ def files_for(script: Script) -> dict[str, str]:
 
 def advice(script: Script) -> Iterator[str]:
     """What the script shows, and what to change in it, with line numbers."""
-    at = script.file.name
-    yield f"{at}: the training loop is that of {script.loop_of.value}"
-    if script.loop_of is Loop.LIBRARY:
+    if script.magic:
+        yield f"{script.file.name}:{script.magic}: remove get_ipython: it exists only in a notebook"
+    for line, sentence in _changes(script):
+        text = re.sub(r"(?<!\.)\btrain(?=\.)", "spot", sentence) if script.renamed else sentence
+        yield f"{script.file.name}:{line}: {text}" if line else f"{script.file.name}: {text}"
+
+
+def _changes(script: Script) -> Iterator[tuple[int, str]]:
+    """Each sentence with its line; 0 for the whole script."""
+    loop = script.loop_of
+    if loop is Loop.OWN and not script.loop:
+        yield 0, "no training loop was found: name the script that trains, or see docs/trainers.md"
         return
-    if keeps_own_checkpoints(script):
-        yield f"{at}: nothing to change: checkpoints in {script.folder} are committed, {script.resume} resumes from one"
-        yield f"{at}:{script.saves}: save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated"
+    yield 0, f"the training loop is that of {loop.value}"
+    if folder := own_folder(script):
+        yield 0, f"nothing to change: checkpoints in {folder} are committed, {script.resume} resumes from one"
+        yield script.saves, "save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated"
+    elif sentence := _WITHOUT_IMPORT.get(loop):
+        yield script.trainer, sentence
+    elif loop is not Loop.LIBRARY:
+        yield script.imports, f"add: from spotladder import train{' as spot' if script.renamed else ''}"
+        yield from _own_loop(script) if loop is Loop.OWN else _trainer(script)
+
+
+def _trainer(script: Script) -> Iterator[tuple[int, str]]:
+    if script.loop_of is Loop.TUNE:
+        yield script.trainer, "call train.tune_restore instead of Tuner, with the same arguments"
         return
-    yield f"{at}:{script.imports}: add: from spotladder import train"
-    if change := _CHANGES.get(script.loop_of):
-        place = script.starts if script.loop_of is Loop.KERAS else script.trainer
-        yield f"{at}:{place}: add {change}"
-        if script.loop_of is Loop.HUGGING_FACE:
-            yield f"{at}:{script.starts}: train(resume_from_checkpoint=train.huggingface.checkpoint())"
-        return
-    yield f"{at}:{script.loop or script.imports}: use job.resume, job.steps and job.commit: docs/training-script.md"
+    yield script.trainer, _argument(script, *_CHANGES[script.loop_of])
+    if script.loop_of is Loop.HUGGING_FACE:
+        yield script.starts, "call train(resume_from_checkpoint=train.huggingface.checkpoint())"
+    if script.loop_of is Loop.RAY and not script.reports:
+        yield 0, "report checkpoints, and resume from ray.train.get_checkpoint(): docs/ray.md#ray-train"
+
+
+def _own_loop(script: Script) -> Iterator[tuple[int, str]]:
+    yield script.loop, "use job.resume, job.steps and job.commit: docs/training-script.md"
     if script.saves:
-        yield f"{at}:{script.saves}: save into the folder of job.commit instead"
+        yield script.saves, "save into the folder of job.commit instead"
     if script.loader:
-        yield f"{at}:{script.loader}: give the DataLoader a train.torch.Sampler, whose position State saves"
+        yield script.loader, "give the DataLoader a train.torch.Sampler, whose position State saves"
     if script.distributed:
-        yield f"{at}: several processes: set workers or gpus in job.yaml; torchrun starts them"
+        yield 0, "several processes: set workers or gpus in job.yaml; torchrun starts them"
+
+
+def _argument(script: Script, name: str, value: str) -> str:
+    if script.creates == "LightningCLI":
+        return f'add trainer_defaults={{"callbacks": [{value}]}}'
+    if name not in script.given:
+        return f"add {name}={value}" if name == "run_config" else f"add {name}=[{value}]"
+    return f"use {value[:-1]}…) for {name}: docs/ray.md#ray-train" if name == "run_config" else f"add {value} to {name}"
