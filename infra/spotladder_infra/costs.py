@@ -43,7 +43,7 @@ class Rate:
 
 
 def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
-    """The cost of what the stack of a cluster creates, without any worker or head node."""
+    """The cost of the resources that a cluster's stack creates, without worker and head nodes."""
     found = _cluster(cluster) if cluster.created else []
     if cluster.cloud is Cloud.AWS:
         bucket = fleet.bucket_of(cluster)

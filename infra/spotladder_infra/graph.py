@@ -1,4 +1,4 @@
-"""A diagram (Mermaid) of what a stack creates, from the configuration that Terraform reads.
+"""A diagram (Mermaid) of the resources of a stack, from the configuration that Terraform reads.
 
 Resources that only connect or configure others (attachments, rules, policies, …) are not drawn: an arrow connects the
 resources on both sides.

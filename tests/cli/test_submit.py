@@ -152,7 +152,7 @@ def test_a_folder_is_sent_with_the_job_and_named_again_at_an_update(
 
     answer = call(capsys, "submit", file, "--update")
     assert (answer.code, len(client.written)) == (2, 1)
-    assert "has the files of --working-dir: name the folder again" in answer.err
+    assert "has the files of --working-dir: give --working-dir again" in answer.err
     (files / "train.py").write_text("changed")
     assert call(capsys, "submit", file, "--update", "--working-dir", files).code == 0
     assert client.written[1]["spec"]["source"]["sha256"] != source["sha256"]

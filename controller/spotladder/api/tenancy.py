@@ -3,7 +3,7 @@
 A rule names namespaces, not labels of namespaces: an admission policy and the controller decide by the same text, and
 the permission to label a namespace gives no other permission.
 
-Rules add up. A namespace may use the union of what the rules that name it list for a field; if none of them has the
+Rules add up. For each field, a namespace may use the union of the values that its rules list; if none of them has the
 field, the default of the field applies.
 """
 
@@ -94,7 +94,7 @@ DEFAULTS: dict[str, Names] = {
     "priorityClasses": (),
     "serviceAccounts": (ANY,),
 }
-"""What a namespace may use of a field that no rule for it has. `tolerations` is a list of what it may not use."""
+"""The values that a namespace may use if no rule for it has the field. `tolerations` lists forbidden values."""
 
 SYSTEM_KEYS = re.compile(r"node-role\.kubernetes\.io/.*|CriticalAddonsOnly")
 """The keys of taints that keep jobs away from system nodes."""

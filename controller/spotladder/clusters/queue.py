@@ -4,7 +4,7 @@
    afterwards. So no change is missed and no two workers reconcile the same key.
 2. `add_changed` waits for the changes of the same key within `WINDOW` of the first, and delays none of them longer.
    `add` and an earlier time of `add_at` do not wait. While the queue is crowded, a key that was processed just now
-   waits for `CROWDED_WINDOW` after that: most of its changes are the effects of what was done for it.
+   waits for `CROWDED_WINDOW` after that: most of its changes are effects of that reconcile.
 3. `add_at` requeues a key with a delay; the earliest requested time applies.
 4. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
    it. Events do not shorten the backoff: an object that fails and changes all the time must not occupy the workers.

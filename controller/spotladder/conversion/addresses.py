@@ -20,7 +20,7 @@ _FIELDS = ("command", "args", "env")
 
 def replace_addresses(draft: Draft, template: Path, name: str, first: str) -> None:
     """Replace names of the pod with rank 0 in a pod template; report those of other pods. `name` is that of the source,
-    `first` a pattern of what follows it in the name of the pod with rank 0."""
+    `first` a pattern of the suffix in the name of the pod with rank 0."""
     if not name:
         return
     place, domain = rf"-[-a-z0-9]{{0,{LONGEST_LABEL}}}[0-9]", rf"\.[-a-z0-9]{{1,{LONGEST_LABEL}}}"

@@ -29,7 +29,7 @@ def from_jobset(source: Source, options: Options, _others: list[Source]) -> Draf
 def finished(draft: Draft, name: str, first: str, usual: str = "") -> Draft:
     """Convert the fields that every JobSet, and what becomes one, may have.
 
-    `name` is that of the source, `first` a pattern of what follows it in the name of its pod with rank 0, `usual`
+    `name` is that of the source, `first` a pattern of the suffix in the name of its pod with rank 0, `usual`
     the name that the other system gives the program's container.
     """
     limits.suspended(draft, draft.get(*AT).pop("suspend", None))

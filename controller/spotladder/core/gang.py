@@ -28,8 +28,8 @@ def required_workers(attempt: Attempt | None, seen: AttemptSeen | None, spec: Jo
 
 
 def required_ready(attempt: Attempt | None, seen: AttemptSeen | None, spec: JobSpec) -> bool:
-    """Whether the head and every worker that the attempt needs are running and ready: all workers until a program that
-    begins only with all requested pods has begun, and every auxiliary pod."""
+    """Whether the head and the needed workers are running and ready. A program that begins only with all requested
+    pods needs all workers and all auxiliary pods until it has begun."""
     waits = seen is not None and seen.waits_for_all_workers
     if seen is not None and waits and not _auxiliaries_ready(seen):
         return False

@@ -27,7 +27,7 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
     given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
     jobs = [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
-    # One may name its namespace, and the other get the same one from the command.
+    # A job without a namespace gets the one of the command, which another job may name.
     named = (((entry.kind, namespace_of(entry, cluster.namespace), entry.name), entry.document) for entry, _ in jobs)
     problems = [*for_cluster(files, valid), *taken_names(named)]
     if given and known is not None:
@@ -144,4 +144,4 @@ async def _loses_files(cluster: ConnectedCluster, entry: Reviewed, job: TieredJo
         return ""
     if not current["spec"].get("source"):
         return ""
-    return f"tieredjob {entry.name} in namespace {namespace} has the files of --working-dir: name the folder again"
+    return f"tieredjob {entry.name} in namespace {namespace} has the files of --working-dir: give --working-dir again"

@@ -46,7 +46,7 @@ class TierFacts:
 
     @classmethod
     def of(cls, tier: Tier, known: KnownCapacity, capacity: str = "") -> Self:
-        """The tier with what is known about its capacity, the CapacityTier or pool of this name."""
+        """The tier with the known facts about `capacity`, its CapacityTier or pool."""
         return cls(tier, capacity, **{field.name: getattr(known, field.name) for field in fields(known)})
 
     @property

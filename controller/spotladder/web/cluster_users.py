@@ -94,7 +94,7 @@ class ClusterUsers:
         return user
 
     def _user(self, given: Mapping[str, Any]) -> ReviewedUser:
-        """The user of an answer, with what is known of the same user by another token or an earlier review."""
+        """The user of an answer, with the known facts about the same user from another token or an earlier review."""
         fields = {"user": "username", "uid": "uid", "groups": "groups", "extra": "extra"}
         who = {field: given[key] for field, key in fields.items() if key in given}
         extra = {key: value for key, value in (who.get("extra") or {}).items() if key != CREDENTIAL_ID}

@@ -1,7 +1,7 @@
 """What a user may do, as the API server answers it (SubjectAccessReview).
 
 1. A right in all namespaces is asked for first: who has it costs one review.
-2. A yes is kept for `REVIEW_TTL`, a no for `REFUSAL_TTL`: most of what a page asks about is what others may see.
+2. A yes is kept for `REVIEW_TTL`, a no for `REFUSAL_TTL`: most reviews of a page are of objects of other users.
 3. Each account has a budget, and few reviews are under way at once. What is beyond that is refused, and not queued: the
    pages that wait in the queue of one user would be those of all.
 """

@@ -212,7 +212,7 @@ class Pages:
             self._open -= Counter([name])
 
     async def _changes_of(self, request: web.Request) -> Mapping[str, int]:
-        """The newest change of each part of what the user sees, who may have lost rights since the request began."""
+        """The newest change of each part that the user may still see: rights may be lost during a request."""
         changes = self._changes
         view = await self._view(request, changes)
         return {namespace: version for namespace, version in changes.items() if view.shows(namespace)}

@@ -22,7 +22,7 @@ MORE_THAN_ALL_PODS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRecord(Made):
-    """The metadata of a guard that exists, or of a token's Secret. `digest` is that of what the guard was made of."""
+    """The metadata of a guard that exists, or of a token's Secret. `digest` is that of its labels and spec."""
 
     digest: str = ""
 
@@ -66,7 +66,7 @@ class Guarded:
 
 
 def sealed(guard: dict[str, Any]) -> dict[str, Any]:
-    """The guard with the digest of what it is made of, in place."""
+    """Add the digest of its labels and spec to the guard, and return it."""
     made = {"labels": guard["metadata"]["labels"], "spec": guard["spec"]}
     guard["metadata"]["annotations"] = {names.DIGEST: digest(made)}
     return guard

@@ -24,7 +24,7 @@ HOME = "spotladder.io/home"
 
 DIGEST = "spotladder.io/digest"
 """Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
-the job is corrected. On a guard: a digest of what it was made of, so that it is applied again only after a change."""
+the job is corrected. On a guard: a digest of its labels and spec, so that it is applied again only after a change."""
 
 TOKEN_REFUSED = "spotladder.io/token-refused"  # noqa: S105 – the name of an annotation
 """Annotation on an attempt's object: why it runs without the token that it should require."""

@@ -24,7 +24,7 @@ Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
 
 LONGEST_REQUESTS = 200
-"""Maximum number of characters kept of what a pod requests."""
+"""Maximum number of characters kept of a pod's requests."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""

@@ -47,7 +47,7 @@ def apply(tools: Tools, crds: Sequence[str]) -> str:
 
 
 def fingerprint(tools: Tools, crds: Sequence[str]) -> str:
-    """A hash of the CRDs of a chart, and of what changes in the cluster with each field of them that a chart can set.
+    """A hash of the CRDs of a chart, and of the facts in the cluster that change with each field that a chart can set.
 
     The API server increases the generation of a CRD with each change of its spec. Reading KubeRay's CRDs takes half a
     second, their comparison by `drift` five.

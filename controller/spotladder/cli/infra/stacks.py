@@ -51,7 +51,7 @@ def synth(
 
 
 def graph(cluster: StackArgument, source: FromOption = OUT) -> None:
-    """Print a diagram (Mermaid) of what a cluster's stack creates.
+    """Print a diagram (Mermaid) of the resources of a cluster's stack.
 
     \b
     Examples:

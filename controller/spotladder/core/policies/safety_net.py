@@ -169,8 +169,8 @@ class SafetyNet:
 
     @property
     def hopeless(self) -> bool:
-        """Whether the job has no capacity off the fallback and may not start with any that comes: waiting for it only
-        delays the end."""
+        """Whether waiting for spot capacity can only delay the end: the job has none, and it is too late to start an
+        attempt there."""
         return bool(self.spot) and not self.view.capacity_lasts and not self.has_capacity and self.final
 
     @property

@@ -17,7 +17,7 @@ PARSED_SPECS_LIMIT = 128
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A TieredJob, and its spec for the core with the digests of what its pods are made from, but with tiers of unknown
+    """A TieredJob and its spec for the core. The spec has the digests of the pod templates, but tiers of unknown
     capacity."""
 
     job: TieredJob
