@@ -81,7 +81,7 @@ def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
 def with_impediment(
     problems: Sequence[Diagnosis], spec: JobSpec, state: JobState, seen: Observation
 ) -> list[Diagnosis]:
-    """The problems, with the job's impediment if it degrades the job and is not among them."""
+    """The problems, and the job's impediment if it degrades the job and is not one of them."""
     found = classify(Situation(spec, state, seen, state.clock))
     known = {problem.message for problem in problems}
     more = []

@@ -336,7 +336,7 @@ class Logs:
             raise StoreUnavailable(_hidden(address)) from None
 
     def _bucket(self, address: LogAddress) -> _Bucket:
-        """The bucket as the namespace uses it: another one may name it, too, and reach it elsewhere or not at all."""
+        """The bucket as the namespace reaches it: another namespace may use a different endpoint for the same name."""
         return self._buckets.setdefault((address.namespace, address.bucket), _Bucket())
 
 
