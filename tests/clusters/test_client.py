@@ -328,7 +328,7 @@ async def test_a_watch_with_an_old_version_raises_expired_from_status_or_event()
 )
 async def test_an_invalid_watch_event_ends_the_watch_like_a_lost_connection(line: str) -> None:
     async with api(lambda _: web.Response(text=f"{line}\n")) as client:
-        with pytest.raises(ClusterUnreachable, match="watch pods: no event"):
+        with pytest.raises(ClusterUnreachable, match="watch pods: expected a watch event"):
             async for _ in client.watch(PODS, "ns", version="1"):
                 pass
 

@@ -165,7 +165,8 @@ class Client(Transport):
                 event = from_json(line)
                 found = event.get("object") if isinstance(event, dict) else None
                 if not isinstance(found, dict):  # Events between bookmarks have changes.
-                    raise ClusterUnreachable(f"{where}: no event: {line[:200].decode(errors='replace')}")
+                    got = line[:200].decode(errors="replace")
+                    raise ClusterUnreachable(f"{where}: expected a watch event, got {got}")
                 if event["type"] == "ERROR":
                     raise api_error(
                         found.get("code", 500), str(found.get("reason", "")), str(found.get("message", "")), where=where

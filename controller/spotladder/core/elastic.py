@@ -89,7 +89,7 @@ def resized(before: JobState, after: JobState) -> tuple[int, int, int] | None:
 
 
 def size_text(workers: int, wanted: int, before: int = 0) -> str:
-    """That a program trains with this number of workers, or has become smaller or larger."""
+    """The sentence for the user about the number of workers, or about its change."""
     size = f"{workers} of {wanted} workers" if workers < wanted else f"{workers} workers"
     if not before:
         return f"trains with {size}"

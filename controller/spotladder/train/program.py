@@ -73,8 +73,8 @@ class Child:
         self.code: int | None = None
 
     def poll(self, *, whole_group: bool) -> bool:
-        """Whether the program has ended; with `whole_group`, whether the processes that it started have, too: a shell
-        ends at once at a signal, and the program that it has started may still write its checkpoint."""
+        """Whether the program has ended. With `whole_group`, the processes that it started must have ended as well: a
+        shell ends at once at a signal, and the program in it may still write its checkpoint."""
         if os.getpid() == 1:  # The first process of a container is the parent of all orphans.
             self._reap()
         elif self.code is None:

@@ -1,1 +1,1 @@
-"""The bring-up of a cluster, hop by hop: what in its stack and its releases allows each hop, or that nothing does."""
+"""The bring-up of a cluster, hop by hop: the object of its stack or releases that allows each hop, if any."""

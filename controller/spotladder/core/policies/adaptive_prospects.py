@@ -164,9 +164,9 @@ class Prospect:
         return self.saves(source, self.age) + there > 0.0
 
     def gain_of_try(self, source: Tier) -> float:
-        """The expected saving of a try to move from `source` to this tier, in USD per node times 3600. The cost of one more
-        start on `source` is subtracted as hysteresis. A try that fails costs a restart on `source` and the lost work, but nothing if the
-        job trains until the attempt here is ready. At most 0 if a price is unknown."""
+        """The expected saving of a try to move from `source` to this tier, in USD per node times 3600. The cost of one
+        more start there is subtracted as hysteresis. A try that fails costs a restart on `source` and the lost work,
+        but nothing if the job trains until the attempt here is ready. At most 0 if a price is unknown."""
         view, outlook = self._net.view, self.outlook
         if not (self.tier.price.known and source.price.known):
             return 0.0
