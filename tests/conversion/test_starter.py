@@ -57,6 +57,7 @@ ray.data.read_parquet("in").map_batches(predict).write_parquet("out")
 
 TREES = """\
 import xgboost
+scaler.fit(data)
 xgboost.train({}, data, 10).save_model("model.ubj")
 """
 
@@ -194,7 +195,7 @@ def main():
         (
             TREES,
             Loop.TREES,
-            ["train.py:2: train with Ray Train's trainer, whose reports are commits: docs/ray.md#ray-train"],
+            ["train.py:3: train with Ray Train's trainer, whose reports are commits: docs/ray.md#ray-train"],
         ),
         (
             LIGHTNING_CLI,

@@ -96,9 +96,9 @@ def script_of(file: Path) -> Script:
     owner, trainer = Loop.OWN, None
     for loop, imported, names in _TRAINERS:
         if not packages.isdisjoint(imported) and (found := _calls(calls, names)):
-            # Of several models, for example with a scaler of the data, the one that trains in epochs.
+            # A script may also fit a scaler: the model is fitted in epochs, or last.
             epochs = (call for call in found if any(keyword.arg == "epochs" for keyword in call.keywords))
-            owner, trainer = loop, next(epochs, found[-1]) if loop is Loop.KERAS else found[0]
+            owner, trainer = loop, next(epochs, found[-1] if names.endswith("fit") else found[0])
             break
     if "spotladder" in packages:
         owner = Loop.LIBRARY
