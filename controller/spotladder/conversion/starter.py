@@ -115,12 +115,12 @@ def advice(script: Script) -> Iterator[str]:
 
 def _changes(script: Script) -> Iterator[tuple[int, str]]:
     """Each sentence with its line; 0 for the whole script."""
-    loop = script.loop_of
-    if loop is Loop.OWN and not script.loop:
+    loop, folder = script.loop_of, own_folder(script)
+    if loop is Loop.OWN and not (script.loop or folder):
         yield 0, "no training loop was found: name the script that trains, or see docs/trainers.md"
         return
     yield 0, f"the training loop is that of {loop.value}"
-    if folder := own_folder(script):
+    if folder:
         yield 0, f"nothing to change: checkpoints in {folder} are committed, {script.resume} resumes from one"
         yield script.saves, "save at SIGTERM, too; otherwise the steps since the last checkpoint are repeated"
     elif sentence := _WITHOUT_IMPORT.get(loop):
