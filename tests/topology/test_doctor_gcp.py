@@ -110,7 +110,9 @@ def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_pa
         "autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": limits},
     }
     table = checks(fleet, [(1, fleet.cluster("west"))])
-    found = {one.found: one.fix.partition(" --location us-central1 ")[2] for one in results(table) if one.check == "prod"}
+    found = {
+        one.found: one.fix.partition(" --location us-central1 ")[2] for one in results(table) if one.check == "prod"
+    }
     assert found == {
         "has no Workload Identity Federation, which gives pods access to the bucket": "--workload-pool "
         "acme-ml.svc.id.goog",

@@ -242,7 +242,10 @@ REFUSED = [
         (L4, f"{{name: l4-on-demand, {pool}}}", f"spec.clusters[1].pools[2]{expected}")
         for pool, expected in (
             ("instanceTypes: [ct5lp-hightpu-4t]", ": ct5lp-hightpu-4t has TPUs: set tpuTopology, as in 2x4 or 2x2x4"),
-            ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 8", '.tpuTopology: must be text: write it in quotes, "8"'),
+            (
+                "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 8",
+                '.tpuTopology: must be text: write it in quotes, "8"',
+            ),
             ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2-4", '.tpuTopology: "2-4" is not a topology of TPUs'),
             (
                 "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x2x1",

@@ -65,7 +65,8 @@ def test_gke_gets_the_slice_of_a_pool_with_tpus(
     change = (pool, f"instanceTypes: [{machine}]\n      tpuTopology: {topology}")
     (rule,) = spec(made(tmp_path, "west", change), "computeClasses", "l4-spot")["priorities"]
     assert rule["tpu"] == {"type": kind, "count": count, "topology": topology}
-    assert rule["spot"] and not {"gpu", "machineType"} & set(rule)
+    assert rule["spot"]
+    assert not {"gpu", "machineType"} & set(rule)
     fleet = fleet_file(tmp_path, change).fleet
     (tier,) = [tier["spec"] for tier in capacity_tiers(fleet) if tier["metadata"]["name"] == "l4-spot"]
     assert tier["extraSelectors"] == {

@@ -205,4 +205,14 @@ def _old_image(alias: str, today: date) -> str | None:
     return f"{alias}, which is {(today - released).days} days old and lacks later security fixes"
 
 
-POOL_CHECKS: tuple[Check, ...] = (instance_names, accelerators, tpus, efa, node_images, heads, fallback, grace, known_prices)
+POOL_CHECKS: tuple[Check, ...] = (
+    instance_names,
+    accelerators,
+    tpus,
+    efa,
+    node_images,
+    heads,
+    fallback,
+    grace,
+    known_prices,
+)
