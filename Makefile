@@ -138,8 +138,11 @@ $(VENV)/.setup-infra: $(VENV)/.setup
 
 setup-infra: $(VENV)/.setup-infra ## The same, with the packages for the infrastructure
 
+# Etcd of real clusters misses its deadlines beside other tests, so these come first. Then Terraform and Pulumi, which
+# often wait, run side by side; the tests of a file share its set-up, so they run in one process.
 test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
-	$(BIN)/python -m pytest tests/infra
+	$(BIN)/python -m pytest tests/infra/test_rollout.py
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --ignore=tests/infra/test_rollout.py tests/infra
 
 setup-web: setup ## The same, with a driver of Chromium
 	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser,docs]'

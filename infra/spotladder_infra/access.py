@@ -56,7 +56,7 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
-    found = Google().cluster(cluster.project or "", cluster.region or "", cluster.cloud_name)
+    found = Google().cluster(cluster.project or "", cluster.location, cluster.cloud_name)
     if found is None:
         raise EnvironmentFailure(f"cluster {cluster.name}: is not in project {cluster.project}: apply its stack first")
     endpoint = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {}).get("endpoint")

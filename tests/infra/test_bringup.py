@@ -43,6 +43,19 @@ def test_every_hop_is_allowed_with_options(
         assert missing(hops(fleet, cluster, read_stack(tmp_path / "out", cluster.name))) == {}
 
 
+def test_tpus_have_a_limit_and_a_plugin(tmp_path: Path, stacks: dict[str, Path]) -> None:
+    assert stacks
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    fleet = fleet_file(tmp_path, (pool, "instanceTypes: [ct6e-standard-4t]\n      tpuTopology: 2x4")).fleet
+    west = fleet.cluster("west")
+    synth(fleet, [west], tmp_path / "out", tmp_path / "state")
+    found = hops(fleet, west, read_stack(tmp_path / "out", "west"))
+    assert missing(found) == {}
+    assert "nodes report their TPUs" in {each.step for each in found}
+    scaling = read_stack(tmp_path / "out", "west")["resource"]["google_container_cluster"]["cluster"]
+    assert "tpu-v6e-slice" in json.dumps(scaling["cluster_autoscaling"])
+
+
 REMOVED = [
     ("east", "aws_iam_role_policy_attachment.cluster-AmazonEKSClusterPolicy", "EKS acts in the account", "policy"),
     ("east", "aws_eks_addon.vpc-cni", "add-ons are installed before nodes", "vpc cni"),

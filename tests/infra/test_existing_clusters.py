@@ -94,6 +94,15 @@ def test_an_existing_gke_cluster_gets_only_what_it_lacks(existing: dict[str, Exi
     assert granted["depends_on"] == ["data.google_container_cluster.cluster"]
 
 
+def test_a_zonal_gke_cluster_is_read_in_its_zone(tmp_path: Path, existing: dict[str, Existing]) -> None:
+    text = (EXAMPLES / "existing-gke.yaml").read_text()
+    (tmp_path / "fleet.yaml").write_text(text.replace("existing: prod-", "existing: us-central1-b/prod-"))
+    fleet = read_fleet(tmp_path / "fleet.yaml", TODAY).fleet
+    (folder,) = synth(fleet, fleet.spec.clusters, tmp_path / "out", tmp_path / "state")
+    asked = json.loads((folder / "cdk.tf.json").read_text())["data"]["google_container_cluster"]["cluster"]
+    assert (asked["name"], asked["location"]) == ("prod-us-central1", "us-central1-b")
+
+
 def test_subnets_by_their_tags_are_those_of_the_clusters_vpc(tmp_path: Path, existing: dict[str, Existing]) -> None:
     text = (EXAMPLES / "existing-eks.yaml").read_text()
     by_id = "subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]"

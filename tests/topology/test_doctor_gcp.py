@@ -110,7 +110,9 @@ def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_pa
         "autoscaling": {"enableNodeAutoprovisioning": True, "resourceLimits": limits},
     }
     table = checks(fleet, [(1, fleet.cluster("west"))])
-    found = {one.found: one.fix.partition(" --region us-central1 ")[2] for one in results(table) if one.check == "prod"}
+    found = {
+        one.found: one.fix.partition(" --location us-central1 ")[2] for one in results(table) if one.check == "prod"
+    }
     assert found == {
         "has no Workload Identity Federation, which gives pods access to the bucket": "--workload-pool "
         "acme-ml.svc.id.goog",
@@ -130,6 +132,47 @@ def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_pa
     assert failed(ready) == {}
     assert ready["west: prod"].found == "Kubernetes 1.35.1-gke.1396000, with all that is needed"
     assert "gcp us-central1: CPUS" in ready
+
+
+def test_a_zonal_cluster_is_found_in_its_zone(cloud: GoogleCloud, tmp_path: Path) -> None:
+    zonal = ("    network: {cidr: 10.1.0.0/20}\n", "    existing: us-central1-b/prod\n")
+    fleet = fleet_file(tmp_path, zonal).fleet
+    pool = {"name": "default-pool", "config": {"workloadMetadataConfig": {"mode": "GCE_METADATA"}}}
+    cloud.container[f"{PROJECT}/locations/us-central1-b/clusters/prod"] = {
+        "currentMasterVersion": "1.35.1-gke.1396000",
+        "workloadIdentityConfig": {"workloadPool": "acme-ml.svc.id.goog"},
+        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}},
+        "nodePools": [pool, {"name": "new", "config": {"workloadMetadataConfig": {"mode": "GKE_METADATA"}}}],
+    }
+    table = list(results(checks(fleet, [(1, fleet.cluster("west"))])))
+    fixes = [one.fix for one in table if one.check == "us-central1-b/prod"]
+    where = "--project acme-ml --location us-central1-b"
+    assert fixes == [
+        f"gcloud container node-pools update default-pool --cluster prod {where} --workload-metadata GKE_METADATA",
+        f"gcloud container clusters update prod {where} --enable-k8s-tokens-via-dns",
+    ]
+
+
+def test_tpus_have_their_own_quotas(cloud: GoogleCloud, tmp_path: Path) -> None:
+    """Not those of GPUs. A region reports the quota of v5e only."""
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    for machine, metric in (
+        ("ct5lp-hightpu-4t", "TPU_LITE_PODSLICE_V5"),
+        ("ct6e-standard-4t", "TPUS_PER_TPU_FAMILY of CT6E"),
+    ):
+        family = machine.partition("-")[0]
+        tpus = [{"guestAcceleratorType": family, "guestAcceleratorCount": 4}]
+        for letter in "ab":
+            types = cloud.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes/{machine}"] = dict(E2)
+            types |= {"name": machine, "guestCpus": 8, "accelerators": tpus}
+        fleet = fleet_file(tmp_path, (pool, f"instanceTypes: [{machine}]\n      tpuTopology: 2x2")).fleet
+        found = examined(fleet)
+        assert found[f"gcp us-central1: {metric}"].status is Status.SKIPPED
+        assert not [name for name in found if f"{family.upper()}_GPUS" in name]
+    region = cloud.compute[f"{PROJECT}/regions/us-central1"]
+    region["quotas"] += quotas(PREEMPTIBLE_TPU_LITE_PODSLICE_V5=2)
+    fleet = fleet_file(tmp_path, (pool, "instanceTypes: [ct5lp-hightpu-4t]\n      tpuTopology: 2x2")).fleet
+    assert "gcp us-central1: PREEMPTIBLE_TPU_LITE_PODSLICE_V5" in failed(examined(fleet))
 
 
 def test_one_command_enables_the_missing_apis(cloud: GoogleCloud, tmp_path: Path) -> None:

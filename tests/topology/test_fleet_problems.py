@@ -12,6 +12,7 @@ from spotladder.errors import InvalidSpec
 from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file, many_teams
 
 EAST_NETWORK = "    network: {cidr: 10.0.0.0/16}\n"
+L4 = "{name: l4-on-demand, instanceTypes: [g2-standard-8], accelerator: {type: nvidia-l4}}"
 WEST_NETWORK = "    network: {cidr: 10.1.0.0/20}\n"
 SHARED = "network: projects/acme-net/global/networks/shared"
 
@@ -237,6 +238,37 @@ REFUSED = [
     ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],', 'taints[0].value: "no" is not'),
     ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},", "consolidateAfter: 25h is"),
     ("name: west-heads", "name: West_Heads", 'for example "west-heads"'),
+    *(
+        (L4, f"{{name: l4-on-demand, {pool}}}", f"spec.clusters[1].pools[2]{expected}")
+        for pool, expected in (
+            ("instanceTypes: [ct5lp-hightpu-4t]", ": ct5lp-hightpu-4t has TPUs: set tpuTopology, as in 2x4 or 2x2x4"),
+            (
+                "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 8",
+                '.tpuTopology: must be text: write it in quotes, "8"',
+            ),
+            ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2-4", '.tpuTopology: "2-4" is not a topology of TPUs'),
+            (
+                "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x2x1",
+                ".tpuTopology: of tpu-v5-lite-podslice has 2 dimensions, not 3: correct it",
+            ),
+            (
+                "instanceTypes: [ct5lp-hightpu-8t], tpuTopology: 2x2",
+                ".tpuTopology: has 4 TPUs, which machines with 8 (ct5lp-hightpu-8t) cannot form: correct one of them",
+            ),
+            (
+                "instanceTypes: [g2-standard-8], tpuTopology: 2x2",
+                ".tpuTopology: needs instanceTypes with TPUs of one kind, such as ct5lp-hightpu-4t: correct",
+            ),
+            ("families: [ct6e], tpuTopology: 2x2", ".tpuTopology: needs instanceTypes with TPUs of one kind"),
+        )
+    ),
+    ("efa: true", "tpuTopology: 2x2", "spec.clusters[0].pools[3].tpuTopology: exists on gcp with autoscaler"),
+    (
+        WEST_NETWORK,
+        "    existing: us-east1-b/prod\n",
+        'spec.clusters[1].existing: "us-east1-b" is not a zone of gcp in region us-central1: name the cluster alone',
+    ),
+    (*east_exists("existing: {subnetTags: {a: b}}", "us-east-1a/prod"), 'existing: "us-east-1a" is not a zone of gcp'),
 ]
 
 WARNED = [

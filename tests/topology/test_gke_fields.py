@@ -56,6 +56,7 @@ RULE: Schema = {
             count={"type": "integer", "minimum": 1},
             driverVersion=one_of("default", "latest"),
         ),
+        tpu=record(("type", "count", "topology"), type=TEXT, count={"type": "integer", "minimum": 1}, topology=TEXT),
         placement=record(("policyName",), policyName=TEXT),
         location=record(("zones",), zones=each(TEXT, minItems=1)),
         reservations=record(
@@ -69,7 +70,7 @@ RULE: Schema = {
             secondaryBootDisks=each(SECONDARY_DISK),
         ),
     ),
-    "oneOf": [{"required": ["machineType"]}, {"required": ["machineFamily"]}],
+    "oneOf": [{"required": ["machineType"]}, {"required": ["machineFamily"]}, {"required": ["tpu"]}],
     "not": {"required": ["flexStart", "spot"]},  # a validation rule of the CRD
 }
 COMPUTE_CLASS = record(
@@ -139,9 +140,13 @@ OPTIONS = (
         ("{name: l4-on-demand, ", "{name: l4-on-demand, "),
         ("{name: l4-on-demand, ", "{name: l4-on-demand, capacityType: reserved, reservation: {ids: [block-1]}, "),
         ("{name: l4-on-demand, ", "{name: l4-on-demand, flexStart: true, "),
+        (
+            "instanceTypes: [g2-standard-8], accelerator: {type: nvidia-l4}}",
+            "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x4}",
+        ),
         ("{name: l4-on-demand, ", OPTIONS + "zones: [us-central1-a], "),
     ],
-    ids=["plain", "reserved", "flex-start", "every option"],
+    ids=["plain", "reserved", "flex-start", "tpu", "every option"],
 )
 def test_compute_classes(change: tuple[str, str], tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, change).fleet

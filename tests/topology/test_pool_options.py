@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder_infra.rendering.labels import tolerations
+from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.rendering.values import values
 from tests.topology.builders import fleet_file
 
@@ -46,6 +47,34 @@ def test_images_are_pulled_in_parallel_from_a_fast_disk(
     assert mapping["deviceName"] == ("/dev/xvdb" if "bottlerocket" in option else "/dev/xvda")
     assert parallel in found.get("userData", "")
     assert bool(parallel) == ("userData" in found)
+
+
+@pytest.mark.parametrize(
+    ("machine", "topology", "kind", "count"),
+    [
+        ("ct5lp-hightpu-8t", "2x4", "tpu-v5-lite-podslice", 8),
+        ("ct5lp-hightpu-4t", "2x4", "tpu-v5-lite-podslice", 4),  # two nodes
+        ("ct5p-hightpu-4t", "2x2x4", "tpu-v5p-slice", 4),
+        ("ct6e-standard-1t", "1x1", "tpu-v6e-slice", 1),
+    ],
+)
+def test_gke_gets_the_slice_of_a_pool_with_tpus(
+    machine: str, topology: str, kind: str, count: int, tmp_path: Path
+) -> None:
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    change = (pool, f"instanceTypes: [{machine}]\n      tpuTopology: {topology}")
+    (rule,) = spec(made(tmp_path, "west", change), "computeClasses", "l4-spot")["priorities"]
+    assert rule["tpu"] == {"type": kind, "count": count, "topology": topology}
+    assert rule["spot"]
+    assert not {"gpu", "machineType"} & set(rule)
+    fleet = fleet_file(tmp_path, change).fleet
+    (tier,) = [tier["spec"] for tier in capacity_tiers(fleet) if tier["metadata"]["name"] == "l4-spot"]
+    assert tier["extraSelectors"] == {
+        "cloud.google.com/compute-class": "l4-spot",
+        "cloud.google.com/gke-tpu-accelerator": kind,
+        "cloud.google.com/gke-tpu-topology": topology,
+    }
+    assert {entry["key"] for entry in tier["extraTolerations"]} == {"cloud.google.com/compute-class", "google.com/tpu"}
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def _syntax(error: Exception, file: str) -> InvalidSpec:
     if "\\t" in problem:
         return InvalidSpec("a tab is not allowed in YAML indentation: indent with spaces", where=where)
     if "mapping values are not allowed" in problem:
-        problem += "; check the indentation, and put text that contains ': ' in quotes"
+        problem += "; check the indentation and the ':' of the line before, and put text that contains ': ' in quotes"
     return InvalidSpec(f"is not valid YAML: {printable(problem)[:200]}", where=where)
 
 

@@ -87,7 +87,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
             "nodes report their GPUs",
             **{
                 f"pool_{pool.name}": sight.release("gpu-device-plugin", f'"{pool.name}"')
-                for pool in sight.with_nvidia()
+                for pool in sight.with_accelerators("nvidia")
             },
         )
     yield hop("nodes pull images", policy=sight.having(attached, NODE_POLICIES[2], _NODE), route=routes)

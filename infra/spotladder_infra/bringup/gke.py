@@ -64,8 +64,9 @@ def hops(sight: Sight) -> Iterator[Hop]:
                 for pool in cluster.pools
             },
         )
-    if any(sight.with_nvidia()):
-        yield hop("nodes report their GPUs", plugin=[_OWN_PLUGIN])
+    for vendor, what in (("nvidia", "GPUs"), ("tpu", "TPUs")):
+        if any(sight.with_accelerators(vendor)):
+            yield hop(f"nodes report their {what}", plugin=[_OWN_PLUGIN])
     yield hop("nodes pull images", role=sight.having(_GRANTED, "roles/artifactregistry.reader", _NODE), route=routes)
     pool = f'"workload_pool": "{project}.svc.id.goog"'
     identities = yours or sight.having("google_container_cluster", pool)

@@ -82,10 +82,10 @@ class Sight:
         found = [entry for entry in listed if entry["metadata"]["name"] == pool.name]
         return [f"{entry['kind']}/{pool.name}" for entry in found if all(part in json.dumps(entry) for part in parts)]
 
-    def with_nvidia(self) -> Iterator[Pool]:
-        """The pools with accelerators of NVIDIA."""
+    def with_accelerators(self, vendor: str) -> Iterator[Pool]:
+        """The pools with accelerators whose name begins with this: `nvidia` or `tpu`."""
         for pool in self.cluster.pools:
-            if any(kind.startswith("nvidia") for kind in accelerators_of(self.cluster, pool)):
+            if any(kind.startswith(vendor) for kind in accelerators_of(self.cluster, pool)):
                 yield pool
 
 

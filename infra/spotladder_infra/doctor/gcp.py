@@ -12,7 +12,8 @@ from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, failed, ok
-from spotladder_infra.facts.quotas import GPU_METRIC
+from spotladder_infra.facts import regions
+from spotladder_infra.facts.quotas import GPU_METRIC, TPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
@@ -116,7 +117,7 @@ def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckRes
 
 
 def _described(cloud: Google, cluster: Cluster) -> dict[str, Any] | None:
-    return cloud.cluster(cluster.project or "", cluster.region or "", cluster.cloud_name)
+    return cloud.cluster(cluster.project or "", cluster.location, cluster.cloud_name)
 
 
 def _existing(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
@@ -127,12 +128,17 @@ def _existing(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[Chec
 
 def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator[CheckResult]:
     """What an existing cluster lacks for the identities of pods and for access to its API server."""
-    update = (
-        f"gcloud container clusters update {cluster.existing} --project {cluster.project} --region {cluster.region}"
-    )
+    place = f"--project {cluster.project} --location {cluster.location}"
+    update = f"gcloud container clusters update {cluster.cloud_name} {place}"
     if not found.get("workloadIdentityConfig", {}).get("workloadPool"):
         fix = f"{update} --workload-pool {cluster.project}.svc.id.goog"
         yield failed("has no Workload Identity Federation, which gives pods access to the bucket", fix)
+    for pool in found.get("nodePools", ()):
+        if pool.get("config", {}).get("workloadMetadataConfig", {}).get("mode") != "GKE_METADATA":
+            name = pool["name"]
+            fix = f"gcloud container node-pools update {name} --cluster {cluster.cloud_name} {place} "
+            message = f"node pool {name} gives pods the identity of its nodes: the controller cannot run there"
+            yield CheckResult(Status.WARNING, message, f"{fix}--workload-metadata GKE_METADATA")
     dns = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {})
     if not dns.get("allowExternalTraffic"):
         yield failed("is not reached at its DNS endpoint", f"{update} --enable-dns-access")
@@ -187,6 +193,8 @@ def _counts(pool: Pool, name: str, machine: dict[str, Any]) -> dict[str, float]:
     for entry in machine.get("accelerators", []):
         kind = entry["guestAcceleratorType"]
         metric = GPU_METRIC.get(kind) or f"{kind.upper().replace('-', '_')}_GPUS"
+        if regions.ACCELERATORS["gcp"].get(kind, "").startswith("tpu"):
+            metric = TPU_METRIC.get(kind, f"TPUS_PER_TPU_FAMILY of {kind.upper()}")
         found[prefix + metric] = float(entry["guestAcceleratorCount"])
     return found
 

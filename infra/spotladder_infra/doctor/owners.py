@@ -63,7 +63,9 @@ def existing(cluster: Cluster, version: str | None, lacks: Iterable[CheckResult]
     """
     if version is None:
         place = cluster.project or "this account"
-        yield failed(f"{cluster.existing} is not in {place}, {cluster.region}", "correct existing, region or account")
+        yield failed(
+            f"{cluster.cloud_name} is not in {place}, {cluster.location}", "correct existing, region or account"
+        )
         return
     found = list(lacks)
     minor = ".".join(version.split(".")[:2])

@@ -40,6 +40,9 @@ GPU_METRIC = {
 }
 """Quota metrics of Google's accelerators whose name does not show it; otherwise nvidia-l4 is NVIDIA_L4_GPUS."""
 
+TPU_METRIC = {"ct5lp": "TPU_LITE_PODSLICE_V5"}
+"""Quota metrics, in chips, of the TPUs that regions report; those of later TPUs are in Cloud Quotas only."""
+
 _STANDARD = frozenset("acdhimrtz")
 _LETTERS = re.compile("[a-z]+")
 

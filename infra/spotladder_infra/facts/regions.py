@@ -98,12 +98,24 @@ ACCELERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "a3-megagpu": "nvidia-h100-mega-80gb",
                 "a3-ultragpu": "nvidia-h200-141gb",
                 "a4-highgpu": "nvidia-b200",
+                "ct4p": "tpu-v4-podslice",
+                "ct5lp": "tpu-v5-lite-podslice",
+                "ct5p": "tpu-v5p-slice",
+                "ct6e": "tpu-v6e-slice",
+                "tpu7x": "tpu7x",
             }
         ),
     }
 )
 """The accelerator of each accelerated instance family. On Google Cloud it is the name that ComputeClasses, node
-auto-provisioning and Compute Engine use (cloud.google.com/compute/docs/gpus); AWS has no such names."""
+auto-provisioning and Compute Engine use (cloud.google.com/compute/docs/gpus), and for TPUs the node label
+`cloud.google.com/gke-tpu-accelerator` (cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus). AWS has no such
+names."""
+
+TPU_DIMENSIONS: Mapping[str, int] = MappingProxyType(
+    {"tpu-v4-podslice": 3, "tpu-v5-lite-podslice": 2, "tpu-v5p-slice": 3, "tpu-v6e-slice": 2, "tpu7x": 3}
+)
+"""The number of dimensions of the topologies of each kind of TPU."""
 
 
 def family_of(cloud: str, instance_type: str) -> str:

@@ -1,7 +1,8 @@
 """Sizes of instance families, which are the ends of the names of instance types, with the accelerators of one instance.
 
 Sources, read on `AS_OF`: docs.aws.amazon.com/ec2/latest/instancetypes and Karpenter's list of instance types
-(karpenter.sh/v1.14/reference/instance-types), cloud.google.com/compute/docs/gpus. The table has the families in which
+(karpenter.sh/v1.14/reference/instance-types), cloud.google.com/compute/docs/gpus,
+cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus. The table has the families in which
 training usually runs; a family that is missing here is not an error.
 """
 
@@ -62,6 +63,11 @@ SIZES: Mapping[str, Mapping[str, Mapping[str, int]]] = MappingProxyType(
                 "a3-megagpu": {"8g": 8},
                 "a3-ultragpu": {"8g": 8},
                 "a4-highgpu": {"8g": 8},
+                "ct4p": {"hightpu-4t": 4},
+                "ct5lp": {"hightpu-1t": 1, "hightpu-4t": 4, "hightpu-8t": 8},
+                "ct5p": {"hightpu-1t": 1, "hightpu-2t": 2, "hightpu-4t": 4},
+                "ct6e": {"standard-1t": 1, "standard-4t": 4, "standard-8t": 8},
+                "tpu7x": {"standard-4t": 4},
             }
         ),
     }

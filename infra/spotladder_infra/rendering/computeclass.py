@@ -55,9 +55,17 @@ def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
         shared["flexStart"] = {"enabled": True}
     if pool.placement_group is not None:
         shared["placement"] = {"policyName": pool.placement_group}
-    machines = [{"machineType": name, **_gpu(cluster, pool, name)} for name in pool.instance_types]
+    machines = [_machine(cluster, pool, name) for name in pool.instance_types]
     families = [{"machineFamily": name, **_gpu(cluster, pool, name)} for name in pool.families]
     return [{**machine, **shared} for machine in (*machines, *families)]
+
+
+def _machine(cluster: Cluster, pool: Pool, name: str) -> Object:
+    """A machine type; one with TPUs by their kind, number and topology, from which GKE derives the machine type."""
+    accelerators = _gpu(cluster, pool, name)
+    if pool.tpu_topology is None:
+        return {"machineType": name, **accelerators}
+    return {"tpu": {**accelerators["gpu"], "topology": pool.tpu_topology}}
 
 
 def _gpu(cluster: Cluster, pool: Pool, name: str) -> Object:

@@ -12,7 +12,10 @@ POOL = "spotladder.io/pool"
 ROLE = "spotladder.io/role"
 NODEPOOL = "karpenter.sh/nodepool"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
-ACCELERATOR_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+ACCELERATOR_TAINTS = {"nvidia": "nvidia.com/gpu", "tpu": "google.com/tpu"}
+"""The taint of nodes with accelerators, by the beginning of the accelerator's name."""
 
 Object = dict[str, Any]
 
@@ -28,7 +31,10 @@ def selectors(cluster: Cluster, pool: Pool) -> dict[str, str]:
     if has_karpenter(cluster, pool):
         return {NODEPOOL: pool.name}
     if cluster.cloud is Cloud.GCP:
-        return {COMPUTE_CLASS: pool.name}
+        if pool.tpu_topology is None:
+            return {COMPUTE_CLASS: pool.name}
+        (kind,) = accelerators_of(cluster, pool)
+        return {COMPUTE_CLASS: pool.name, TPU_ACCELERATOR: kind, TPU_TOPOLOGY: pool.tpu_topology}
     return dict(pool.selectors)
 
 
@@ -43,12 +49,13 @@ def taints(cluster: Cluster, pool: Pool) -> list[Object]:
 
 
 def tolerations(cluster: Cluster, pool: Pool) -> list[Object]:
-    """The tolerations of the pods of the pool's tier: the pool's taints, and that of GPU nodes."""
+    """The tolerations of the pods of the pool's tier: the pool's taints, and that of nodes with GPUs or TPUs."""
     found = [toleration(taint) for taint in taints(cluster, pool)]
     if cluster.cloud is Cloud.GCP and not has_karpenter(cluster, pool):
         found.append({"key": COMPUTE_CLASS, "operator": "Equal", "value": pool.name, "effect": "NoSchedule"})
-    if any(kind.startswith("nvidia") for kind in accelerators_of(cluster, pool)):
-        found.append(dict(ACCELERATOR_TAINT))
+    for vendor, key in ACCELERATOR_TAINTS.items():
+        if any(kind.startswith(vendor) for kind in accelerators_of(cluster, pool)):
+            found.append({"key": key, "operator": "Exists", "effect": "NoSchedule"})
     return found
 
 

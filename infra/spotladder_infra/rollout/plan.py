@@ -139,7 +139,7 @@ def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Component:
             "featureGates": {"spotToSpotConsolidation": False},
             "settings": {
                 "projectID": cluster.project,
-                "clusterLocation": cluster.region,
+                "clusterLocation": cluster.location,
                 "clusterName": cluster.cloud_name,
             },
         },

@@ -11,9 +11,11 @@ from pydantic import Field, model_validator
 
 from spotladder.api.capacitytier import Provider
 from spotladder.api.fields import FilledText, Finding, Name, Switch, Usd, choice, several
+from spotladder.api.problems import quoted
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 from spotladder.versions import KUBERNETES
+from spotladder_infra.facts.regions import region_of
 from spotladder_infra.topology.network import Network, network_findings
 from spotladder_infra.topology.pool import Pool
 from spotladder_infra.topology.value_types import (
@@ -101,8 +103,8 @@ class Cluster(Record):
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws, gcp, existing or kind.")
     existing: ClusterName | None = Field(
         default=None,
-        description="The name of an EKS or GKE cluster of yours: the stack reads it, and creates only what it lacks, "
-        "such as the bucket, identities, Karpenter's roles and queue (aws, gcp).",
+        description="The name of an EKS or GKE cluster of yours, of a zonal one ZONE/NAME: the stack reads it, and "
+        "creates only what it lacks, such as the bucket, identities, Karpenter's roles and queue (aws, gcp).",
     )
     region: FilledText | None = Field(
         default=None, description="The region; of an existing cluster, for the CapacityTiers (aws, gcp, existing)."
@@ -161,7 +163,12 @@ class Cluster(Record):
     @property
     def cloud_name(self) -> str:
         """The name of the cluster in its cloud."""
-        return self.existing or self.name
+        return (self.existing or self.name).rpartition("/")[2]
+
+    @property
+    def location(self) -> str:
+        """Where the cluster is in its cloud: its region, or the zone of a zonal cluster."""
+        return (self.existing or "").rpartition("/")[0] or self.region or ""
 
     @property
     def provisioner(self) -> Autoscaler:
@@ -188,6 +195,10 @@ class Cluster(Record):
                 message = "belongs to a cluster that spotladder creates: remove it, or remove existing"
             if message:
                 found.append(Finding((Cluster.model_fields[name].alias or name,), message, at_key=True))
+        zonal = self.location != (self.region or "")
+        if zonal and (self.cloud is not Cloud.GCP or region_of(Cloud.GCP, self.location) != self.region):
+            message = f"{quoted(self.location)} is not a zone of gcp in region {self.region}"
+            found.append(Finding(("existing",), f"{message}: name the cluster alone, or correct the zone"))
         if self.cloud is Cloud.AWS and self.autoscaler is Autoscaler.COMPUTE_CLASS:
             found.append(Finding(("autoscaler",), "compute-class exists on gcp only: use karpenter"))
         if self.cloud in WITH_STACK:
@@ -247,8 +258,10 @@ def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, 
     found = _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         found.append((("efa",), "exists on aws only: remove it"))
-    if pool.flex_start and (cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER):
-        found.append((("flexStart",), "exists on gcp with autoscaler compute-class only: remove it"))
+    if cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER:
+        for field, given in (("flexStart", pool.flex_start), ("tpuTopology", pool.tpu_topology)):
+            if given:
+                found.append(((field,), "exists on gcp with autoscaler compute-class only: remove it"))
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
         found.append((("secondaryBootDisk",), "exists on gcp only: remove it"))
     if pool.efa and not pool.instance_types:

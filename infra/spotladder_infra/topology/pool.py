@@ -25,7 +25,7 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
-from spotladder_infra.topology.value_types import Family, SecondaryBootDisk
+from spotladder_infra.topology.value_types import Family, SecondaryBootDisk, TpuTopology
 
 
 class PoolRole(StrEnum):
@@ -160,6 +160,11 @@ class Pool(Record):
         default=False,
         description="Flex-start of Google Cloud: GKE waits for capacity, and ends the nodes after seven days at most "
         "(compute-class).",
+    )
+    tpu_topology: TpuTopology | None = Field(
+        default=None,
+        description="The topology of a slice of TPUs, as in 2x4 or 2x2x4, for instance types with TPUs; a slice of "
+        "several nodes is created and lost as a whole (compute-class).",
     )
     efa: Switch = Field(
         default=False, description="Elastic Fabric Adapter interfaces on all network cards (AWS). Needs one zone."

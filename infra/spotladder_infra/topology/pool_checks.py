@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
+from math import prod
 
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
@@ -62,6 +63,41 @@ def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         if pool.efa and pool.placement_group is None:
             message = "without placementGroup, nodes may be far apart: set a cluster placement group"
             yield FleetFinding(pool_path(c, p, "efa"), message, warning=True)
+
+
+def tpus(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check that pools with TPUs have a topology that their machines can form, and that no others have one."""
+    for c, p, cluster, pool in pools(fleet):
+        if cluster.cloud is not Cloud.GCP:
+            continue
+        kinds = {name: _tpu(name) for name in (*pool.instance_types, *pool.families)}
+        path = pool_path(c, p, "tpuTopology")
+        if pool.tpu_topology is None:
+            if found := [name for name, kind in kinds.items() if kind]:
+                yield FleetFinding(pool_path(c, p), f"{found[0]} has TPUs: set tpuTopology, as in 2x4 or 2x2x4")
+            continue
+        if len(set(kinds.values())) != 1 or pool.families or not all(kinds.values()):
+            message = "needs instanceTypes with TPUs of one kind, such as ct5lp-hightpu-4t: correct instanceTypes"
+            yield FleetFinding(path, f"{message}, or remove it")
+            continue
+        sides = [int(side) for side in pool.tpu_topology.split("x")]
+        for name, kind in kinds.items():
+            dimensions = regions.TPU_DIMENSIONS[kind]
+            if len(sides) != dimensions:
+                yield FleetFinding(path, f"of {kind} has {dimensions} dimensions, not {len(sides)}: correct it")
+            elif (count := sizes.accelerators_of(cluster.cloud, _family(name), name)) and prod(sides) % count:
+                message = f"has {prod(sides)} TPUs, which machines with {count} ({name}) cannot form"
+                yield FleetFinding(path, f"{message}: correct one of them")
+
+
+def _family(name: str) -> str:
+    return regions.family_of(Cloud.GCP, name)
+
+
+def _tpu(name: str) -> str:
+    """The kind of TPU of a machine type or family of Google Cloud; "" if it has none."""
+    kind = regions.ACCELERATORS[Cloud.GCP].get(_family(name), "")
+    return kind if kind in regions.TPU_DIMENSIONS else ""
 
 
 def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -169,4 +205,14 @@ def _old_image(alias: str, today: date) -> str | None:
     return f"{alias}, which is {(today - released).days} days old and lacks later security fixes"
 
 
-POOL_CHECKS: tuple[Check, ...] = (instance_names, accelerators, efa, node_images, heads, fallback, grace, known_prices)
+POOL_CHECKS: tuple[Check, ...] = (
+    instance_names,
+    accelerators,
+    tpus,
+    efa,
+    node_images,
+    heads,
+    fallback,
+    grace,
+    known_prices,
+)

@@ -33,7 +33,7 @@ _ROLE_PREFIX = r"[\w+=,.@-]{1,20}"
 _VPC = r"vpc-[0-9a-f]{8,17}"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
 _SECURITY_GROUP = r"sg-[0-9a-f]{8,17}"
-_CLUSTER_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
+_CLUSTER_NAME = r"([a-z0-9-]+/)?[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 _GCP_NETWORK = r"projects/([a-z][a-z0-9-]{4,28}[a-z0-9])/global/networks/[a-z][a-z0-9-]{0,62}"
 _GCP_SUBNETWORK = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/regions/([a-z0-9-]+)/subnetworks/[a-z][a-z0-9-]{0,62}"
 
@@ -138,6 +138,9 @@ KmsKey = Annotated[
 ]
 SecondaryBootDisk = Annotated[
     str, _Matches(_DISK_IMAGE, "is not a disk image (expected projects/PROJECT/global/images/NAME)")
+]
+TpuTopology = Annotated[
+    str, _Matches(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", "is not a topology of TPUs (expected one like 2x4 or 2x2x4)")
 ]
 Registry = Annotated[
     str, _Matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)")

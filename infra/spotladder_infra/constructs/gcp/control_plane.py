@@ -84,9 +84,9 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
 
 def existing_cluster(scope: Any, cluster: Cluster) -> tuple[CreatedNetwork, ControlPlane]:
     """A cluster that the stack only reads, with its network."""
-    project, region = cluster.project or "", cluster.region or ""
-    found = DataGoogleContainerCluster(scope, "cluster", name=cluster.cloud_name, location=region, project=project)
-    path = f"projects/{project}/locations/{region}/clusters/{cluster.cloud_name}"
+    project, location = cluster.project or "", cluster.location
+    found = DataGoogleContainerCluster(scope, "cluster", name=cluster.cloud_name, location=location, project=project)
+    path = f"projects/{project}/locations/{location}/clusters/{cluster.cloud_name}"
     return CreatedNetwork(found.network, found.subnetwork), _described(found, path)
 
 
