@@ -6,11 +6,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spotladder.core.model import CapacityType, Exhausted, JobSpec, Price, Tier
 from spotladder.planner.plan import Question, TierFacts, estimated, expect
 from spotladder.planner.risks import risks
+from spotladder.sim.trace import of_ticks
 
 SPOT = Tier("spot", 4, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT)
 ON_DEMAND = Tier("on-demand", 1, price=Price(1.0, 1.0), capacity_type=CapacityType.ON_DEMAND)
@@ -41,7 +43,9 @@ def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    "unused", [{"closed": ((60.0, math.inf), (0.0, 60.0))}, {"room": 1}], ids=["closed", "too few"]
+    "unused",
+    [{"closed": ((60.0, math.inf), (0.0, 60.0))}, {"room": 1}, {"traces": (of_ticks("z", np.zeros(9, bool), 60.0),)}],
+    ids=["closed", "too few", "never in its trace"],
 )
 def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]) -> None:
     tiers = TierFacts(SPOT, "a", evictions=0.0, **unused), TierFacts(ON_DEMAND, "b", evictions=0.0)

@@ -239,7 +239,12 @@ SPOT_FACTS: tuple[tuple[str, float, Any], ...] = (("spot-a", 0.1, 0.5), ("spot-b
 @pytest.mark.parametrize("hours", [5.5, 7.0, 12.0])
 def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
     tiers = [
-        TierFacts(Tier(name, -1, 600.0, CapacityType.SPOT, Price(price, 1.0), notice=30.0), name, 0.3, availability)
+        TierFacts(
+            Tier(name, -1, 600.0, CapacityType.SPOT, Price(price, 1.0), notice=30.0),
+            name,
+            evictions=0.3,
+            availability=availability,
+        )
         for name, price, availability in SPOT_FACTS
     ]
     asked = replace(question(*tiers, BACKUP, max_duration=hours * 3600.0), policy=policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -59,6 +60,19 @@ def test_an_age_without_observations_has_the_usual_hazard() -> None:
 def test_the_shape_of_the_spells_is_that_which_jobs_have_observed() -> None:
     """Capacity that is lost equally seldom at every age lasts longer than the mean more often."""
     assert np.median(lifetimes(facts(QUIET))) > 2 * np.median(lifetimes(facts()))
+
+
+def test_few_observations_give_a_wide_range_of_rates_and_a_given_rate_gives_none() -> None:
+    """The numbers of lost nodes in 1,000 hours, over the runs."""
+
+    def spread(observed: float, evictions: float = 0.5) -> float:
+        tier = facts(QUIET, observed=observed, evictions=evictions)
+        lost = [len(drawn(tier, 1, 1000 * HOUR, seed).times) / 2 for seed in range(1, 60)]
+        return float(np.std(lost) / np.mean(lost))
+
+    assert spread(math.inf) == pytest.approx(spread(1e6), rel=0.2)
+    assert spread(4.0) > 3 * spread(1e6)
+    assert spread(2.0, evictions=0.0) > 1, "no loss in two hours does not mean that there are none"
 
 
 def test_observed_outages_replace_the_assumed_ones() -> None:
@@ -187,6 +201,7 @@ def test_observations_and_assumptions_name_their_source() -> None:
     assert observed(asked) == ["spot: 10 losses in 20 node-hours, 0.5 per node and hour (95 %: 0.24 to 0.92)"]
     said = "\n".join(assumed(Assumptions(), asked))
     assert "by the lifetimes that jobs have observed on spot (8)" in said
+    assert "each run draws its loss rate from those that the observed node-hours allow (20 of spot)" in said
     assert "a request that fails waits 1h beyond provisionTimeout" in said
     long = "\n".join(assumed(Assumptions(), question(facts(LONG_OUTAGES), BACKUP)))
     assert "a request that fails on spot waits as long as the observed outages" in long

@@ -99,6 +99,9 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
         ended = [(facts.tier.name, sum(facts.outcomes.capacity.ended)) for facts in drawn]
         if lifetimes := [f"{name} ({number})" for name, number in ended if number]:
             sentences[-1] += f"; by the lifetimes that jobs have observed on {', '.join(lifetimes)}"
+        if uncertain := [facts for facts in drawn if 0 < facts.observed < math.inf]:
+            hours = ", ".join(f"{facts.observed:.3g} of {facts.tier.name}" for facts in uncertain)
+            sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({hours})")
         known = [facts.tier.name for facts in drawn if outages(facts) is not None]
         guessed = [facts.tier.name for facts in drawn if facts.tier.name not in known]
         if known:

@@ -82,9 +82,10 @@ class Question:
     grow_after: Seconds = 600.0
 
     def uses(self, facts: TierFacts) -> bool:
-        """Whether the job can ever train on this tier."""
+        """Whether the job can ever train on this tier, by what is known about it."""
         least = min(self.sizes, default=self.spec.workers)
-        return not facts.never_open and (facts.room is None or facts.room >= least)
+        ever = not facts.traces or any(trace.available(least).any() for trace in facts.traces)
+        return ever and not facts.never_open and (facts.room is None or facts.room >= least)
 
     @property
     def on_demand_price(self) -> float | None:

@@ -31,15 +31,12 @@ from spotladder.core.model import (
 from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
-from spotladder.planner.tier_capacity import drawn
+from spotladder.planner.tier_capacity import MOST_LOSSES, drawn
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.market import START
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
-
-MOST_LOSSES = 500
-"""A job with more expected losses than this in its longest run is not simulated."""
 
 EXTRA_COSTS = tuple(field.name for field in fields(ExtraCosts))
 

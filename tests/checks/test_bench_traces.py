@@ -1,0 +1,23 @@
+"""The parts of the benchmarks on recorded traces that can be checked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spotladder.sim.trace import Trace
+from tests.bench.bench_calibration import standard_error
+from tests.bench.bench_regret import by_tick
+
+
+def test_runs_of_one_trace_count_once_in_the_standard_error() -> None:
+    alone = standard_error(["a", "b", "c", "d"], [0.0, 1.0, 0.0, 1.0])
+    assert alone == pytest.approx(100 * (0.25 / 3) ** 0.5), "that of a mean of independent values"
+    assert standard_error(["a", "b", "c", "d"] * 5, [0.0, 1.0, 0.0, 1.0] * 5) == pytest.approx(alone)
+    assert standard_error(["a", "a"], [0.0, 1.0]) is None
+
+
+def test_a_tick_has_the_nodes_that_the_trace_had_during_all_of_it() -> None:
+    trace = Trace("z", np.array([0.0, 700.0, 800.0, 1800.0]), np.array([4, 3, 4, 4]), end=2500.0)
+    assert by_tick(trace, 4) == [True, False, True, True]
+    assert by_tick(trace, 3) == [True] * 4
