@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Exhausted, Outcomes
+from spotladder.core.model import AgeCounts, Exhausted, KnownCapacity, Outcomes
 from spotladder.errors import InvalidSpec
 from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
@@ -21,7 +21,7 @@ from tests.planner.test_plan import ON_DEMAND, SPOT, question
 from tests.planner.test_simulated import forecast
 
 HOUR = 3600.0
-BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
 QUIET = Outcomes(capacity=AgeCounts((900,) * 8, (1,) * 8))
 """Capacity that is lost seldom at every age."""
 
@@ -30,7 +30,7 @@ LONG_OUTAGES = Outcomes(outages=AgeCounts((50, 50, 50, 50, 50, 50, 50, 0), (0, 0
 
 
 def facts(outcomes: Outcomes = Outcomes(), **fields: Any) -> TierFacts:  # noqa: B008 – a frozen record
-    return TierFacts(SPOT, "a", outcomes=outcomes, **{"evictions": 0.5, **fields})
+    return TierFacts(SPOT, "a", KnownCapacity(outcomes=outcomes, **{"evictions": 0.5, **fields}))
 
 
 def periods(*hours: tuple[bool, float], prices: tuple[float, ...] | None = None, nodes: int = 2) -> Trace:
@@ -157,11 +157,11 @@ def test_the_last_spell_of_a_trace_until_now_continues_as_spells_of_its_age_did(
 def test_a_trace_gives_the_rate_and_the_price_to_the_formulas() -> None:
     trace = periods((True, 3), (False, 1), (True, 2), (False, 4), prices=(0.2, 0.4, 0.2, 0.4))
     found = with_traces(facts(availability=0.1), (trace,), 2)
-    assert found.evictions == pytest.approx(2 / (5 * 2))
-    assert found.observed == pytest.approx(10.0)
+    assert found.known.evictions == pytest.approx(2 / (5 * 2))
+    assert found.known.observed == pytest.approx(10.0)
     assert found.tier.price.per_node_hour == pytest.approx(0.3)
     assert found.tier.price.on_demand == 1.0
-    assert with_traces(facts(), (periods((False, 5)),), 2).evictions == 0.0
+    assert with_traces(facts(), (periods((False, 5)),), 2).known.evictions == 0.0
     with pytest.raises(InvalidSpec, match="on-demand is on-demand, and its nodes are never lost: name a spot tier"):
         with_traces(BACKUP, (trace,), 2)
 

@@ -59,7 +59,7 @@ STEPS = 1000
 def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     """The capacity of the tier in the run with this seed, for `horizon` seconds."""
     if not facts.spot or facts.never_open:
-        room = 0 if facts.never_open else UNLIMITED if facts.room is None else facts.room
+        room = 0 if facts.never_open else UNLIMITED if facts.known.room is None else facts.known.room
         return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
         return _recorded(facts, facts.traces[seed % len(facts.traces)], workers, horizon, seed)
@@ -81,16 +81,9 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, un
     tier, usd = facts.tier, mean_price(traces)
     if usd is not None:
         tier = replace(tier, price=Price.listed(usd, tier.price.on_demand or None), prices=())
-    return replace(
-        facts,
-        tier=tier,
-        evictions=losses / (hours * workers) if hours else 0.0,
-        observed=hours * workers,
-        unavailable="",
-        traces=traces,
-        until_now=until_now,
-        closed=(),
-    )
+    rate = losses / (hours * workers) if hours else 0.0
+    known = replace(facts.known, evictions=rate, observed=hours * workers, unavailable="", closed=())
+    return replace(facts, tier=tier, known=known, traces=traces, until_now=until_now)
 
 
 def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
@@ -118,7 +111,7 @@ def lengths(chances: tuple[float, ...]) -> Floats:
 
 def lifetimes(facts: TierFacts) -> Floats:
     """The lengths of spells of capacity with mean 1, at equal steps of probability."""
-    found = lengths(hazards(facts.outcomes.capacity, usual_hazards("lost")))
+    found = lengths(hazards(facts.known.outcomes.capacity, usual_hazards("lost")))
     shape: Floats = found / found.mean()
     return shape
 
@@ -126,7 +119,7 @@ def lifetimes(facts: TierFacts) -> Floats:
 def outages(facts: TierFacts) -> Floats | None:
     """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
     too few."""
-    counts, timeout = facts.outcomes.outages, facts.tier.provision_timeout
+    counts, timeout = facts.known.outcomes.outages, facts.tier.provision_timeout
     longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
     if longer < LEAST_OUTAGES:
         return None
@@ -137,15 +130,15 @@ def outages(facts: TierFacts) -> Floats | None:
 
 def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     dice = np.random.default_rng([seed, *facts.tier.name.encode()])
-    most = workers if facts.room is None else min(workers, facts.room)
-    met = 1.0 if facts.availability is None else facts.availability
-    rate = (facts.evictions or 0.0) * workers / HOUR
+    most = workers if facts.known.room is None else min(workers, facts.known.room)
+    met = 1.0 if facts.known.availability is None else facts.known.availability
+    rate = (facts.known.evictions or 0.0) * workers / HOUR
 
     losses = math.ceil(2.0 * rate * horizon) + 20
     observed, beyond = outages(facts), dice.exponential(OUTAGE, losses + 1)
     failed = facts.tier.provision_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
-    first = failed[0] if facts.unavailable or waits[0] != REPLACED else 0.0
+    first = failed[0] if facts.known.unavailable or waits[0] != REPLACED else 0.0
     lasting = dice.choice(lifetimes(facts), losses) / rate if rate else np.full(losses, math.inf)
     ends = first + np.cumsum(lasting + np.concatenate(([0.0], waits[1:-1])))
     ends = ends[ends < horizon]
@@ -184,8 +177,8 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
     path = Trace(trace.zone, times, nodes, end=horizon, prices=prices)
     if seed and len(found) == 1:
         path = _changing(path, workers, dice.gammavariate(0.5, 1.0) / trace.end, dice)
-    if facts.room is not None:
-        path = replace(path, nodes=np.minimum(path.nodes, facts.room))
+    if facts.known.room is not None:
+        path = replace(path, nodes=np.minimum(path.nodes, facts.known.room))
     return _until(horizon, path)
 
 
