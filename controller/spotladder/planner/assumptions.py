@@ -9,7 +9,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Tier
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import OUTAGE, outages, spread_of
+from spotladder.planner.tier_capacity import OUTAGE, spread_of
 from spotladder.sim.spells import spells
 from spotladder.sim.trace import share_of
 
@@ -96,18 +96,7 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
-        ended = [(facts.tier.name, sum(facts.known.outcomes.capacity.ended)) for facts in drawn]
-        if lifetimes := [f"{name} ({number})" for name, number in ended if number]:
-            sentences[-1] += f"; by the lifetimes that jobs have observed on {', '.join(lifetimes)}"
-        known = [facts.tier.name for facts in drawn if outages(facts) is not None]
-        guessed = [facts.tier.name for facts in drawn if facts.tier.name not in known]
-        if known:
-            sentences.append(f"a request that fails on {', '.join(known)} waits as long as the observed outages")
-        if guessed:
-            which = f" on {', '.join(guessed)}" if known else ""
-            sentences.append(
-                f"a request that fails{which} waits {format_duration(OUTAGE)} beyond provisionTimeout on average"
-            )
+        sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")
     if traced := [facts.tier.name for facts in spot if facts.traces]:
         sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
         if all(facts.until_now for facts in spot if facts.traces):

@@ -5,12 +5,10 @@ beginning. Tiers with traces begin at the same moment, so that capacity that is 
 together in the run. If the trace of the only such tier ends at the start of the job, its last spell continues. The
 future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
 none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
- 1. Nodes are lost at the tier's rate. The time between losses has the shape that all jobs have observed on the tier
-    (`TierFacts.outcomes`). At ages without observations it is that of public spot traces, where a spell of capacity
-    becomes less likely to end with its age.
- 2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
-    for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
-    without these for OUTAGE more on average.
+ 1. Nodes are lost at the tier's rate. The time between losses has the shape of public spot traces, where a spell of
+    capacity becomes less likely to end with its age.
+ 2. A request for nodes succeeds with the probability `KnownCapacity.availability`, 1 if that is unknown. Otherwise it
+    waits for longer than the provisionTimeout with which that was observed, by OUTAGE on average.
 
 A tier whose nodes are never lost has as many as its pool, and one whose pool is always closed has none.
 
@@ -28,22 +26,18 @@ from random import Random
 import numpy as np
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Price, Seconds, Spell
+from spotladder.core.model import Price, Seconds, Spell
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
-from spotladder.sim.synthetic import SyntheticMarket
+from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Counts, Flags, Floats, Trace, mean_price
 
 OUTAGE: Seconds = 3600.0
-"""Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
+"""Mean time for which a request that fails waits beyond provisionTimeout."""
 
 REPLACED: Seconds = 1.0
 """How long a lost node is missing if the request for another one is met at once."""
-
-LEAST_OUTAGES = 5
-"""Number of outages that must have been observed to last for longer than provisionTimeout before they are drawn."""
 
 DRIFT = 0.8
 """Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
@@ -86,46 +80,15 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, un
     return replace(facts, tier=tier, known=known, traces=traces, until_now=until_now)
 
 
-def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
-    """For each age class, the probability that a spell of this age ends in a tick. The `usual` one counts as one tick
-    of observation."""
-    observed = zip(counts.survived or (0,) * len(AGES), counts.ended or (0,) * len(AGES), usual, strict=True)
-    return tuple((ended + chance) / (survived + ended + 1) for survived, ended, chance in observed)
-
-
-def usual_hazards(kind: str) -> tuple[float, ...]:
-    """Those of public spot traces, for spells of capacity (`lost`) or without it (`back`)."""
-    found: tuple[float, ...] = getattr(SyntheticMarket(), kind)
-    return (*found, *found[-1:] * (len(AGES) - len(found)))
-
-
-@lru_cache(maxsize=64)
-def lengths(chances: tuple[float, ...]) -> Floats:
-    """The lengths in seconds of spells with these hazards, at equal steps of probability, descending."""
-    bounds = np.array([*(age - 1 for age in AGES), OLDEST], dtype=np.float64)
-    rates = -np.log1p(-np.minimum(chances, 1 - 1e-9))
+@lru_cache(maxsize=1)
+def lifetimes() -> Floats:
+    """The lengths of spells of capacity in public spot traces, with mean 1, at equal steps of probability."""
+    bounds = np.array([0, *AGES, OLDEST], dtype=np.float64)
+    rates = -np.log1p(-np.array(SyntheticMarket().lost))
     hazard = np.concatenate(([0.0], np.cumsum(np.diff(bounds) * rates)))
-    found: Floats = TICK * np.interp(-np.log((np.arange(STEPS) + 0.5) / STEPS), hazard, bounds)
-    return found
-
-
-def lifetimes(facts: TierFacts) -> Floats:
-    """The lengths of spells of capacity with mean 1, at equal steps of probability."""
-    found = lengths(hazards(facts.known.outcomes.capacity, usual_hazards("lost")))
+    found = np.interp(-np.log((np.arange(STEPS) + 0.5) / STEPS), hazard, bounds)
     shape: Floats = found / found.mean()
     return shape
-
-
-def outages(facts: TierFacts) -> Floats | None:
-    """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
-    too few."""
-    counts, timeout = facts.known.outcomes.outages, facts.tier.provision_timeout
-    longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
-    if longer < LEAST_OUTAGES:
-        return None
-    found = lengths(hazards(counts, usual_hazards("back")))
-    beyond: Floats = found[found > timeout]
-    return beyond if len(beyond) else None
 
 
 def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
@@ -135,11 +98,10 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
     rate = (facts.known.evictions or 0.0) * workers / HOUR
 
     losses = math.ceil(2.0 * rate * horizon) + 20
-    observed, beyond = outages(facts), dice.exponential(OUTAGE, losses + 1)
-    failed = facts.tier.provision_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
+    failed = facts.tier.provision_timeout + dice.exponential(OUTAGE, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
     first = failed[0] if facts.known.unavailable or waits[0] != REPLACED else 0.0
-    lasting = dice.choice(lifetimes(facts), losses) / rate if rate else np.full(losses, math.inf)
+    lasting = dice.choice(lifetimes(), losses) / rate if rate else np.full(losses, math.inf)
     ends = first + np.cumsum(lasting + np.concatenate(([0.0], waits[1:-1])))
     ends = ends[ends < horizon]
     times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
