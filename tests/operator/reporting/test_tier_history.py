@@ -57,7 +57,7 @@ async def test_counts_add_up_over_jobs_and_controllers() -> None:
 
         async def written(jobs: int) -> bool:
             await kube.clock.advance(WRITE_INTERVAL)
-            return (await counts())["refusals"] == jobs
+            return bool((await counts())["refusals"] == jobs)
 
         for jobs, name in enumerate(("first", "second"), 1):
             await use_spot_for_half_an_hour(kube, name)
