@@ -23,7 +23,7 @@ from statistics import fmean
 import numpy as np
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Price, Tier
+from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, KnownCapacity, Price, Tier
 from spotladder.display.report.axes import Scale
 from spotladder.display.report.markup import element
 from spotladder.planner.hindsight import place
@@ -204,7 +204,7 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
     spot = with_traces(TierFacts(SPOT, "spot"), (before(trace, start),), gang, until_now=True)
     if kind != "spot only":
         spot = replace(spot, tier=replace(spot.tier, max_failures=2))
-    tiers = (spot,) if kind == "spot only" else (spot, TierFacts(ON_DEMAND, "on-demand", evictions=0.0))
+    tiers = (spot,) if kind == "spot only" else (spot, TierFacts(ON_DEMAND, "on-demand", KnownCapacity(evictions=0.0)))
     spec = JobSpec(
         tiers=tuple(facts.tier for facts in tiers),
         workers=gang,

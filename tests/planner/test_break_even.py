@@ -7,16 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.core.model import KnownCapacity
 from spotladder.planner.break_even import break_even
 from spotladder.planner.plan import Question, TierFacts, estimated
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
-BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
-UNLIMITED = TierFacts(replace(SPOT, max_failures=-1), "a", evictions=0.25)
+BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
+UNLIMITED = TierFacts(replace(SPOT, max_failures=-1), "a", KnownCapacity(evictions=0.25))
 
 
 def scaled(asked: Question, factor: float) -> Question:
-    tiers = tuple(replace(facts, evictions=(facts.evictions or 0.0) * factor) for facts in asked.tiers)
+    tiers = tuple(
+        replace(facts, known=replace(facts.known, evictions=(facts.known.evictions or 0.0) * factor))
+        for facts in asked.tiers
+    )
     return replace(asked, tiers=tiers)
 
 
@@ -42,4 +46,4 @@ def test_a_failure_without_overhead_costs_nothing_at_any_rate() -> None:
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_losses_there_is_no_break_even(rate: float | None) -> None:
-    assert break_even(question(TierFacts(SPOT, "a", evictions=rate), BACKUP)) is None
+    assert break_even(question(TierFacts(SPOT, "a", KnownCapacity(evictions=rate)), BACKUP)) is None

@@ -20,8 +20,6 @@ STATUS = {
     "observedHours": "40",
     "availability": "0.5",
     "attempts": 8,
-    "lifetimes": [{"age": "10m", "survived": 30, "ended": 6}, {"age": "1h30m", "survived": 90, "ended": 6}],
-    "outages": [{"age": "10m", "survived": 30, "ended": 1}, {"age": "2h50m", "survived": 60, "ended": 9}],
     "waits": [{"upTo": "2m", "count": 7}],
 }
 
@@ -56,13 +54,12 @@ def test_the_runs_use_the_statistics_of_the_capacity_tiers(capsys: Capture, tmp_
     simulated = found["simulation"]
     assert simulated["observations"] == ["spot: 12 losses in 40 node-hours, 0.3 per node and hour (95 %: 0.15 to 0.52)"]
     said = "\n".join(simulated["assumptions"])
-    assert "by the lifetimes that jobs have observed on spot (12)" in said
-    assert "a request that fails on spot waits as long as the observed outages" in said
+    assert "requests for nodes" not in said, "their availability was observed"
     assert "a node of spot is ready after" not in said, "jobs waited for two minutes"
     assert simulated["extraUsd"]["heads"] > 0.4
 
 
-def test_without_observed_ages_the_runs_assume_those_of_public_traces(capsys: Capture, tmp_path: Path) -> None:
+def test_without_statistics_the_runs_assume_those_of_public_traces(capsys: Capture, tmp_path: Path) -> None:
     rate = {"evictionsPerNodeHour": "0.3", "observedHours": "40"}
     said = "\n".join(planned(capsys, tmp_path, rate)["simulation"]["assumptions"])
     assert "public spot traces\n" in said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import PricePoint, TierChoice, TierView
+from spotladder.core.model import KnownCapacity, PricePoint, TierChoice, TierView
 from spotladder.core.price_history import mean_price
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import TierFacts
@@ -22,8 +22,8 @@ NOW = 1_795_000_000.0
 RECORDED = (PricePoint(NOW - 9 * HOUR, 0.8), PricePoint(NOW - 8 * HOUR, 0.1), PricePoint(NOW + HOUR, 7.0))
 """An hour at a high price, then the price of now; a clock that is ahead recorded the last one."""
 
-FACTS = TierFacts(replace(SPOT, prices=RECORDED), "a", evictions=0.0)
-BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+FACTS = TierFacts(replace(SPOT, prices=RECORDED), "a", KnownCapacity(evictions=0.0))
+BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
 
 
 class Watching:

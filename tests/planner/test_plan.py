@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spotladder.core.model import CapacityType, Exhausted, JobSpec, Price, Tier
+from spotladder.core.model import CapacityType, Exhausted, JobSpec, KnownCapacity, Price, Tier
 from spotladder.planner.plan import Question, TierFacts, estimated, expect
 from spotladder.planner.risks import risks
 from spotladder.sim.trace import of_ticks
@@ -27,7 +27,10 @@ def question(
     **spec: Any,
 ) -> Question:
     """By default: two workers, with an eviction rate at which the fifth failure occurs after three of five hours."""
-    tiers = tiers or (TierFacts(SPOT, "a", evictions=5 / 6, observed=100), TierFacts(ON_DEMAND, "b", evictions=0.0))
+    tiers = tiers or (
+        TierFacts(SPOT, "a", KnownCapacity(evictions=5 / 6, observed=100)),
+        TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0)),
+    )
     job = JobSpec(tiers=tuple(facts.tier for facts in tiers), **{"workers": workers, "grace": 30.0, **spec})
     return Question(job, tiers, hours, overhead, interval=300.0, commit_time=commit_time)
 
@@ -48,7 +51,10 @@ def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
     ids=["closed", "too few", "never in its trace"],
 )
 def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]) -> None:
-    tiers = TierFacts(SPOT, "a", evictions=0.0, **unused), TierFacts(ON_DEMAND, "b", evictions=0.0)
+    tiers = (
+        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, **unused)),
+        TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0)),
+    )
     found = expect(question(*tiers))
     assert found is not None
     assert found.hours == {"on-demand": 5.0}
@@ -57,7 +63,7 @@ def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]
 
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
 def test_a_tier_that_is_never_exhausted_does_all_the_work(evictions: float, most: int) -> None:
-    facts = TierFacts(replace(SPOT, max_failures=most), "a", evictions=evictions)
+    facts = TierFacts(replace(SPOT, max_failures=most), "a", KnownCapacity(evictions=evictions))
     found = expect(question(facts, TierFacts(ON_DEMAND, "b")))
     assert found is not None
     assert found.hours == {"spot": pytest.approx(5.0)}
@@ -72,7 +78,7 @@ def test_an_unknown_eviction_rate_is_not_guessed() -> None:
 
 
 def test_a_job_without_prices_is_planned_in_node_hours() -> None:
-    free = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
+    free = TierFacts(replace(SPOT, price=Price(known=False)), "a", KnownCapacity(evictions=0.1))
     found = estimated(question(free))
     assert found is not None
     assert found.usd is None
@@ -83,22 +89,55 @@ def test_a_job_without_prices_is_planned_in_node_hours() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (question(TierFacts(SPOT, "a", 5.0, 100)), "all tiers are spot"),
-        (question(TierFacts(SPOT, "a", 5.0, 100)), "are likely to be exhausted with 4.5 h of work left"),
-        (question(TierFacts(replace(SPOT, max_failures=-1), "a", 0.1, 100), TierFacts(ON_DEMAND, "b")), "-1"),
-        (question(TierFacts(SPOT, "a", 0.1, 2.0), TierFacts(ON_DEMAND, "b")), "based on only 2.0 node-hours"),
-        (question(TierFacts(SPOT, "a", 0.1, 100, room=1), TierFacts(ON_DEMAND, "b")), "at most 1 nodes"),
+        (question(TierFacts(SPOT, "a", KnownCapacity(evictions=5.0, observed=100))), "all tiers are spot"),
         (
-            question(TierFacts(SPOT, "a", 0.1, 100, unavailable="dry"), TierFacts(ON_DEMAND, "b")),
+            question(TierFacts(SPOT, "a", KnownCapacity(evictions=5.0, observed=100))),
+            "are likely to be exhausted with 4.5 h of work left",
+        ),
+        (
+            question(
+                TierFacts(replace(SPOT, max_failures=-1), "a", KnownCapacity(evictions=0.1, observed=100)),
+                TierFacts(ON_DEMAND, "b"),
+            ),
+            "-1",
+        ),
+        (
+            question(TierFacts(SPOT, "a", KnownCapacity(evictions=0.1, observed=2.0)), TierFacts(ON_DEMAND, "b")),
+            "based on only 2.0 node-hours",
+        ),
+        (
+            question(
+                TierFacts(SPOT, "a", KnownCapacity(evictions=0.1, observed=100, room=1)), TierFacts(ON_DEMAND, "b")
+            ),
+            "at most 1 nodes",
+        ),
+        (
+            question(
+                TierFacts(SPOT, "a", KnownCapacity(evictions=0.1, observed=100, unavailable="dry")),
+                TierFacts(ON_DEMAND, "b"),
+            ),
             "is unavailable now: dry",
         ),
-        (question(TierFacts(replace(SPOT, price=Price(1.0, 1.0)), "a", 0.1, 100)), "as much as on demand"),
-        (question(TierFacts(replace(SPOT, notice=20.0), "a", 0.1, 100)), "notice is 20s"),
+        (
+            question(TierFacts(replace(SPOT, price=Price(1.0, 1.0)), "a", KnownCapacity(evictions=0.1, observed=100))),
+            "as much as on demand",
+        ),
+        (
+            question(TierFacts(replace(SPOT, notice=20.0), "a", KnownCapacity(evictions=0.1, observed=100))),
+            "notice is 20s",
+        ),
         (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "the first lost pod fails the job"),
-        (question(TierFacts(SPOT, "a", 20.0, 100), TierFacts(ON_DEMAND, "b")), "longer than the"),
+        (
+            question(TierFacts(SPOT, "a", KnownCapacity(evictions=20.0, observed=100)), TierFacts(ON_DEMAND, "b")),
+            "longer than the",
+        ),
         (question(stall_timeout=60.0), "stallTimeout is shorter"),
         (
-            question(TierFacts(replace(SPOT, notice=30.0), "a", 0.1, 100), TierFacts(ON_DEMAND, "b"), commit_time=94.0),
+            question(
+                TierFacts(replace(SPOT, notice=30.0), "a", KnownCapacity(evictions=0.1, observed=100)),
+                TierFacts(ON_DEMAND, "b"),
+                commit_time=94.0,
+            ),
             "tier spot gives 30s notice, so each eviction loses work: write each checkpoint with 4 times as many ranks",
         ),
         (question(max_duration=5 * 3600.0), "maxDuration 5h"),
@@ -113,5 +152,5 @@ def test_each_risky_setting_is_reported(asked: Question, said: str) -> None:
 
 
 def test_a_job_that_restarts_has_no_risk_of_exhausted_tiers() -> None:
-    asked = question(TierFacts(SPOT, "a", 5.0, 100), exhausted=Exhausted.RESTART)
+    asked = question(TierFacts(SPOT, "a", KnownCapacity(evictions=5.0, observed=100)), exhausted=Exhausted.RESTART)
     assert not any("spent" in sentence for sentence in risks(asked, estimated(asked)))

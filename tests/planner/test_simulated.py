@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.accounting import GIB
-from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, Price, Tier
+from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, KnownCapacity, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
 from spotladder.planner.advice import interval, max_failures
@@ -31,8 +31,8 @@ from spotladder.sim.world.run import SimulationOutcome
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 FEW = 30
-CALM = TierFacts(SPOT, "a", evictions=0.0)
-BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+CALM = TierFacts(SPOT, "a", KnownCapacity(evictions=0.0))
+BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
 
 
 def forecast(asked: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
@@ -52,7 +52,9 @@ def test_without_losses_every_run_costs_the_same() -> None:
 
 
 def test_losses_occur_at_the_eviction_rate_of_the_tier() -> None:
-    spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
+    spot = TierFacts(
+        Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", KnownCapacity(evictions=0.25)
+    )
     found = forecast(question(spot, hours=20), Assumptions(), FEW)
     assert found.success == 1.0
     assert 0.25 * 2 * 20 * 0.6 < found.losses.mean < 0.25 * 2 * 20 * 1.6
@@ -60,7 +62,7 @@ def test_losses_occur_at_the_eviction_rate_of_the_tier() -> None:
 
 
 def test_a_tier_without_availability_falls_back() -> None:
-    spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
+    spot = TierFacts(SPOT, "a", KnownCapacity(evictions=0.1, availability=0.0))
     found = forecast(question(spot, BACKUP), Assumptions(), 10)
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 0.0), ("on-demand", 1.0)]
 
@@ -76,7 +78,11 @@ def test_if_all_spot_pools_are_always_closed_one_run_is_that_of_every_seed(
         return simulate(scenario, name, seed)
 
     monkeypatch.setattr(simulated, "simulate", counted)
-    never = TierFacts(replace(SPOT, max_failures=-1, provision_timeout=5.0), "a", 0.4, closed=((0.0, math.inf),))
+    never = TierFacts(
+        replace(SPOT, max_failures=-1, provision_timeout=5.0),
+        "a",
+        KnownCapacity(evictions=0.4, closed=((0.0, math.inf),)),
+    )
     asked = replace(question(never, BACKUP, max_duration=8 * 3600.0), policy=policy)
     run = simulator(asked, Assumptions())
     found = [run(seed) for seed in range(4)]
@@ -88,8 +94,10 @@ def test_if_all_spot_pools_are_always_closed_one_run_is_that_of_every_seed(
 
 
 def test_the_periods_in_which_a_pool_is_closed_are_assumed() -> None:
-    facts = replace(CALM, closed=((0.0, 300.0), (3600.0, math.inf)))
-    sentences = assumed(Assumptions(), question(facts, replace(BACKUP, closed=((0.0, math.inf),))))
+    facts = replace(CALM, known=KnownCapacity(0.0, closed=((0.0, 300.0), (3600.0, math.inf))))
+    sentences = assumed(
+        Assumptions(), question(facts, replace(BACKUP, known=KnownCapacity(0.0, closed=((0.0, math.inf),))))
+    )
     assert "spot provides no new nodes from 0s to 5m and from 1h on, after the start of the job" in sentences
     assert "on-demand provides no new nodes from 0s on, after the start of the job" in sentences
     assert "requests for nodes on spot succeed at all other times: their capacity is unknown" in sentences
@@ -100,7 +108,7 @@ def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> No
     tier = replace(SPOT, head_per_hour=0.05, egress_per_gib=0.2)
     bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=0.01)
     size = CommitSize(files=2, bytes=5 * GIB)
-    calm = question(TierFacts(tier, "a", evictions=0.0), BACKUP, bucket=bucket, keep=2)
+    calm = question(TierFacts(tier, "a", KnownCapacity(evictions=0.0)), BACKUP, bucket=bucket, keep=2)
     found = forecast(calm, Assumptions(commit_size=size), 3)
     hours = 5 + (180 + 180 + 10) / 3600
     assert found.extra.heads == pytest.approx(0.05 * hours)
@@ -111,7 +119,9 @@ def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> No
     assert found.cost.mean == pytest.approx(nodes + sum(asdict(found.extra).values()))
     assert found.tiers[0].cost.mean == pytest.approx(nodes)
 
-    rough = question(TierFacts(replace(tier, max_failures=-1), "a", evictions=0.4), BACKUP, bucket=bucket, keep=2)
+    rough = question(
+        TierFacts(replace(tier, max_failures=-1), "a", KnownCapacity(evictions=0.4)), BACKUP, bucket=bucket, keep=2
+    )
     found = forecast(rough, Assumptions(commit_size=size), 20)
     most = found.losses.mean * 5 * 0.2
     assert 0.5 * most < found.extra.egress <= most, "a program that is lost before its first commit reads nothing"
@@ -122,13 +132,15 @@ def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> No
 def test_the_run_on_demand_has_a_head_and_stores_commits() -> None:
     dear = replace(ON_DEMAND, head_per_hour=0.1)
     bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=5.0)
-    asked = question(CALM, TierFacts(dear, "b", evictions=0.0), bucket=bucket, keep=2)
+    asked = question(CALM, TierFacts(dear, "b", KnownCapacity(evictions=0.0)), bucket=bucket, keep=2)
     assert expected_uninterrupted_usd(asked, Assumptions()) == pytest.approx(5 * (2 * 1.0 + 0.1))
     size = Assumptions(commit_size=CommitSize(files=2, bytes=5 * GIB))
     more = 5 * 2 * 5 * 0.73 / 730 + 3 * 0.001 * 5 * 3600 / 300
     assert expected_uninterrupted_usd(asked, size) == pytest.approx(5 * (2 * 1.0 + 0.1) + more)
     assert (
-        expected_uninterrupted_usd(question(TierFacts(replace(SPOT, price=Price(0.1, 0.0)), "a", 0.1)), Assumptions())
+        expected_uninterrupted_usd(
+            question(TierFacts(replace(SPOT, price=Price(0.1, 0.0)), "a", KnownCapacity(evictions=0.1))), Assumptions()
+        )
         is None
     )
 
@@ -149,7 +161,9 @@ def test_the_runs_use_the_policy_of_the_job() -> None:
     """Spot capacity is often missing: `ordered` stays on demand after provisionTimeout, `greedy` returns to spot while
     the deadline allows it, and `on-demand` never uses spot."""
     tier = Tier("spot", -1, 600.0, CapacityType.SPOT, Price(0.1, 1.0))
-    asked = question(TierFacts(tier, "a", evictions=0.3, availability=0.4), BACKUP, max_duration=12 * 3600.0)
+    asked = question(
+        TierFacts(tier, "a", KnownCapacity(evictions=0.3, availability=0.4)), BACKUP, max_duration=12 * 3600.0
+    )
     ordered, greedy, dear = (
         forecast(replace(asked, policy=name), Assumptions(), 10) for name in ("ordered", "greedy", "on-demand")
     )
@@ -180,7 +194,10 @@ def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:
         (question(submitted_at=0.0, deadline=3600.0), "spec.deadline: leaves 1 h (expected at least the work, 5 h)"),
         (question(max_duration=3600.0), "spec.maxDuration: leaves 1 h"),
         (question(TierFacts(SPOT, "a"), BACKUP), "spec.tiers[0]: its eviction rate is unknown"),
-        (question(TierFacts(SPOT, "a", evictions=200.0), BACKUP), "spec.tiers[0]: 4000 losses would be simulated"),
+        (
+            question(TierFacts(SPOT, "a", KnownCapacity(evictions=200.0)), BACKUP),
+            "spec.tiers[0]: 4000 losses would be simulated",
+        ),
     ],
 )
 def test_jobs_that_cannot_be_simulated_are_rejected_with_the_cause(asked: Question, said: str) -> None:
@@ -214,7 +231,7 @@ def test_the_recommended_commit_interval_is_youngs() -> None:
 
 
 def test_the_estimate_names_the_unknown_price() -> None:
-    unpriced = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
+    unpriced = TierFacts(replace(SPOT, price=Price(known=False)), "a", KnownCapacity(evictions=0.1))
     said = "the price of spot is unknown: the simulated runs count it as $0.00"
     assert said in assumed(Assumptions(), question(unpriced, BACKUP))
     assert said not in assumed(Assumptions(), question(CALM, BACKUP))
@@ -242,8 +259,7 @@ def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, mo
         TierFacts(
             Tier(name, -1, 600.0, CapacityType.SPOT, Price(price, 1.0), notice=30.0),
             name,
-            evictions=0.3,
-            availability=availability,
+            KnownCapacity(evictions=0.3, availability=availability),
         )
         for name, price, availability in SPOT_FACTS
     ]
@@ -257,7 +273,9 @@ def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, mo
 
 def test_every_commit_is_considered_where_the_fallback_is_spot_capacity() -> None:
     """Then progress may bring the job back from one spot tier to another."""
-    spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
+    spot = TierFacts(
+        Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", KnownCapacity(evictions=0.25)
+    )
     assert simulated._quiet_tiers(replace(question(spot), policy="uniform-progress")) == ()
     assert simulated._quiet_tiers(replace(question(spot, BACKUP), policy="uniform-progress")) == ("spot",)
     assert simulated._quiet_tiers(replace(question(spot, BACKUP), policy="an entry point's")) == ()

@@ -1,4 +1,4 @@
-"""The capacity of a tier in a simulated run: from statistics, from what jobs have observed, and from traces."""
+"""The capacity of a tier in a simulated run: from statistics, and from traces."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Exhausted, Outcomes
+from spotladder.core.model import Exhausted, KnownCapacity
 from spotladder.errors import InvalidSpec
 from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import drawn, hazards, lifetimes, outages, usual_hazards, with_traces
+from spotladder.planner.tier_capacity import drawn, lifetimes, with_traces
 from spotladder.sim.spells import spells
 from spotladder.sim.trace import Trace, of_ticks
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 from tests.planner.test_simulated import forecast
 
 HOUR = 3600.0
-BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
-QUIET = Outcomes(capacity=AgeCounts((900,) * 8, (1,) * 8))
-"""Capacity that is lost seldom at every age."""
-
-LONG_OUTAGES = Outcomes(outages=AgeCounts((50, 50, 50, 50, 50, 50, 50, 0), (0, 0, 0, 0, 0, 0, 0, 50)))
-"""Outages that end after 12 hours at the earliest."""
+BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
 
 
-def facts(outcomes: Outcomes = Outcomes(), **fields: Any) -> TierFacts:  # noqa: B008 – a frozen record
-    return TierFacts(SPOT, "a", outcomes=outcomes, **{"evictions": 0.5, **fields})
+def facts(**fields: Any) -> TierFacts:
+    return TierFacts(SPOT, "a", KnownCapacity(**{"evictions": 0.5, **fields}))
 
 
 def periods(*hours: tuple[bool, float], prices: tuple[float, ...] | None = None, nodes: int = 2) -> Trace:
@@ -43,46 +37,22 @@ def periods(*hours: tuple[bool, float], prices: tuple[float, ...] | None = None,
 
 
 def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None:
-    found = lifetimes(facts())
+    found = lifetimes()
     assert found.mean() == pytest.approx(1.0)
     assert (found < 0.5).mean() > 0.5
-
-
-def test_an_age_without_observations_has_the_usual_hazard() -> None:
-    usual = usual_hazards("lost")
-    assert hazards(AgeCounts(), usual) == pytest.approx(usual)
-    counts = AgeCounts((0, 98, *(0,) * 6), (0, 1, *(0,) * 6))
-    found = hazards(counts, usual)
-    assert found[1] == pytest.approx((1 + usual[1]) / 100)
-    assert (found[0], found[2:]) == (pytest.approx(usual[0]), pytest.approx(usual[2:]))
-
-
-def test_the_shape_of_the_spells_is_that_which_jobs_have_observed() -> None:
-    """Capacity that is lost equally seldom at every age lasts longer than the mean more often."""
-    assert np.median(lifetimes(facts(QUIET))) > 2 * np.median(lifetimes(facts()))
 
 
 def test_few_observations_give_a_wide_range_of_rates_and_a_given_rate_gives_none() -> None:
     """The numbers of lost nodes in 1,000 hours, over the runs."""
 
     def spread(observed: float, evictions: float = 0.5) -> float:
-        tier = facts(QUIET, observed=observed, evictions=evictions)
+        tier = facts(observed=observed, evictions=evictions)
         lost = [len(drawn(tier, 1, 1000 * HOUR, seed).times) / 2 for seed in range(1, 60)]
         return float(np.std(lost) / np.mean(lost))
 
     assert spread(math.inf) == pytest.approx(spread(1e6), rel=0.2)
     assert spread(4.0) > 3 * spread(1e6)
     assert spread(2.0, evictions=0.0) > 1, "no loss in two hours does not mean that there are none"
-
-
-def test_observed_outages_replace_the_assumed_ones() -> None:
-    assert outages(facts()) is None
-    found = outages(facts(LONG_OUTAGES))
-    assert found is not None
-    assert np.median(found) > (AGES[-1] - 1) * TICK
-    assert (found > SPOT.provision_timeout).all()
-    few = Outcomes(outages=AgeCounts((0,) * 8, (50, 2, 2, *(0,) * 5)))
-    assert outages(facts(few)) is None, "outages that end within provisionTimeout say nothing about those that do not"
 
 
 def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -> None:
@@ -171,11 +141,11 @@ def test_the_last_spell_of_a_trace_until_now_continues_as_spells_of_its_age_did(
 def test_a_trace_gives_the_rate_and_the_price_to_the_formulas() -> None:
     trace = periods((True, 3), (False, 1), (True, 2), (False, 4), prices=(0.2, 0.4, 0.2, 0.4))
     found = with_traces(facts(availability=0.1), (trace,), 2)
-    assert found.evictions == pytest.approx(2 / (5 * 2))
-    assert found.observed == pytest.approx(10.0)
+    assert found.known.evictions == pytest.approx(2 / (5 * 2))
+    assert found.known.observed == pytest.approx(10.0)
     assert found.tier.price.per_node_hour == pytest.approx(0.3)
     assert found.tier.price.on_demand == 1.0
-    assert with_traces(facts(), (periods((False, 5)),), 2).evictions == 0.0
+    assert with_traces(facts(), (periods((False, 5)),), 2).known.evictions == 0.0
     with pytest.raises(InvalidSpec, match="on-demand is on-demand, and its nodes are never lost: name a spot tier"):
         with_traces(BACKUP, (trace,), 2)
 
@@ -197,14 +167,11 @@ def test_capacity_that_is_lost_together_in_the_traces_is_lost_together_in_the_ru
 
 
 def test_observations_and_assumptions_name_their_source() -> None:
-    asked = question(facts(QUIET, observed=20.0), BACKUP)
+    asked = question(facts(observed=20.0), BACKUP)
     assert observed(asked) == ["spot: 10 losses in 20 node-hours, 0.5 per node and hour (95 %: 0.24 to 0.92)"]
     said = "\n".join(assumed(Assumptions(), asked))
-    assert "by the lifetimes that jobs have observed on spot (8)" in said
     assert "each run draws its loss rate from those that the observed node-hours allow (20 of spot)" in said
     assert "a request that fails waits 1h beyond provisionTimeout" in said
-    long = "\n".join(assumed(Assumptions(), question(facts(LONG_OUTAGES), BACKUP)))
-    assert "a request that fails on spot waits as long as the observed outages" in long
     trace = replace(of_ticks("z", np.array([True, True, False, True]), 600.0), source="z.json")
     traced = question(with_traces(facts(), (trace,), 2), BACKUP)
     (sentence,) = observed(traced)

@@ -20,8 +20,8 @@ MAX_TIERS = 256
 rules."""
 
 
-MAX_AGES = 32
-"""Maximum number of ages by which the outcomes on a tier are counted."""
+MAX_COUNTS = 32
+"""Maximum number of prices, and of durations by which the waits on a tier are counted."""
 
 
 class StatusRecord(Record):
@@ -189,16 +189,6 @@ class TieredJobStatus(StatusRecord):
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")
 
 
-class AgeOutcomes(StatusRecord):
-    """Availability spells of a tier from one age to the next, over all jobs."""
-
-    age: str = Field(description="Minimum age of the spells, such as 1h30m.")
-    survived: int = Field(
-        default=0, ge=0, description="Number of times that a spell of this age lasted ten minutes longer."
-    )
-    ended: int = Field(default=0, ge=0, description="Number of spells that ended at this age.")
-
-
 class WaitCount(StatusRecord):
     """Waits of jobs for the nodes of a tier, over all jobs."""
 
@@ -233,21 +223,11 @@ class CapacityTierStatus(StatusRecord):
     evictions_per_node_hour: str = Field(default="", description="Node losses per node and hour.")
     availability: str = Field(default="", description="Share of attempts that got nodes in time, 0 to 1.")
     observed_hours: str = Field(default="", description="Node-hours of observation.")
-    lifetimes: list[AgeOutcomes] = Field(
-        default_factory=list,
-        max_length=MAX_AGES,
-        description="How long capacity lasted for the jobs on the tier, by its age. Old outcomes are discounted.",
-    )
-    outages: list[AgeOutcomes] = Field(
-        default_factory=list,
-        max_length=MAX_AGES,
-        description="How long jobs waited until the tier had capacity again, by the age of the outage.",
-    )
     waits: list[WaitCount] = Field(
         default_factory=list,
-        max_length=MAX_AGES,
+        max_length=MAX_COUNTS,
         description="Time from an attempt's request until all of its workers were ready. Old waits are discounted.",
     )
     prices: list[SeenPrice] = Field(
-        default_factory=list, max_length=MAX_AGES, description="Newest prices of the tier, oldest first."
+        default_factory=list, max_length=MAX_COUNTS, description="Newest prices of the tier, oldest first."
     )

@@ -10,22 +10,12 @@ from math import isfinite
 
 from pydantic import ValidationError
 
-from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, WaitCount
-from spotladder.core.ages import AGES, TICK
+from spotladder.api.status import CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
-from spotladder.core.model import (
-    NOTHING_KNOWN,
-    AgeCounts,
-    Instant,
-    KnownCapacity,
-    Outcomes,
-    PricePoint,
-    Seconds,
-)
+from spotladder.core.model import NOTHING_KNOWN, Instant, KnownCapacity, PricePoint, Seconds
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
-_NAMES = tuple(format_duration(TICK * age) for age in AGES)
 _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
 
 
@@ -72,7 +62,6 @@ def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:
         next((f"{one.reason}: {one.message}" for one in refusals), ""),
         availability=_number(read.availability),
         ready_after=wait or None,
-        outcomes=outcomes_of(read),
     )
 
 
@@ -86,27 +75,6 @@ def _number(text: str) -> float | None:
 
 def _instant(at: datetime | None) -> Instant | None:
     return None if at is None else at.timestamp()
-
-
-def outcomes_of(status: CapacityTierStatus) -> Outcomes:
-    """The outcomes in this status. Ages that this version does not know are ignored."""
-    return Outcomes(_counts(status.lifetimes), _counts(status.outages))
-
-
-def _counts(entries: list[AgeOutcomes]) -> AgeCounts:
-    found = {entry.age: entry for entry in entries if entry.age in _NAMES}
-    if not found:
-        return AgeCounts()
-    listed = [found.get(name, AgeOutcomes(age=name)) for name in _NAMES]
-    return AgeCounts(tuple(entry.survived for entry in listed), tuple(entry.ended for entry in listed))
-
-
-def entries_of(counts: AgeCounts) -> list[AgeOutcomes]:
-    """The counts for the status, without ages that were never observed."""
-    found = zip(_NAMES, counts.survived, counts.ended, strict=False)
-    return [
-        AgeOutcomes(age=name, survived=survived, ended=ended) for name, survived, ended in found if survived + ended
-    ]
 
 
 def waits_of(status: CapacityTierStatus) -> Waits:

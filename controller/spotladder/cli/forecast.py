@@ -102,7 +102,7 @@ def advice(found: Simulated, question: Question) -> list[str]:
     """Suggestions, one sentence each."""
     sentences = []
     for facts in question.tiers:
-        ready, timeout = facts.ready_after, facts.tier.provision_timeout
+        ready, timeout = facts.known.ready_after, facts.tier.provision_timeout
         ready = found.assumptions.ready_after if ready is None else ready
         if timeout < ready:
             why = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"

@@ -145,7 +145,7 @@ def _tier_row(facts: TierFacts, own: Estimated | None) -> tuple[str, ...]:
         str(facts.tier.max_failures),
         f"{price.per_node_hour:.2f}" if price.known else "unknown",
         f"{price.on_demand:.2f}" if price.on_demand else "unknown",
-        "unknown" if facts.evictions is None and facts.spot else f"{facts.evictions or 0:.3g}",
+        "unknown" if facts.known.evictions is None and facts.spot else f"{facts.known.evictions or 0:.3g}",
         "unknown" if own is None else span(own.expected.hours.get(facts.tier.name, 0.0) * HOUR),
     )
 
@@ -178,7 +178,7 @@ def _plain(question: Question, own: Estimated | None, even: float | None) -> dic
                 "maxFailures": facts.tier.max_failures,
                 "usdPerNodeHour": facts.tier.price.per_node_hour if facts.tier.price.known else None,
                 "onDemandUsdPerNodeHour": facts.tier.price.on_demand or None,
-                "evictionsPerNodeHour": facts.evictions,
+                "evictionsPerNodeHour": facts.known.evictions,
                 "expectedHours": None if own is None else round(own.expected.hours.get(facts.tier.name, 0.0), 6),
             }
             for facts in question.tiers

@@ -50,8 +50,11 @@ def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evicti
         _refuse_no_cluster(target)
         found = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
     if evictions is not None:
-        tiers = (replace(one, evictions=evictions if one.spot else 0.0, observed=math.inf) for one in found.tiers)
-        found = replace(found, tiers=tuple(tiers))
+        rates = (
+            (one, replace(one.known, evictions=evictions if one.spot else 0.0, observed=math.inf))
+            for one in found.tiers
+        )
+        found = replace(found, tiers=tuple(replace(one, known=known) for one, known in rates))
     return found
 
 
@@ -76,7 +79,7 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
                 path=f"pools.{entry.capacity_tier}",
                 where=str(file),
             )
-        facts.append(TierFacts.of(tier, known, entry.capacity_tier))
+        facts.append(TierFacts(tier, entry.capacity_tier, known))
     return KnownFacts(tuple(facts), spec, _run_here(job))
 
 
@@ -99,7 +102,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     tiers = (placed.core for placed in resolved)
     spec = job_spec(job, tiers, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = (
-        TierFacts.of(tier, history_in(records[entry.capacity_tier].status).known, entry.capacity_tier)
+        TierFacts(tier, entry.capacity_tier, history_in(records[entry.capacity_tier].status).known)
         for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)
     )
     return KnownFacts(tuple(facts), spec, await _run_there(cluster, job))

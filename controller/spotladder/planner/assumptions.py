@@ -9,7 +9,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Tier
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import OUTAGE, outages, spread_of
+from spotladder.planner.tier_capacity import OUTAGE, spread_of
 from spotladder.sim.spells import spells
 from spotladder.sim.trace import share_of
 
@@ -28,13 +28,13 @@ def observed(question: Question) -> list[str]:
 
 
 def _observed(facts: TierFacts, workers: int) -> str:
-    if facts.evictions is None or not 0 < facts.observed < math.inf:
+    if facts.known.evictions is None or not 0 < facts.known.observed < math.inf:
         return ""
-    losses = round(facts.evictions * facts.observed)
-    low, high = (limit / facts.observed for limit in poisson_range(losses))
-    rate = f"{facts.evictions:.3g} per node and hour (95 %: {low:.2g} to {high:.2g})"
+    losses = round(facts.known.evictions * facts.known.observed)
+    low, high = (limit / facts.known.observed for limit in poisson_range(losses))
+    rate = f"{facts.known.evictions:.3g} per node and hour (95 %: {low:.2g} to {high:.2g})"
     if not facts.traces:
-        return f"{facts.tier.name}: {_count(losses, 'loss', 'losses')} in {facts.observed:.0f} node-hours, {rate}"
+        return f"{facts.tier.name}: {_count(losses, 'loss', 'losses')} in {facts.known.observed:.0f} node-hours, {rate}"
     hours = sum(trace.end for trace in facts.traces) / HOUR
     share = 100 * share_of(facts.traces, workers)
     files = ", ".join(dict.fromkeys(trace.source or trace.zone for trace in facts.traces[:3]))
@@ -63,13 +63,13 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
     sentences += _capacity([facts for facts in question.tiers if facts.spot], question.spec.workers)
-    sentences += [_closed(facts) for facts in question.tiers if facts.closed]
+    sentences += [_closed(facts) for facts in question.tiers if facts.known.closed]
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
     if assumptions.commit_size is None and _priced_commits(question):
         sentences.append("commits cost nothing: their size is unknown, set --checkpoint-gib")
-    if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
+    if guessed := [facts.tier.name for facts in question.tiers if facts.known.ready_after is None]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
     return sentences
 
@@ -96,21 +96,10 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
-        ended = [(facts.tier.name, sum(facts.outcomes.capacity.ended)) for facts in drawn]
-        if lifetimes := [f"{name} ({number})" for name, number in ended if number]:
-            sentences[-1] += f"; by the lifetimes that jobs have observed on {', '.join(lifetimes)}"
-        if uncertain := [facts for facts in drawn if 0 < facts.observed < math.inf]:
-            hours = ", ".join(f"{facts.observed:.3g} of {facts.tier.name}" for facts in uncertain)
+        if uncertain := [facts for facts in drawn if 0 < facts.known.observed < math.inf]:
+            hours = ", ".join(f"{facts.known.observed:.3g} of {facts.tier.name}" for facts in uncertain)
             sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({hours})")
-        known = [facts.tier.name for facts in drawn if outages(facts) is not None]
-        guessed = [facts.tier.name for facts in drawn if facts.tier.name not in known]
-        if known:
-            sentences.append(f"a request that fails on {', '.join(known)} waits as long as the observed outages")
-        if guessed:
-            which = f" on {', '.join(guessed)}" if known else ""
-            sentences.append(
-                f"a request that fails{which} waits {format_duration(OUTAGE)} beyond provisionTimeout on average"
-            )
+        sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")
     if traced := [facts.tier.name for facts in spot if facts.traces]:
         sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
         if all(facts.until_now for facts in spot if facts.traces):
@@ -120,7 +109,7 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
         unknown = [
             facts.tier.name
             for facts in drawn
-            if facts.availability is None and bool(facts.closed) is closed and not facts.never_open
+            if facts.known.availability is None and bool(facts.known.closed) is closed and not facts.never_open
         ]
         if unknown:
             sentences.append(f"requests for nodes on {', '.join(unknown)} {when}: their capacity is unknown")
@@ -145,7 +134,7 @@ def _closed(facts: TierFacts) -> str:
     """When the pool of the tier provides no new nodes."""
     periods = " and ".join(
         f"from {format_duration(begins)} " + ("on" if ends == math.inf else f"to {format_duration(ends)}")
-        for begins, ends in facts.closed
+        for begins, ends in facts.known.closed
     )
     return f"{facts.tier.name} provides no new nodes {periods}, after the start of the job"
 

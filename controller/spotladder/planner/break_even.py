@@ -16,7 +16,7 @@ def break_even(question: Question) -> float | None:
     """The multiple of the loss rates of all spot tiers from which the job as written saves nothing; infinite if it
     saves at every rate up to HIGHEST, as a job does that soon falls back. None if a loss rate is unknown, if no spot
     tier loses nodes, or if no rate can be estimated."""
-    if not any(facts.spot and facts.evictions for facts in question.tiers):
+    if not any(facts.spot and facts.known.evictions for facts in question.tiers):
         return None
     high = 1.0  # Bisection between the first two powers of two around it.
     while (saves := _saves(question, high)) is True:
@@ -35,7 +35,10 @@ def break_even(question: Question) -> float | None:
 def _saves(question: Question, factor: float) -> bool | None:
     """Whether spot saves at this multiple; None if a loss rate is unknown, or too many failures are expected."""
     tiers = tuple(
-        replace(facts, evictions=(facts.evictions or 0.0) * factor) if facts.spot else facts for facts in question.tiers
+        replace(facts, known=replace(facts.known, evictions=(facts.known.evictions or 0.0) * factor))
+        if facts.spot
+        else facts
+        for facts in question.tiers
     )
     try:
         found = estimated(replace(question, tiers=tiers))

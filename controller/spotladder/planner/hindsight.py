@@ -43,7 +43,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     if looks_at_progress(start.policy, spec):
         least = hours * HOUR / MOST_COMMITS
         assumptions = replace(assumptions, commit_interval=max(assumptions.commit_interval, least))
-    tiers = tuple(TierFacts.of(*pair) for pair in zip(start.spec.tiers, start.known, strict=True))
+    tiers = tuple(TierFacts(tier, "", known) for tier, known in zip(start.spec.tiers, start.known, strict=True))
     question = Question(
         spec, tiers, hours, 0.0, assumptions.commit_interval, assumptions.commit_time, policy=start.policy
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import CostScenario, Estimate, estimate
-from spotladder.core.model import FOR_EVER, NO_OUTCOMES, CapacityType, JobSpec, KnownCapacity, Outcomes, Seconds, Tier
+from spotladder.core.model import FOR_EVER, NOTHING_KNOWN, CapacityType, JobSpec, KnownCapacity, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -27,27 +27,15 @@ MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TierFacts:
-    """One tier of the job and its capacity: the fields of `KnownCapacity`, and recorded traces. With `traces` the
-    simulated runs use the capacity of these records instead of the other statistics; `until_now`: they end at the start
-    of the job."""
+    """One tier of the job, and what is known about its capacity, the CapacityTier or pool of the name `capacity`. With
+    recorded `traces` the simulated runs use these instead of the statistics; `until_now`: they end at the start of the
+    job."""
 
     tier: Tier
     capacity: str
-    evictions: float | None = None
-    observed: float = 0.0
-    unavailable: str = ""
-    room: int | None = None
-    availability: float | None = None
-    ready_after: Seconds | None = None
+    known: KnownCapacity = NOTHING_KNOWN
     traces: tuple[Trace, ...] = ()
     until_now: bool = False
-    closed: tuple[tuple[Seconds, Seconds], ...] = ()
-    outcomes: Outcomes = NO_OUTCOMES
-
-    @classmethod
-    def of(cls, tier: Tier, known: KnownCapacity, capacity: str = "") -> Self:
-        """The tier with the known facts about `capacity`, its CapacityTier or pool."""
-        return cls(tier, capacity, **{field.name: getattr(known, field.name) for field in fields(known)})
 
     @property
     def spot(self) -> bool:
@@ -57,7 +45,7 @@ class TierFacts:
     def never_open(self) -> bool:
         """Whether the pool is closed at all times."""
         until = 0.0
-        for begins, ends in sorted(self.closed):
+        for begins, ends in sorted(self.known.closed):
             until = max(until, ends) if begins <= until else until
         return until == math.inf
 
@@ -85,7 +73,7 @@ class Question:
         """Whether the job can ever train on this tier, by what is known about it."""
         least = min(self.sizes, default=self.spec.workers)
         ever = not facts.traces or any(trace.available(least).any() for trace in facts.traces)
-        return ever and not facts.never_open and (facts.room is None or facts.room >= least)
+        return ever and not facts.never_open and (facts.known.room is None or facts.known.room >= least)
 
     @property
     def on_demand_price(self) -> float | None:
@@ -125,9 +113,9 @@ def expect(question: Question) -> Expected | None:
             continue
         stays = left
         if facts.spot:
-            if facts.evictions is None:
+            if facts.known.evictions is None:
                 return None
-            rate = facts.evictions * question.spec.workers
+            rate = facts.known.evictions * question.spec.workers
             if rate > 0 and facts.tier.max_failures != FOR_EVER:
                 stays = min(left, (facts.tier.max_failures + 1) / rate)
             failures += stays * rate
@@ -169,13 +157,15 @@ def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:
 
 def first_lossy(question: Question) -> TierFacts | None:
     """The first spot tier with a known loss rate above 0; None if the job has none."""
-    return next((facts for facts in question.tiers if facts.spot and facts.evictions), None)
+    return next((facts for facts in question.tiers if facts.spot and facts.known.evictions), None)
 
 
 def between_failures(question: Question) -> float:
     """Hours between two failures on the tier `first_lossy`; infinite if the job has none."""
     facts = first_lossy(question)
-    return 1 / (facts.evictions * question.spec.workers) if facts is not None and facts.evictions else math.inf
+    return (
+        1 / (facts.known.evictions * question.spec.workers) if facts is not None and facts.known.evictions else math.inf
+    )
 
 
 def time_limit(spec: JobSpec, hours: float) -> Seconds | None:

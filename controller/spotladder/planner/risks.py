@@ -24,13 +24,13 @@ def _tiers(question: Question) -> Iterator[str]:
     last = len(question.tiers) - 1
     for index, facts in enumerate(question.tiers):
         at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
-        if facts.unavailable:
-            yield f"{at}: is unavailable now: {facts.unavailable}"
+        if facts.known.unavailable:
+            yield f"{at}: is unavailable now: {facts.known.unavailable}"
         if facts.never_open:
             yield f"{at}: its pool never provides a node: the tier is never used"
         elif not question.uses(facts):
             least = min(question.sizes, default=question.spec.workers)
-            most = facts.room
+            most = facts.known.room
             if most is None or most >= least:
                 most = max(int(trace.nodes.max()) for trace in facts.traces)
             yield f"{at}: has at most {most} nodes, but the job needs {least}: the tier is never used"
@@ -38,10 +38,10 @@ def _tiers(question: Question) -> Iterator[str]:
             yield f"{at}: its price is unknown, so the estimate does not include its cost"
         elif facts.spot and 0 < tier.price.on_demand <= tier.price.per_node_hour:
             yield f"{at}: spot costs as much as on demand"
-        if facts.spot and facts.evictions is None:
+        if facts.spot and facts.known.evictions is None:
             yield f"{at}: its eviction rate is unknown: set --evictions-per-node-hour"
-        elif facts.spot and 0 < facts.observed < FEW_HOURS:
-            yield f"{at}: its eviction rate is based on only {facts.observed:.1f} node-hours"
+        elif facts.spot and 0 < facts.known.observed < FEW_HOURS:
+            yield f"{at}: its eviction rate is based on only {facts.known.observed:.1f} node-hours"
         if facts.spot and tier.max_failures == FOR_EVER and index < last:
             yield f"{at}: maxFailures is -1: the job reaches later tiers only after provisionTimeout without capacity"
         if facts.spot and 0 < tier.notice < question.spec.grace:
@@ -80,7 +80,7 @@ def _commits(question: Question) -> Iterator[str]:
 
 def _notices(question: Question) -> Iterator[str]:
     """Tiers whose notice ends before a commit is complete."""
-    rates = {facts.tier.name: facts.evictions for facts in question.tiers if facts.evictions}
+    rates = {facts.tier.name: facts.known.evictions for facts in question.tiers if facts.known.evictions}
     tiers = [facts.tier for facts in question.tiers]
     for misfit in notice_misfits(tiers, question.commit_time, question.spec.workers, rates):
         yield f"spec.tiers[{misfit.index}]: {misfit.message}"

@@ -191,10 +191,10 @@ def _quiet_tiers(question: Question) -> tuple[str, ...]:
 
 def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZonePlan:
     """The capacity of the tier in the run with this seed."""
-    ready_after = assumptions.ready_after if facts.ready_after is None else facts.ready_after
+    ready_after = assumptions.ready_after if facts.known.ready_after is None else facts.known.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
     trace = drawn(facts, workers, horizon, seed)
-    return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.closed)
+    return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.known.closed)
 
 
 def with_max_failures(question: Question, limit: int) -> Question:
@@ -225,12 +225,12 @@ def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ..
 
 def _check_losses(question: Question, horizon: Seconds) -> None:
     for index, facts in enumerate(question.tiers):
-        if facts.spot and facts.evictions is None:
+        if facts.spot and facts.known.evictions is None:
             raise InvalidSpec(
                 "its eviction rate is unknown: set --evictions-per-node-hour, or name a --trace of the tier",
                 path=f"spec.tiers[{index}]",
             )
-        losses = (facts.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
+        losses = (facts.known.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
         if facts.spot and losses > MOST_LOSSES:
             raise InvalidSpec(
                 f"{losses:.0f} losses would be simulated (expected at most {MOST_LOSSES}): check that the eviction "

@@ -5,13 +5,11 @@ beginning. Tiers with traces begin at the same moment, so that capacity that is 
 together in the run. If the trace of the only such tier ends at the start of the job, its last spell continues. The
 future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
 none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
- 1. Nodes are lost at the tier's rate. If jobs have observed it, each run draws one that these observations allow, so
-    that few of them make the range wide. The time between losses has the shape that all jobs have observed on the tier
-    (`TierFacts.outcomes`). At ages without observations it is that of public spot traces, where a spell of capacity
-    becomes less likely to end with its age.
- 2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
-    for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
-    without these for OUTAGE more on average.
+1. Nodes are lost at the tier's rate. If jobs have observed it, each run draws one that these observations allow, so
+   that few of them make the range wide. The time between losses has the shape of public spot traces, where a spell of
+   capacity becomes less likely to end with its age.
+2. A request for nodes succeeds with the probability `KnownCapacity.availability`, 1 if that is unknown. Otherwise it
+   waits for longer than the provisionTimeout with which that was observed, by OUTAGE on average.
 
 A tier whose nodes are never lost has as many as its pool, and one whose pool is always closed has none.
 
@@ -29,12 +27,11 @@ from random import Random
 import numpy as np
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.ages import AGES, TICK
-from spotladder.core.model import AgeCounts, Price, Seconds, Spell
+from spotladder.core.model import Price, Seconds, Spell
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
 from spotladder.sim.spells import spells
-from spotladder.sim.synthetic import SyntheticMarket
+from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Counts, Flags, Floats, Trace, mean_price
 
 MOST_LOSSES = 500
@@ -45,13 +42,10 @@ PRIOR_LOSSES, PRIOR_HOURS = 0.5, 1.0
 0.01 and 1.4 losses per node and hour, as wide as those of public spot traces."""
 
 OUTAGE: Seconds = 3600.0
-"""Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
+"""Mean time for which a request that fails waits beyond provisionTimeout."""
 
 REPLACED: Seconds = 1.0
 """How long a lost node is missing if the request for another one is met at once."""
-
-LEAST_OUTAGES = 5
-"""Number of outages that must have been observed to last for longer than provisionTimeout before they are drawn."""
 
 DRIFT = 0.8
 """Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
@@ -67,7 +61,7 @@ STEPS = 1000
 def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     """The capacity of the tier in the run with this seed, for `horizon` seconds."""
     if not facts.spot or facts.never_open:
-        room = 0 if facts.never_open else UNLIMITED if facts.room is None else facts.room
+        room = 0 if facts.never_open else UNLIMITED if facts.known.room is None else facts.known.room
         return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
         return _recorded(facts, facts.traces[seed % len(facts.traces)], workers, horizon, seed)
@@ -89,72 +83,33 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int, *, un
     tier, usd = facts.tier, mean_price(traces)
     if usd is not None:
         tier = replace(tier, price=Price.listed(usd, tier.price.on_demand or None), prices=())
-    return replace(
-        facts,
-        tier=tier,
-        evictions=losses / (hours * workers) if hours else 0.0,
-        observed=hours * workers,
-        unavailable="",
-        traces=traces,
-        until_now=until_now,
-        closed=(),
-    )
+    rate = losses / (hours * workers) if hours else 0.0
+    known = replace(facts.known, evictions=rate, observed=hours * workers, unavailable="", closed=())
+    return replace(facts, tier=tier, known=known, traces=traces, until_now=until_now)
 
 
-def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
-    """For each age class, the probability that a spell of this age ends in a tick. The `usual` one counts as one tick
-    of observation."""
-    observed = zip(counts.survived or (0,) * len(AGES), counts.ended or (0,) * len(AGES), usual, strict=True)
-    return tuple((ended + chance) / (survived + ended + 1) for survived, ended, chance in observed)
-
-
-def usual_hazards(kind: str) -> tuple[float, ...]:
-    """Those of public spot traces, for spells of capacity (`lost`) or without it (`back`)."""
-    found: tuple[float, ...] = getattr(SyntheticMarket(), kind)
-    return (*found, *found[-1:] * (len(AGES) - len(found)))
-
-
-@lru_cache(maxsize=64)
-def lengths(chances: tuple[float, ...]) -> Floats:
-    """The lengths in seconds of spells with these hazards, at equal steps of probability, descending."""
-    bounds = np.array([*(age - 1 for age in AGES), OLDEST], dtype=np.float64)
-    rates = -np.log1p(-np.minimum(chances, 1 - 1e-9))
+@lru_cache(maxsize=1)
+def lifetimes() -> Floats:
+    """The lengths of spells of capacity in public spot traces, with mean 1, at equal steps of probability."""
+    bounds = np.array([0, *AGES, OLDEST], dtype=np.float64)
+    rates = -np.log1p(-np.array(SyntheticMarket().lost))
     hazard = np.concatenate(([0.0], np.cumsum(np.diff(bounds) * rates)))
-    found: Floats = TICK * np.interp(-np.log((np.arange(STEPS) + 0.5) / STEPS), hazard, bounds)
-    return found
-
-
-def lifetimes(facts: TierFacts) -> Floats:
-    """The lengths of spells of capacity with mean 1, at equal steps of probability."""
-    found = lengths(hazards(facts.outcomes.capacity, usual_hazards("lost")))
+    found = np.interp(-np.log((np.arange(STEPS) + 0.5) / STEPS), hazard, bounds)
     shape: Floats = found / found.mean()
     return shape
 
 
-def outages(facts: TierFacts) -> Floats | None:
-    """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
-    too few."""
-    counts, timeout = facts.outcomes.outages, facts.tier.provision_timeout
-    longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
-    if longer < LEAST_OUTAGES:
-        return None
-    found = lengths(hazards(counts, usual_hazards("back")))
-    beyond: Floats = found[found > timeout]
-    return beyond if len(beyond) else None
-
-
 def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     dice = np.random.default_rng([seed, *facts.tier.name.encode()])
-    most = workers if facts.room is None else min(workers, facts.room)
-    met = 1.0 if facts.availability is None else facts.availability
+    most = workers if facts.known.room is None else min(workers, facts.known.room)
+    met = 1.0 if facts.known.availability is None else facts.known.availability
     rate = _rate(facts, dice) * workers / HOUR
-    rate = min(rate, max(MOST_LOSSES / horizon, (facts.evictions or 0.0) * workers / HOUR))
+    rate = min(rate, max(MOST_LOSSES / horizon, (facts.known.evictions or 0.0) * workers / HOUR))
     losses = math.ceil(2.0 * rate * horizon) + 20
-    observed, beyond = outages(facts), dice.exponential(OUTAGE, losses + 1)
-    failed = facts.tier.provision_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
+    failed = facts.tier.provision_timeout + dice.exponential(OUTAGE, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
-    first = failed[0] if facts.unavailable or waits[0] != REPLACED else 0.0
-    lasting = dice.choice(lifetimes(facts), losses) / rate if rate else np.full(losses, math.inf)
+    first = failed[0] if facts.known.unavailable or waits[0] != REPLACED else 0.0
+    lasting = dice.choice(lifetimes(), losses) / rate if rate else np.full(losses, math.inf)
     ends = first + np.cumsum(lasting + np.concatenate(([0.0], waits[1:-1])))
     ends = ends[ends < horizon]
     times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
@@ -167,10 +122,10 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
 
 def _rate(facts: TierFacts, dice: np.random.Generator) -> float:
     """The losses per node and hour in a run: as given, or drawn from the posterior of what jobs have observed."""
-    rate = facts.evictions or 0.0
-    if not 0 < facts.observed < math.inf:
+    rate = facts.known.evictions or 0.0
+    if not 0 < facts.known.observed < math.inf:
         return rate
-    return float(dice.gamma(rate * facts.observed + PRIOR_LOSSES) / (facts.observed + PRIOR_HOURS))
+    return float(dice.gamma(rate * facts.known.observed + PRIOR_LOSSES) / (facts.known.observed + PRIOR_HOURS))
 
 
 def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, seed: int) -> Trace:
@@ -200,8 +155,8 @@ def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, se
     path = Trace(trace.zone, times, nodes, end=horizon, prices=prices)
     if seed and len(found) == 1:
         path = _changing(path, workers, dice.gammavariate(0.5, 1.0) / trace.end, dice)
-    if facts.room is not None:
-        path = replace(path, nodes=np.minimum(path.nodes, facts.room))
+    if facts.known.room is not None:
+        path = replace(path, nodes=np.minimum(path.nodes, facts.known.room))
     return _until(horizon, path)
 
 

@@ -29,9 +29,6 @@ from spotladder.core.model.observation import PodSeen as PodSeen
 from spotladder.core.model.observation import Progress as Progress
 from spotladder.core.model.observation import QueueEviction as QueueEviction
 from spotladder.core.model.observation import QueueSeen as QueueSeen
-from spotladder.core.model.outcomes import NO_OUTCOMES as NO_OUTCOMES
-from spotladder.core.model.outcomes import AgeCounts as AgeCounts
-from spotladder.core.model.outcomes import Outcomes as Outcomes
 from spotladder.core.model.spec import FOR_EVER as FOR_EVER
 from spotladder.core.model.spec import NOTHING_KNOWN as NOTHING_KNOWN
 from spotladder.core.model.spec import BucketPrice as BucketPrice

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Reason
 
@@ -127,7 +126,6 @@ class KnownCapacity:
     unavailable now, and `room` the maximum number of nodes. `availability` is the share of attempts that got nodes in
     time, `ready_after` the time in seconds from the request for a node until it is ready; both are None if unknown. In
     `closed` periods, each from a time to a time in seconds after the start of the job, the tier provides no new nodes.
-    `outcomes` are the availability spells that jobs have observed there.
     """
 
     evictions: float | None = None
@@ -137,7 +135,6 @@ class KnownCapacity:
     availability: float | None = None
     ready_after: Seconds | None = None
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
-    outcomes: Outcomes = NO_OUTCOMES
 
 
 NOTHING_KNOWN = KnownCapacity()

@@ -3,7 +3,7 @@
 Counts come from persisted TieredJobs and are accumulated in the status itself, so that they outlive jobs and
 controllers. The writer batches them. A controller that crashes loses the counts since its last write. The `adaptive`
 policy uses the waits, the prices and the newest grant in its choices; no other decision uses the status. `plan`
-uses the rates, the waits and the outcomes by age.
+uses the rates and the waits.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import (
-    entries_of,
-    outcomes_of,
     price_entries_of,
     prices_of,
     read_status,
@@ -31,8 +29,7 @@ from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core import waits
 from spotladder.core.accounting import HOUR
 from spotladder.core.grants import Answer, answers
-from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds
-from spotladder.core.outcomes import added, observed_between
+from spotladder.core.model import Decision, Instant, JobState, Seconds
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
@@ -60,7 +57,6 @@ class _Tally:
     had: bool | None = None
     refused_at: Instant | None = None
     why: str = ""
-    outcomes: Outcomes = NO_OUTCOMES
     granted_at: Instant | None = None
     waits: Waits = ()
 
@@ -97,7 +93,6 @@ class TierStatusWriter:
                 tally = self._tallies.setdefault(name, _Tally())
                 tally.evictions += max(0, record.failures - known.failures)
                 tally.node_seconds += max(0.0, record.node_seconds - known.node_seconds)
-                tally.outcomes = added(tally.outcomes, observed_between(known.spells, record.spells))
         for move in decision.moves:
             if move.reason in _ASKED and (name := names.get(move.tier)):
                 self._tallies.setdefault(name, _Tally()).attempts += 1
@@ -148,7 +143,6 @@ class TierStatusWriter:
             tally.had if newer.had is None else newer.had,
             newer.refused_at or tally.refused_at,
             newer.why or tally.why,
-            added(tally.outcomes, newer.outcomes),
             newer.granted_at or tally.granted_at,
             waits.added(tally.waits, newer.waits),
         )
@@ -164,7 +158,6 @@ class TierStatusWriter:
         prices = prices_of(before)
         if price is not None and price.known:
             prices = with_price(prices, round(price.per_node_hour, 4), float(int(self.clock.now())))
-        outcomes = added(outcomes_of(before), tally.outcomes)
         return CapacityTierStatus(
             conditions=merged(before.conditions, self._claims(record, tally), self.clock.now(), record.generation),
             last_unavailable_at=before.last_unavailable_at if tally.refused_at is None else _time(tally.refused_at),
@@ -179,8 +172,6 @@ class TierStatusWriter:
             evictions_per_node_hour=f"{evictions / hours:.4f}" if hours else "",
             availability=f"{1 - refusals / attempts:.3f}" if attempts else "",
             observed_hours=f"{hours:.4f}" if hours else "",
-            lifetimes=entries_of(outcomes.capacity),
-            outages=entries_of(outcomes.outages),
             waits=wait_entries_of(waits.added(waits_of(before), tally.waits)),
             prices=price_entries_of(prices),
         )

@@ -1,15 +1,17 @@
-"""The outcomes of jobs in the status of their CapacityTier."""
+"""What jobs have observed, in the status of their CapacityTier."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 import pytest
 
 from spotladder.api.tier_history import TierHistory, history_in
 from spotladder.clusters.transport import Object
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, KnownCapacity, Outcomes, PricePoint
+from spotladder.core.model import KnownCapacity, PricePoint
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.world import WORKERS, KubeWorld, eventually
@@ -18,23 +20,6 @@ from tests.operator.reconcile.test_reconciler import memory
 
 HALF_AN_HOUR = 1800.0
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
-
-
-async def outcomes(kube: KubeWorld, tier: str) -> Outcomes:
-    status: Object = (await kube.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
-    return history_in(json.dumps(status).encode()).known.outcomes
-
-
-async def ended(kube: KubeWorld, spells: int) -> Outcomes:
-    """The outcomes on spot-a, once so many spells with capacity have ended."""
-
-    async def written() -> Outcomes | None:
-        await kube.clock.advance(WRITE_INTERVAL)
-        found = await outcomes(kube, "spot-a")
-        return found if sum(found.capacity.ended) == spells else None
-
-    found: Outcomes = await eventually(written)
-    return found
 
 
 async def use_spot_for_half_an_hour(kube: KubeWorld, name: str) -> None:
@@ -63,36 +48,26 @@ async def _left(kube: KubeWorld, name: str) -> bool:
     return await kube.is_on("on-demand", 2, name)
 
 
-async def test_outcomes_add_up_over_jobs_and_controllers() -> None:
+async def test_counts_add_up_over_jobs_and_controllers() -> None:
     async with memory() as kube:
-        await use_spot_for_half_an_hour(kube, "first")
-        one = await ended(kube, 1)
-        await use_spot_for_half_an_hour(kube, "second")
-        two = await ended(kube, 2)
-        assert (sum(one.capacity.ended), sum(two.capacity.ended)) == (1, 2), "each job has lost its capacity once"
-        assert sum(two.capacity.survived) > sum(one.capacity.survived) > 0
+
+        async def counts() -> dict[str, Any]:
+            status = (await kube.client.get(CAPACITYTIERS, f"{NAMESPACE}-spot-a"))["status"]
+            return {name: status[name] for name in ("attempts", "refusals", "evictions", "observedHours")}
+
+        async def written(jobs: int) -> bool:
+            await kube.clock.advance(WRITE_INTERVAL)
+            return bool((await counts())["refusals"] == jobs)
+
+        for jobs, name in enumerate(("first", "second"), 1):
+            await use_spot_for_half_an_hour(kube, name)
+            await eventually(partial(written, jobs))
+        found = await counts()
+        assert (found["attempts"], found["evictions"]) == (2, 2), "each job has lost its capacity once"
+        assert float(found["observedHours"]) > 2 * WORKERS * HALF_AN_HOUR / 3600
         async with kube.operator():
             await kube.pass_time(2 * WRITE_INTERVAL)
-            assert await outcomes(kube, "spot-a") == two, "the next controller counts nothing twice"
-            assert await outcomes(kube, "spot-b") == NO_OUTCOMES, "no job has used it"
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        pytest.param({}, NO_OUTCOMES, id="no status"),
-        pytest.param({"lifetimes": "x"}, NO_OUTCOMES, id="damaged"),
-        pytest.param({"lifetimes": [{"age": "10m", "ended": -1}]}, NO_OUTCOMES, id="negative"),
-        pytest.param({"lifetimes": [{"age": "7m", "ended": 1}]}, NO_OUTCOMES, id="an age of another version"),
-        pytest.param(
-            {"outages": [{"age": "20m", "survived": 3}]},
-            Outcomes(outages=AgeCounts((0, 3, 0, 0, 0, 0, 0, 0), (0,) * 8)),
-            id="one age",
-        ),
-    ],
-)
-def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
-    assert history_in(json.dumps(status).encode()).known.outcomes == expected
+            assert await counts() == found, "the next controller counts nothing twice"
 
 
 @pytest.mark.parametrize(
