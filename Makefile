@@ -37,7 +37,7 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry --ignore=tests/workflows
 
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m "not frameworks" $(ALONE)
 
 fuzz: setup ## Random bytes for each reader of foreign bytes, then the property tests with random examples (SECONDS=600 TARGETS=entries ROUNDS=10)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
