@@ -75,8 +75,8 @@ test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples o
 	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/packaging/test_walk.py
 	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
-test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
-	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
+test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost, and what `make demo` shows
+	$(FRAMEWORKS) -k "raytrain or tune or tensorflow" tests/train tests/examples
 
 # MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
 # their own.

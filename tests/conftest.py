@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.child_processes import pytest_runtest_protocol, pytest_unconfigure
+from tests.framework_parts import without_part
 from tests.searching import FUZZ, examples
 
 # Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
@@ -56,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = {item.nodeid.partition("::")[0] for item in items if item.get_closest_marker("ray")}
     if unknown := marked - RAY_FILES.keys():
         raise pytest.UsageError(f"tests/conftest.py: add {', '.join(sorted(unknown))} to RAY_FILES")
+    if apart := without_part([item.nodeid for item in items if item.get_closest_marker("frameworks")]):
+        raise pytest.UsageError(f"Makefile: no part of test-frameworks runs {', '.join(apart)}")
 
 
 class RayApart(LoadScopeScheduling):
