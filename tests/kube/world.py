@@ -73,8 +73,8 @@ def _crd(file: Path) -> Object:
 
 async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
     """Poll `ask` until its result is true, and return the result. Fails with the last result or error after `limit`
-    seconds."""
-    end = time.monotonic() + limit
+    seconds. A long wait polls less often: otherwise the requests take the time of the controller that is waited for."""
+    end, pause = time.monotonic() + limit, 0.02
     last: object = None
     while time.monotonic() < end:
         try:
@@ -84,7 +84,8 @@ async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> 
         else:
             if last:
                 return last
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
     raise AssertionError(f"not true within {limit:g} s; last result: {last!r}")
 
 
