@@ -36,27 +36,25 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 
 ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra --ignore=tests/browser --ignore=tests/prometheus --ignore=tests/registry --ignore=tests/workflows
 
+# One process runs the tests that start Ray, and each file in one process (tests/conftest.py).
+SHARED := -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
+	$(BIN)/python -m pytest $(SHARED) -m "not frameworks" $(ALONE)
 
 fuzz: setup ## Random bytes for each reader of foreign bytes, then the property tests with random examples (SECONDS=600 TARGETS=entries ROUNDS=10)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 	for round in $$(seq $(or $(ROUNDS),1)); do SPOTLADDER_FUZZ=1 $(BIN)/python -m pytest -q -n $(PROCESSES) -m "hypothesis and not frameworks" $(ALONE) || exit 1; done
 
-# PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
-# part after the other.
-JOBS ?= 2
+test-frameworks: test-torch test-jax test-raytrain ## Tests of the PyTorch and JAX parts, and of Ray Train and Ray Tune with nodes that are lost
 
-test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of Ray Train and Ray Tune with nodes that are lost
-	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax test-raytrain
+FRAMEWORKS := $(BIN)/python -m pytest -m frameworks
 
-# The parts run side by side, so each has its own cache.
-FRAMEWORKS = $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m frameworks
-
+# PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one.
 test-torch: ## Tests of the PyTorch parts
 test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
-	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
+	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples $(SHARED)
 
 $(VENV)/.setup-public: $(VENV)/.setup-frameworks
 	@$(UV) --editable '.[public]'
@@ -75,8 +73,8 @@ test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples o
 	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/packaging/test_walk.py
 	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
-test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
-	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
+test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost, and what `make demo` shows
+	$(FRAMEWORKS) -k "raytrain or tune or tensorflow" tests/train tests/examples $(SHARED)
 
 # MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
 # their own.
@@ -138,11 +136,10 @@ $(VENV)/.setup-infra: $(VENV)/.setup
 
 setup-infra: $(VENV)/.setup-infra ## The same, with the packages for the infrastructure
 
-# Etcd of real clusters misses its deadlines beside other tests, so these come first. Then Terraform and Pulumi, which
-# often wait, run side by side; the tests of a file share its set-up, so they run in one process.
+# Etcd of real clusters misses its deadlines beside other tests, so these come first and alone.
 test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
 	$(BIN)/python -m pytest tests/infra/test_rollout.py
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --ignore=tests/infra/test_rollout.py tests/infra
+	$(BIN)/python -m pytest --ignore=tests/infra/test_rollout.py tests/infra $(SHARED)
 
 setup-web: setup ## The same, with a driver of Chromium
 	@$(UV) --editable '.[local,operator,notify,tensorflow,dev,browser,docs]'

@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.child_processes import pytest_runtest_protocol, pytest_unconfigure
+from tests.framework_parts import without_part
 from tests.searching import FUZZ, examples
 
 # Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
@@ -56,24 +57,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = {item.nodeid.partition("::")[0] for item in items if item.get_closest_marker("ray")}
     if unknown := marked - RAY_FILES.keys():
         raise pytest.UsageError(f"tests/conftest.py: add {', '.join(sorted(unknown))} to RAY_FILES")
+    if apart := without_part([item.nodeid for item in items if item.get_closest_marker("frameworks")]):
+        raise pytest.UsageError(f"Makefile: no part of test-frameworks runs {', '.join(apart)}")
 
 
 class RayApart(LoadScopeScheduling):
-    """Schedules each test alone, tests that share a Ray cluster together, and Ray tests on one process first."""
-
-    _ray_is_over = False
-    """No Ray test waits any more. Otherwise each test would search the whole queue for one."""
+    """Schedules the tests of a file together, so that their fixtures are set up once, tests that share a Ray cluster
+    together, and Ray tests on one process first."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return RAY_FILES.get(nodeid.partition("::")[0]) or nodeid
+        file = nodeid.partition("::")[0]
+        return RAY_FILES.get(file) or file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(self._next_for(node), last=False)
         super()._assign_work_unit(node)
 
     def _next_for(self, node: WorkerController) -> str:
-        ray = None if self._ray_is_over else next(filter(self._is_ray, self.workqueue), None)
-        self._ray_is_over = ray is None
+        ray = next(filter(self._is_ray, self.workqueue), None)
         other = next((scope for scope in self.workqueue if not self._is_ray(scope)), None)
         running_on_another = any(
             self._is_ray(scope) and not all(tests.values())
@@ -86,7 +87,7 @@ class RayApart(LoadScopeScheduling):
 
     @staticmethod
     def _is_ray(scope: str) -> bool:
-        return scope.partition("::")[0] in RAY_FILES or scope in RAY_FILES.values()
+        return scope in RAY_FILES or scope in RAY_FILES.values()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> RayApart | None:

@@ -147,14 +147,6 @@ def test_the_local_program_has_entrypoint_workers_and_environment(tmp_path: Path
     assert dict(on_demand.env) == {"EPOCHS": "3", "SEED": "2"}
 
 
-def test_a_jobset_is_rejected_in_local_mode(tmp_path: Path) -> None:
-    start = JOB.index("    ray:")
-    entry = "{name: workers, template: {spec: {template: {spec: {}}}}}"
-    text = JOB[:start] + f"    jobSet: {{template: {{spec: {{replicatedJobs: [{entry}]}}}}}}\n"
-    with pytest.raises(InvalidSpec, match=r"local mode cannot run jobSet \(expected ray\): use workload\.ray"):
-        resolved(tmp_path, text)
-
-
 # --- the kind of document in a file ----------------------------------------------------------------------------------
 
 

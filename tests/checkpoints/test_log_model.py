@@ -68,9 +68,6 @@ SCENARIOS = {
     ),
     "collection that stops halfway": LogScenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
     "two collections": LogScenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
-    "a commit that outlasts an outage, and is fenced meanwhile": LogScenario(
-        {"a": patient_writer(1, 1), "b": writer(2, 2)}, 2, tries=1
-    ),
     "two attempts that outlast an outage": LogScenario(
         {"a": patient_writer(1, 1), "b": patient_writer(2, 2)}, 2, tries=1
     ),

@@ -25,16 +25,16 @@ def test_that_waits():
 """Starts a process as `make demo` starts `spotladder run`: a test that is interrupted kills only `make`."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_processes_of_tests_end_with_the_tests(tmp_path: Path, number: signal.Signals) -> None:
     pids = tmp_path / "pids"
     (tmp_path / "test_waits.py").write_text(TEST.replace("PIDS", str(pids)))
-    command = [sys.executable, "-m", "pytest", "-p", "tests.child_processes", "-p", "no:cacheprovider", "-n", "1"]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.child_processes", "-p", "xdist", "-n", "1"]
     path = os.pathsep.join([str(ROOT), *sys.path])
     with subprocess.Popen(
         [*command, "test_waits.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

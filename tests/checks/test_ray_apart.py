@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import RAY_FILES, RayApart
 
-RAY, RAY_2 = "tests/local/test_nodes.py::test_one", "tests/train"
-UNIT, UNIT_2 = "tests/core/test_cost.py::test_one", "tests/core/test_cost.py::test_two"
+RAY, RAY_2 = "tests/local/test_nodes.py", "tests/train"
+UNIT, UNIT_2 = "tests/core/test_cost.py", "tests/core/test_decide.py"
 MINE, OTHER = "mine", "other"
 
 
@@ -39,11 +39,11 @@ def test_a_process_gets_ray_tests_only_if_no_other_process_runs_them(
     assert following(waiting, **running) == expected
 
 
-def test_tests_that_share_a_ray_cluster_are_one_scope_and_others_separate_ones() -> None:
+def test_files_that_share_a_ray_cluster_are_one_scope_and_others_separate_ones() -> None:
     scheduler: Any = RayApart.__new__(RayApart)
     assert scheduler._split_scope("tests/train/test_tune.py::test_one[a::b]") == "tests/train"
-    assert scheduler._split_scope(RAY) == RAY
-    assert scheduler._split_scope(UNIT) == UNIT
+    assert scheduler._split_scope(f"{RAY}::test_one") == RAY
+    assert scheduler._split_scope(f"{UNIT}::test_one[a::b]") == UNIT
 
 
 def test_the_listed_ray_files_exist() -> None:

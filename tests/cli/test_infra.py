@@ -138,27 +138,6 @@ def test_a_cloud_without_clusters(
     assert message in answer.err
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("plan", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
-        ("bootstrap", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
-        ("destroy", "neither terraform nor tofu is on the PATH: install Terraform or OpenTofu 1.11 or newer"),
-        ("rollout", "pulumi is not on the PATH: install it (https://www.pulumi.com/docs/install)"),
-        ("status", "pulumi is not on the PATH: install it (https://www.pulumi.com/docs/install)"),
-    ],
-)
-def test_a_missing_program_is_named(
-    command: str, message: str, capsys: Capture, fleet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(fleet.parent))
-    monkeypatch.delenv("SPOTLADDER_TERRAFORM", raising=False)
-    answer = call(capsys, "infra", command, "--fleet", fleet, "--cluster", "east")
-    assert answer.code == 5
-    assert message in answer.err
-    assert "Traceback" not in answer.err
-
-
 @pytest.mark.parametrize("target", ["doctor", "plan", "bootstrap", "kubeconfig", "destroy", "rollout", "status"])
 def test_make_passes_the_chosen_clusters(target: str) -> None:
     """`make -n` prints what make would run."""

@@ -73,12 +73,6 @@ def test_an_invalid_jobset_is_rejected_offline(capsys: Capture, tmp_path: Path) 
     assert "replicatedJobs[0].template.spec.template.spec.restartPolicy: is Never" in answer.err
 
 
-def test_a_dash_reads_standard_input() -> None:
-    answer = start("validate", "-", stdin=JOB.replace("kind: TieredJob", "kind: Pod").encode())
-    assert answer.code == 2
-    assert answer.err.startswith('error: <stdin>:2:7: kind: "Pod" is not a kind')
-
-
 def test_empty_standard_input_is_rejected() -> None:
     answer = start("validate", "-")
     assert (answer.code, answer.out) == (2, "")

@@ -17,13 +17,10 @@ pytestmark = [pytest.mark.ray, pytest.mark.timeout(LIMIT + 300)]
 OPTIONS = {"steps": 500, "batch": 64, "width": 1024, "workers": 2}
 """The defaults of the digits' options."""
 
-DIGITS = [
-    ("tensorflow", "digits-tensorflow"),
-    pytest.param("torch", "digits-pytorch", marks=pytest.mark.frameworks),
-    pytest.param("jax", "digits-jax", marks=pytest.mark.frameworks),
-]
+DIGITS = [("tensorflow", "digits-tensorflow"), ("torch", "digits-pytorch"), ("jax", "digits-jax")]
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(("framework", "name"), DIGITS)
 def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     if framework != "tensorflow":

@@ -89,7 +89,7 @@ def world(
     log, fails = str(tmp_path / "log"), str(tmp_path / "fails.json")
     program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=east()))
     program.chmod(0o755)
-    before, _, after = FLEET.partition("  - name: laptop\n")  # tests/charts/test_kind_clusters.py has kind clusters
+    before, _, after = FLEET.partition("  - name: laptop\n")  # tests/kube/test_kind_clusters.py has kind clusters
     (tmp_path / "fleet.yaml").write_text(f"{before}  platform:{after.partition('  platform:')[2]}")
     for name, value in {**tool.KEYS, "AWS_ENDPOINT_URL": emulator, "SPOTLADDER_TERRAFORM": str(program)}.items():
         monkeypatch.setenv(name, value)

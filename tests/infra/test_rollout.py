@@ -42,15 +42,6 @@ def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
     assert "token" not in "".join(path.read_text() for path in (both.folder / ".spotladder").rglob("*.json"))
 
 
-def test_a_second_rollout_changes_nothing(both: Sites) -> None:
-    before = {name: revisions(both, name) for name in both.clusters}
-    assert "0 to change, 9 unchanged." in both.run("rollout", "--dry-run")
-    printed = both.run("rollout", "--no-smoke")
-    assert [line.split() for line in printed.splitlines()[-2:]] == [["east", "unchanged"], ["west", "unchanged"]]
-    assert {name: revisions(both, name) for name in both.clusters} == before
-    both.run("drift")
-
-
 def test_manual_changes_are_detected_and_undone(both: Sites) -> None:
     west = both.kube("west", "kuberay-system")
     west.patch("deployment", "kuberay-operator", {"spec": {"replicas": 2}})

@@ -57,11 +57,6 @@ FLEET = {
 }
 
 
-def _interruptible() -> None:
-    """Ctrl-C works even where the tests run in the background, which ignores SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @dataclass
 class Lab:
     """A folder with a fleet file, and its clusters."""
@@ -87,7 +82,6 @@ class Lab:
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
-            preexec_fn=_interruptible,  # noqa: PLW1509 – the tests have no other threads
         )  # fmt: skip
 
     def run(self, *arguments: str, code: int = 0) -> str:

@@ -22,9 +22,7 @@ def claim(name: str) -> Object:
     return {"kind": "NodeClaim", "metadata": {"name": name, "uid": f"uid-{name}"}}
 
 
-@pytest.mark.parametrize(
-    ("source", "new_recorder"), [("karpenter", False), ("eks-auto-mode/compute", False), ("karpenter", True)]
-)
+@pytest.mark.parametrize(("source", "new_recorder"), [("eks-auto-mode/compute", False), ("karpenter", True)])
 async def test_karpenters_failed_scheduling_falls_back_at_once(
     api_server: ApiServer, source: str, new_recorder: bool
 ) -> None:

@@ -198,8 +198,11 @@ async def _replaced(kube: KubeWorld) -> bool:
 
 Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
 
-ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
-"""These points are reached once in the life of a job."""
+ONCE = (
+    Point.BEFORE_LAUNCH, Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BEFORE_DELETE, Point.BETWEEN_DELETES,
+    Point.AFTER_DELETE, Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE,
+)  # fmt: skip
+"""These points are reached once in each attempt, or once in the life of a job."""
 
 CHANGES: list[tuple[Play, Point, int]] = [
     *(

@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> N
     """Create the CRDs, and wait until they are served."""
     async with Client(connect(str(server.kubeconfig))) as client:
         for file in files or crd_files():
-            body = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+            body = _crd(file)
             await client.apply(CRDS, body, force=True)
 
             async def served(name: str = body["metadata"]["name"]) -> bool:
@@ -63,10 +64,17 @@ async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> N
             await eventually(served, limit=120.0)
 
 
+@cache
+def _crd(file: Path) -> Object:
+    """The CRD of a file. That of RayJob takes seconds to read, and each API server needs it."""
+    found: Object = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    return found
+
+
 async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
     """Poll `ask` until its result is true, and return the result. Fails with the last result or error after `limit`
-    seconds."""
-    end = time.monotonic() + limit
+    seconds. A long wait polls less often: otherwise the requests take the time of the controller that is waited for."""
+    end, pause = time.monotonic() + limit, 0.02
     last: object = None
     while time.monotonic() < end:
         try:
@@ -76,7 +84,8 @@ async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> 
         else:
             if last:
                 return last
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
     raise AssertionError(f"not true within {limit:g} s; last result: {last!r}")
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -147,59 +145,6 @@ def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
     assert went_on - stopped < 15
     assert "all steps in their order" in (job.state / "attempts" / "0002" / "driver.log").read_text()
     assert members(job.mark(), set()) == []
-
-
-PLAIN = """\
-import os, pathlib, subprocess, tempfile, time
-from spotladder import train
-
-attempt, notice = os.environ["SPOTLADDER_ATTEMPT"], pathlib.Path(os.environ["SPOTLADDER_NOTICE"])
-job = train.current()
-with job.resume() as found:
-    start = found.step if found else 0
-subprocess.Popen(["env", "-i", "setsid", "sleep", "987654"])
-pathlib.Path("temporary").write_text(tempfile.gettempdir())
-for step in job.steps(start, 9):
-    while (attempt, step) == ("1", 3) and not notice.exists():
-        time.sleep(0.05)
-    while (attempt, step) == ("2", 7):
-        time.sleep(1)  # until its node is lost
-    if job.should_commit(step):
-        with job.commit(step) as folder:
-            (folder / "step").write_text(str(step))
-"""
-
-RECLAIMS = """\
-pools:
-  a: {capacityType: spot, nodes: 1, notice: 20s, interruptions: {atSteps: [2]}}
-  b: {capacityType: spot, nodes: 1, notice: 0s, interruptions: {atSteps: [6]}}
-  od: {nodes: 1}
-"""
-
-
-def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(site: Callable[[str], RunSite]) -> None:
-    """Regression: Ray drains idle nodes at once, and a program was killed 1-2 s after its notice without a commit."""
-    job = site("plain")
-    job.lay_out(total=9)
-    (job.folder / "train.py").write_text(PLAIN)
-    (job.folder / "world.yaml").write_text(RECLAIMS)
-    text = (job.folder / "job.yaml").read_text()
-    text = text.replace("maxFailures: 1, provisionTimeout: 120s", "maxFailures: 0, provisionTimeout: 120s", 1)
-    text = text.replace("provisionTimeout: 1s", "provisionTimeout: 120s").replace("10steps", "2steps")
-    (job.folder / "job.yaml").write_text(text)
-    code, said = job.end(job.start("--logs"))
-    assert code == 0, said
-    first, second, last = job.saved().history
-    assert (first.tier, first.reason) == ("spot-a", Reason.EVICTION_NOTICE)
-    assert 3 <= (first.end_step or 0) < 6, "the step is committed"
-    assert (second.tier, second.reason) == ("spot-b", Reason.INTERRUPTED)
-    assert last.start_step < 9
-    assert "counts as running on a1-w1" in said
-    assert "the program ran on a2-w1, which is lost" in said
-    assert not Path((job.folder / "temporary").read_text()).exists()
-    running = subprocess.run(["ps", "-axo", "command="], capture_output=True, text=True, check=True).stdout
-    if sys.platform == "linux":
-        assert "sleep 987654" not in running.splitlines()
 
 
 HANGS = """\

@@ -15,7 +15,7 @@ import pytest
 from tests.absent import absent
 from tests.cli.terminal import Answer, call
 from tests.docs.markdown import ROOT
-from tests.kube.apiserver import ApiServer, find, missing
+from tests.kube.apiserver import ApiServer, find
 
 KIND = """\
 #!{python}
@@ -52,14 +52,6 @@ elif words[:2] == ["delete", "cluster"]:
 """
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ApiServer]:
-    if why := missing():
-        absent(why, "kube")
-    with ApiServer() as started:
-        yield started
-
-
 @dataclass(frozen=True)
 class Laptop:
     folder: Path
@@ -80,13 +72,13 @@ class Laptop:
 
 @pytest.fixture
 def laptop(
-    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Laptop]:
     kubectl = find("kubectl")
     if kubectl is None:
         absent("kubectl is not installed", "kube")
     programs = {
-        "python": sys.executable, "state": str(tmp_path / "kind.json"), "server": str(server.kubeconfig),
+        "python": sys.executable, "state": str(tmp_path / "kind.json"), "server": str(api_server.kubeconfig),
         "kubectl": kubectl,
     }  # fmt: skip
     bin_ = tmp_path / "bin"
@@ -97,7 +89,7 @@ def laptop(
     monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}{Path(kubectl).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     monkeypatch.chdir(tmp_path)
-    made = Laptop(tmp_path, server, capsys)
+    made = Laptop(tmp_path, api_server, capsys)
     yield made
     made.run("destroy", "--skip-platform")
 
