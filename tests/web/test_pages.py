@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from spotladder.web.pages import job_page, jobs_page
 from spotladder.web.rows import JobRow, Selection
@@ -37,7 +38,7 @@ def test_the_list_says_first_how_many_jobs_wait_what_was_lost_and_what_it_cost()
     }
 
 
-def shown(**status: object) -> str:
+def shown(**status: Any) -> str:
     held: Object = job("digits", failures=2, **status)
     return job_page(Shelf(held), held, None, NOW, "The records of the job cannot be read: no access")
 
