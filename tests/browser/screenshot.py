@@ -17,13 +17,14 @@ from tests.browser.conftest import Served, opened_chromium
 from tests.web.builders import Object, Shelf, job, recorded_run
 
 PICTURE = Path(__file__).parents[2] / "docs/images/jobs-page.png"
-WIDTH, HEIGHT = 1080, 640
+WIDTH, HEIGHT = 1080, 740
 
 
 def example(name: str, phase: str, tier: str, steps: tuple[int, int], cost: tuple[str, int], **status: Any) -> Object:
     """A job that has done the first of these steps, and has spent and saved so much in dollars and percent."""
     progress = {"step": steps[0], "total": steps[1], "text": f"{steps[0]:,}/{steps[1]:,}"}
-    paid = {"spent": cost[0], "savingsPercent": str(cost[1])}
+    whole = f"{float(cost[0]) / (1 - cost[1] / 100):.2f}"
+    paid = {"spent": cost[0], "savingsPercent": str(cost[1]), "uninterrupted": whole}
     made = job(name, phase, tier=tier, progress=progress, cost=paid, **status)
     made["metadata"]["creationTimestamp"] = utc_timestamp(time.time() - 4 * steps[0])
     return made

@@ -47,6 +47,7 @@ def test_a_job_without_a_status_is_new() -> None:
         ({"sort": "-cost"}, ["b", "a", "c"]),
         ({"sort": "-failures"}, ["a", "c", "b"]),
         ({"sort": "colour"}, ["a", "b", "c"]),
+        ({"sort": "-phase"}, ["c", "b", "a"]),
     ],
 )
 def test_the_selection_filters_and_sorts(chosen: dict[str, str], expected: list[str]) -> None:
@@ -56,6 +57,12 @@ def test_the_selection_filters_and_sorts(chosen: dict[str, str], expected: list[
         job("c", "Failed", failures=1, cost={"spent": "1.0"}),
     )
     assert names(chosen, *jobs) == expected
+
+
+def test_the_list_begins_with_jobs_that_wait_and_ends_with_those_that_have_ended() -> None:
+    phases = ("Succeeded", "Failed", "Suspended", "Running", "Provisioning", "Draining", "Deleted")
+    jobs = [job(phase.lower(), phase) for phase in phases]
+    assert names({}, *jobs) == ["draining", "provisioning", "running", "failed", "deleted", "succeeded", "suspended"]
 
 
 def test_a_second_click_on_a_heading_turns_the_order() -> None:

@@ -30,7 +30,12 @@ def test_a_row_has_what_all_jobs_have_observed() -> None:
         waits=[{"upTo": "2m", "count": 3}, {"upTo": "5m", "count": 1}],
     )  # fmt: skip
     _name, _capacity, nodes, _price, met, wait, evictions = cells(observed)
-    assert (nodes, met.split(), wait, evictions) == ("–  4 nodes", ["85", "%", "of", "20"], "≤ 2m 00s", "0.021")
+    assert (nodes, met.split(), wait, evictions) == (
+        "–  4 nodes",
+        ["85", "%", "of", "20"],
+        "half ≤ 2m 00s 90 % ≤ 5m 00s",
+        "0.021",
+    )
 
 
 @pytest.mark.parametrize("found", [job("new", ""), holding("ended", "spot", "Succeeded"), holding("other", "od")])

@@ -13,7 +13,7 @@ LIMIT = 64
 """Maximum number of counted waits; beyond it, all counts are halved, so that new waits have the largest weight."""
 
 QUANTILE = 0.75
-"""The share of waits that are not longer than `usual_wait`."""
+"""The share of waits that are not longer than the usual wait."""
 
 Waits = tuple[int, ...]
 """The number of waits of each class, shortest first; () counts none."""
@@ -36,12 +36,12 @@ def added(one: Waits, other: Waits) -> Waits:
     return counts
 
 
-def usual_wait(waits: Waits) -> Seconds:
-    """How long three quarters of the waits took at most, in seconds: the bound of the class. The last class counts as
+def usual_wait(waits: Waits, share: float = QUANTILE) -> Seconds:
+    """How long this share of the waits took at most, in seconds: the bound of the class. The last class counts as
     twice the longest bound. 0 without a wait."""
     below, total = 0, sum(waits)
     for bound, count in zip((*BOUNDS, 2 * BOUNDS[-1]), waits, strict=False):
         below += count
-        if count and below >= QUANTILE * total:
+        if count and below >= share * total:
             return bound
     return 0.0

@@ -40,11 +40,11 @@ def problems(places: Sequence[Place]) -> Markup | None:
     return element("ul", *(element("li", text) for text in found), class_="problems", role="alert") if found else None
 
 
-def table(label: str, headings: Iterable[Markup | str], rows: Iterable[Markup]) -> Markup:
-    """A table that scrolls beside its page. `headings` are cells, or their texts."""
+def table(label: str, headings: Iterable[Markup | str], rows: Iterable[Markup], *, cards: bool = False) -> Markup:
+    """A table. `headings` are cells, or their texts. On a narrow page, its rows are `cards` or scroll sideways."""
     head = (text if isinstance(text, Markup) else element("th", text, scope="col") for text in headings)
     parts = element("thead", element("tr", *head)), element("tbody", *rows)
-    shown = element("table", *parts, class_="jobs")
+    shown = element("table", *parts, class_="jobs cards" if cards else "jobs")
     return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spotladder.display import job_text
-from spotladder.display.figures import money, numbered
+from spotladder.display.figures import count, money, numbered, percent, saved
 from spotladder.display.report.markup import Markup, element, join
-from spotladder.display.report.page import sections
+from spotladder.display.report.page import figures, sections
 from spotladder.places.place import Place
 from spotladder.web.frame import framed, job_address, live, problems, table
-from spotladder.web.rows import JobRow, Selection
+from spotladder.web.job_status import status_figures, status_tables
+from spotladder.web.rows import STATES, JobRow, Selection
 
 if TYPE_CHECKING:
     from spotladder.display.report.facts import Facts
@@ -31,8 +33,11 @@ HEADINGS = {
 
 NO_JOBS = "No jobs yet. spotladder run and spotladder submit start one."
 
-TONES = {"Succeeded": "good", "Running": "good", "Failed": "bad"}
-"""The tones of phases; of all others, caution."""
+NUMBERS = frozenset({"failures", "cost", "age"})
+"""The columns that are aligned at the right."""
+
+TONES = dict(zip(STATES, ("caution", "good", "bad", "ended"), strict=True))
+"""The tones of the states."""
 
 
 def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection, none: str = NO_JOBS) -> str:
@@ -50,10 +55,16 @@ def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: flo
     name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
     row = JobRow.of(place, job, now)
     output = element("a", "Program output", href=f"{job_address(row.place, row.namespace, row.name)}/output")
-    status = element("section", _status(row, job, now), element("p", output), class_="status")
-    title = element("header", element("h1", name), element("p", gap, class_="note") if gap else None)
-    body = sections(facts) if facts is not None else title
-    return framed(f"{name} – spotladder", element("main", live(problems([place]), status, body)))
+    told = facts is not None and row.phase in job_text.ENDED
+    status = element(
+        "section", None if told else _now(row), _status(row, job, now), element("p", output), class_="status"
+    )
+    if facts is not None:
+        body = sections(facts, status)
+    else:
+        why = element("p", gap, class_="note") if gap else None
+        body = join(element("header", element("h1", name), status_figures(row)), status, why, status_tables(job))
+    return framed(f"{name} – spotladder", element("main", live(problems([place]), body)))
 
 
 def missing_page(title: str, message: str) -> str:
@@ -63,11 +74,17 @@ def missing_page(title: str, message: str) -> str:
 
 
 def _summary(rows: Sequence[JobRow]) -> Markup:
-    spent = sum(row.spent for row in rows)
-    active = sum(row.phase not in job_text.ENDED for row in rows)
-    failed = sum(row.phase == "Failed" for row in rows)
-    parts = [numbered(len(rows), "job"), f"{active} active", f"{failed} failed", f"{money(spent)} spent"]
-    return element("header", element("h1", "Jobs"), element("p", " · ".join(parts), class_="soft", id="summary"))
+    """How many jobs are in which state, what they have lost, and what they cost."""
+    found = Counter(row.state for row in rows)
+    states = [
+        (state, count(found[index]), "", TONES[state] if found[index] else "") for index, state in enumerate(STATES)
+    ]
+    priced = [row for row in rows if row.uninterrupted]
+    share = saved(sum(row.spent for row in priced), sum(row.uninterrupted for row in priced))
+    spent = money(sum(row.spent for row in rows), like=10)
+    note = "" if share is None else f"{percent(share)} saved"
+    lost = ("workers lost", count(sum(row.failures for row in rows)), "", "")
+    return element("header", element("h1", "Jobs"), figures(*states, lost, ("spent", spent, note, ""), id_="summary"))
 
 
 def _filter(rows: Sequence[JobRow], chosen: Selection) -> Markup:
@@ -97,12 +114,13 @@ def _table(rows: Sequence[JobRow], chosen: Selection, none: str) -> Markup:
     head = [_heading(column, text, chosen) for column, text in HEADINGS.items()]
     left = len(rows) - SHOWN
     more = element("p", f"{numbered(left, 'more job')}: use the filter.", class_="soft") if left > 0 else None
-    return join(table("Jobs", head, map(_row, rows[:SHOWN])), more)
+    return join(table("Jobs", head, map(_row, rows[:SHOWN]), cards=True), more)
 
 
 def _heading(column: str, text: str, chosen: Selection) -> Markup:
     order = None if column != chosen.sort else "descending" if chosen.falling else "ascending"
-    return element("th", element("a", text, href=chosen.by(column)), scope="col", aria_sort=order)
+    kind = "n" if column in NUMBERS else None
+    return element("th", element("a", text, href=chosen.by(column)), scope="col", aria_sort=order, class_=kind)
 
 
 def _row(row: JobRow) -> Markup:
@@ -112,17 +130,17 @@ def _row(row: JobRow) -> Markup:
     return element(
         "tr",
         element("th", element("a", row.name, href=address), place, scope="row"),
-        element("td", _badge(row.phase), why, class_="text"),
+        element("td", _badge(row), why, class_="text"),
         element("td", row.tier),
         element("td", _progress(row)),
-        element("td", str(row.failures)),
-        element("td", row.cost, element("small", f"{row.saved} saved") if row.saved else None),
-        element("td", row.age),
+        element("td", str(row.failures), class_="n", data_label="failures"),
+        element("td", row.cost, element("small", f"{row.saved} saved") if row.saved else None, class_="n"),
+        element("td", row.age, class_="n", data_label="age"),
     )
 
 
-def _badge(phase: str) -> Markup:
-    return element("span", phase, class_=f"badge {TONES.get(phase, 'caution')}")
+def _badge(row: JobRow) -> Markup:
+    return element("span", row.phase, class_=f"badge {[*TONES.values()][row.state]}")
 
 
 def _progress(row: JobRow) -> Markup:
@@ -136,9 +154,9 @@ def _status(row: JobRow, job: Mapping[str, Any], now: float) -> Markup:
     """What `spotladder get JOB` prints, as a list."""
     lines = [("where", f"{row.where}, namespace {row.namespace}"), *job_text.details(job, now)]
     found = [(label, text) for label, text in lines if text]
-    return join(
-        element(
-            "p", _badge(row.phase), f" on {row.tier}" if row.tier else "", f", {row.progress}" if row.progress else ""
-        ),
-        element("dl", *(element("div", element("dt", label), element("dd", text)) for label, text in found)),
-    )
+    return element("dl", *(element("div", element("dt", label), element("dd", text)) for label, text in found))
+
+
+def _now(row: JobRow) -> Markup:
+    where = f" on {row.tier}" if row.tier else ""
+    return element("p", _badge(row), where, f", {row.progress}" if row.progress else "")

@@ -15,9 +15,19 @@ ROW_AGE = 10.0
 """Seconds after which the row of an unchanged job is computed again, since it says how long things have lasted."""
 
 
+STATES: Mapping[str, frozenset[str]] = {
+    "waiting": frozenset(),
+    "training": frozenset({"Running"}),
+    "failed": frozenset({"Failed"}),
+    "ended": job_text.ENDED | {"Suspended"},
+}
+"""What people look for first, and its phases. All phases that are not named wait for something."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
     """A job as the list shows it. `share` is the part of the steps that is committed, None if the total is unknown.
+    `spent` is in USD, and `uninterrupted` what the same steps cost on demand without a loss, 0 if it is not known.
     `created` is in seconds since the epoch. `why` is why the job does not train, or what is wrong with it."""
 
     place: str
@@ -30,6 +40,7 @@ class JobRow:
     progress: str
     share: float | None
     spent: float
+    uninterrupted: float
     cost: str
     saved: str
     created: float
@@ -43,7 +54,7 @@ class JobRow:
         cells = dict(zip(job_text.COLUMNS, job_text.row(job, now), strict=True))
         progress = status.get("progress") or {}
         step, total = progress.get("step") or 0, progress.get("total") or 0
-        spent = str((status.get("cost") or {}).get("spent") or "0").strip(">")
+        cost = status.get("cost") or {}
         return cls(
             place=place.name,
             where=place.title,
@@ -54,7 +65,8 @@ class JobRow:
             failures=status.get("failures") or 0,
             progress=cells["Progress"],
             share=min(1.0, step / total) if total else None,
-            spent=float(spent) if spent.replace(".", "", 1).isdigit() else 0.0,
+            spent=_usd(cost.get("spent")),
+            uninterrupted=_usd(cost.get("uninterrupted")),
             cost=cells["Cost"],
             saved=cells["Saved"],
             created=seconds_of(metadata["creationTimestamp"]) if "creationTimestamp" in metadata else 0.0,
@@ -65,6 +77,11 @@ class JobRow:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.namespace, self.name, self.place
+
+    @property
+    def state(self) -> int:
+        """The position of its phase in `STATES`."""
+        return next((index for index, phases in enumerate(STATES.values()) if self.phase in phases), 0)
 
 
 class Rows:
@@ -90,7 +107,7 @@ class Rows:
 ORDERS: Mapping[str, Callable[[JobRow], Any]] = {
     "age": lambda row: -row.created,
     "name": lambda row: (row.namespace, row.name),
-    "phase": lambda row: row.phase,
+    "phase": lambda row: (row.state, -row.created),
     "tier": lambda row: row.tier,
     "progress": lambda row: -1.0 if row.share is None else row.share,
     "failures": lambda row: row.failures,
@@ -106,18 +123,18 @@ class Selection:
 
     text: str = ""
     phase: str = ""
-    sort: str = "age"
+    sort: str = "phase"
     falling: bool = False
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
         """The selection that the query of an address names. What it does not know, it ignores."""
-        sort = query.get("sort", "age")
+        sort = query.get("sort", "phase")
         known = sort.removeprefix("-") in ORDERS
         return cls(
             text=query.get("text", "")[:200],
             phase=query.get("phase", "")[:40],
-            sort=sort.removeprefix("-") if known else "age",
+            sort=sort.removeprefix("-") if known else "phase",
             falling=known and sort.startswith("-"),
         )
 
@@ -132,6 +149,12 @@ class Selection:
         words = self.text.lower().split()
         found = [row for row in rows if self.phase in ("", row.phase) and _has(row, words)]
         return sorted(found, key=lambda row: (ORDERS[self.sort](row), row.key), reverse=self.falling)
+
+
+def _usd(amount: object) -> float:
+    """An amount of the status, 0 if it is not known."""
+    text = str(amount or "").strip(">")
+    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
 
 
 def _has(row: JobRow, words: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ SHOWN_MAPS = 60
 SHOWN_HOLDERS = 8
 """Number of jobs that a tier names."""
 
-HEADINGS = ("Tier", "Capacity", "Jobs", "Price per node-hour", "Requests met", "Usual wait", "Evictions per node-hour")
+HEADINGS = ("Tier", "Capacity", "Jobs", "Price per node-hour", "Requests met", "Wait", "Evictions per node-hour")
 
 
 def tiers_page(places: Sequence[Place], now: float) -> str:
@@ -79,7 +79,8 @@ def jobs_by_tier(jobs: Iterable[Object]) -> dict[str, list[Object]]:
 def tier_row(place: Place, tier: Object, holders: Sequence[Object], now: float) -> Markup:
     """The row of a CapacityTier of this place, which these jobs hold or wait for."""
     status = read_status(to_json(tier.get("status") or {}))
-    met, wait = float(status.availability) if status.availability else None, usual_wait(waits_of(status))
+    met, waits = float(status.availability) if status.availability else None, waits_of(status)
+    half, most = (span(usual_wait(waits, share)) for share in (0.5, 0.9))
     requests = element("small", f"of {status.attempts}") if status.attempts else None
     return element(
         "tr",
@@ -88,7 +89,7 @@ def tier_row(place: Place, tier: Object, holders: Sequence[Object], now: float) 
         element("td", *_holders(place, holders, status.nodes_in_use), class_="text"),
         element("td", *_price(status)),
         element("td", percent(met), requests),
-        element("td", f"≤ {span(wait)}" if wait else "–"),
+        element("td", *(f"half ≤ {half}", element("small", f"90 % ≤ {most}")) if sum(waits) else "–"),
         element("td", status.evictions_per_node_hour or "–"),
     )
 

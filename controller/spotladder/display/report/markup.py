@@ -62,4 +62,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[
 
     head = element("tr", *[element("th", name, class_=kind(index), scope="col") for index, name in enumerate(columns)])
     body = [element("tr", *[element("td", text, class_=kind(index)) for index, text in enumerate(row)]) for row in rows]
-    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+    return element(
+        "div", element("table", element("thead", head), element("tbody", *body)), class_="scroll", tabindex="0"
+    )

@@ -45,10 +45,11 @@ def title_of(facts: Facts) -> str:
     return f"{facts.namespace}/{facts.job}"
 
 
-def sections(facts: Facts) -> Markup:
-    """What the page shows of the job, without the frame of the document."""
+def sections(facts: Facts, now: Markup | None = None) -> Markup:
+    """What the page shows of the job, without the frame of the document. `now` comes after its first figures."""
     return join(
         _header(facts, title_of(facts)),
+        now,
         _timeline(facts),
         _time(facts),
         where_restarts_go(facts),
@@ -87,23 +88,38 @@ def _header(facts: Facts, title: str) -> Markup:
         "header",
         element("h1", title),
         element("p", element("span", word, class_=f"badge {tone}"), sentence, detail, class_="verdict"),
-        element("dl", *[element("div", *each, class_="figure") for each in _figures(facts)], class_="figures"),
+        figures(*((*each, "") for each in _figures(facts))),
     )
 
 
-def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
-    def figure(name: str, value: str, note: str) -> tuple[Markup, Markup]:
-        return element("dt", name), element("dd", value, element("small", note))
+def figures(*shown: tuple[str, str, str, str], id_: str | None = None) -> Markup:
+    """The figures that a page begins with: the name, the value, a note and the tone of each."""
+    return element(
+        "dl",
+        *(
+            element(
+                "div",
+                element("dt", name),
+                element("dd", value, element("small", note) if note else None, class_=f"tone-{tone}" if tone else None),
+                class_="figure",
+            )
+            for name, value, note, tone in shown
+        ),
+        class_="figures",
+        id_=id_,
+    )
 
+
+def _figures(facts: Facts) -> list[tuple[str, str, str]]:
     uninterrupted = facts.uninterrupted
     share = facts.saved if uninterrupted is None else saved(facts.spent, uninterrupted)
     against = SAME_NODES if uninterrupted is None else UNINTERRUPTED
     done = f"of {count(facts.total)}, " if facts.total else ""
     return [
-        figure("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
-        figure("goodput", percent(facts.time.goodput), "of the time was spent on new steps"),
-        figure("paid", *_paid(facts)),
-        figure(
+        ("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
+        ("goodput", percent(facts.time.goodput), "of the time was spent on new steps"),
+        ("paid", *_paid(facts)),
+        (
             "extra cost" if share is not None and share < 0 else "saved",
             percent(None if share is None else abs(share)),
             f"against {against}",

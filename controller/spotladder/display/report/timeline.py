@@ -36,7 +36,7 @@ def timeline(facts: Facts, width: int) -> Markup:
     for name, y in lanes.items():
         parts.append(element("rect", x=left, y=y, width=width - MARGIN - left, height=LANE - 10, class_="lane", rx=3))
         parts.append(
-            element("text", name, x=left, y=y - 5, class_="label")
+            element("text", name, x=left, y=y - 9, class_="label")
             if label_above
             else element("text", _short(name, 12), x=left - 10, y=y + 21, class_="label end")
         )

@@ -10,6 +10,8 @@ let retry = 0;
 let pause = 1000;
 let stale = false;
 
+function say(text) { connection.textContent = text; connection.className = text === "live" ? "good" : "bad"; }
+
 function keyOf(element) {
   const summary = element.querySelector("summary");
   return summary ? summary.textContent : "";
@@ -28,9 +30,9 @@ async function refresh() {
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const id of ["live", "summary"]) replace(id, next);
     if (part && next.getElementById("live")) follow(next.getElementById("live").dataset.every);
-    connection.textContent = "live";
+    say("live");
   } catch (error) {
-    connection.textContent = "The page cannot be updated: the server does not answer.";
+    say("The page cannot be updated: the server does not answer.");
     clearTimeout(retry);
     retry = setTimeout(refresh, later(5000));
   } finally {
@@ -81,13 +83,13 @@ function connect() {
   const changes = new EventSource("/changes");
   changes.addEventListener("changed", refresh);
   changes.addEventListener("open", () => {
-    connection.textContent = "live";
+    say("live");
     pause = 1000;
     if (stale) refresh();
     stale = true;
   });
   changes.addEventListener("error", () => {
-    connection.textContent = "The connection is lost. The page shows the last state.";
+    say("The connection is lost. The page shows the last state.");
     stale = true;
     if (changes.readyState !== EventSource.CLOSED) return; // the browser connects again
     setTimeout(connect, later(pause));
