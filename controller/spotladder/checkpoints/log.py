@@ -21,6 +21,7 @@ from spotladder.errors import CheckpointCorrupt, Fenced
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.cache import NodeCache
+    from spotladder.checkpoints.compiled import CompileCaches
 
 
 class CommitLog(EntryLog):
@@ -28,6 +29,14 @@ class CommitLog(EntryLog):
 
     cache: NodeCache | None = None
     """The files of the newest commit on this machine. `fetch` and `resume` read them instead of the store's."""
+
+    compiled: CompileCaches | None = None
+    """The compile caches of this machine, if they are stored beside the log."""
+
+    def await_compiled(self) -> None:
+        """Wait for the compile caches of the attempts before, if they are being put back, as long as that is useful."""
+        if self.compiled:
+            self.compiled.wait()
 
     def start(
         self,
