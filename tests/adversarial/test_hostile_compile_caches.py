@@ -37,8 +37,8 @@ def archive(path: Path, *members: tarfile.TarInfo) -> Path:
     [
         member("../outside"),
         member("torch/../../outside"),
-        member("/tmp/outside"),
-        member("torch//tmp/outside"),
+        member("/etc/outside"),
+        member("torch//etc/outside"),
         member("torch/./a"),
         member("torch"),
         member("stored"),

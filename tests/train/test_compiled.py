@@ -1,4 +1,4 @@
-"""The compile caches of a job in the in-job library: stored by rank 0 after a commit, put back before the first step."""
+"""The compile caches of a job: rank 0 stores them after a commit, and every rank has them before its first step."""
 
 from __future__ import annotations
 

@@ -107,7 +107,9 @@ class CompileCaches:
             if os.fstat(mark.fileno()).st_size:
                 return  # Another process has done it.
             files: list[_File] = []
-            keys = [meta.key for meta in listed(self._store, FOLDER, most=MOST_LISTED) if self._fits(meta.key, meta.size)]
+            keys = [
+                meta.key for meta in listed(self._store, FOLDER, most=MOST_LISTED) if self._fits(meta.key, meta.size)
+            ]
             if keys:
                 with tempfile.TemporaryDirectory(prefix="spotladder-compiled-") as temporary:
                     archive = Path(temporary, "compiled.tar")
@@ -223,7 +225,9 @@ def _check(member: tarfile.TarInfo) -> None:
     parts = member.name.split("/")
     plain = all(part not in {"", ".", ".."} and part.isprintable() and "\\" not in part for part in parts)
     if not (member.isreg() and not member.issparse() and plain and len(parts) > 1 and parts[0] in COMPILE_CACHES):
-        raise LogCorrupt(f"an archive of compile caches has {member.name[:100]!r}: only files of frameworks are put back")
+        raise LogCorrupt(
+            f"an archive of compile caches has {member.name[:100]!r}: only files of frameworks are put back"
+        )
 
 
 def _put(packed: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
