@@ -209,7 +209,7 @@ def unpack(archive: Path, folder: Path) -> list[_File]:
     TooLarge, OSError.
     """
     with tarfile.open(archive, "r:") as packed:
-        members = []
+        members: list[tarfile.TarInfo] = []
         for member in iter(packed.next, None):
             if len(members) == MOST_FILES:
                 raise TooLarge(archive.name, "files", MOST_FILES + 1, MOST_FILES)
