@@ -78,7 +78,6 @@ def attempt(folder: Path, number: int, framework: str) -> dict[str, Any]:
             **variables(folder / "bucket", attempt=number),
             **caches,
             "TMPDIR": str(machine),
-            "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # They take longer than this one kernel.
             "JAX_PLATFORMS": "cpu",
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         },
