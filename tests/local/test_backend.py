@@ -37,6 +37,8 @@ def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Backend
 
 def test_the_program_gets_its_environment_and_command(rig: BackendRig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/their/own")
     rig.start_all()
     name, environment = rig.submitted[0]
     assert name == "digits-0001"
@@ -44,7 +46,9 @@ def test_the_program_gets_its_environment_and_command(rig: BackendRig, monkeypat
         "LR": "0.1",
         "RAY_ADDRESS": "10.0.0.1:6379",
         "TMPDIR": str(rig.folder / "tmp" / "a1"),
-        "TORCHINDUCTOR_CACHE_DIR": str(rig.folder / "compiled"),
+        "TORCHINDUCTOR_CACHE_DIR": str(rig.folder / "compiled/torch"),
+        "TRITON_CACHE_DIR": str(rig.folder / "compiled/triton"),
+        "JAX_COMPILATION_CACHE_DIR": "/their/own",
         "SPOTLADDER_URI": "s3://b/p",
         "SPOTLADDER_JOB": "digits",
         "SPOTLADDER_NAMESPACE": "team-a",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
@@ -288,3 +289,24 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
     named = {commit.path for commit in log.commits()}
     found = {meta.key.split("/rank-")[0] for meta in log.store.list("attempts/") if "/rank-" in meta.key}
     assert found == named, "files of an abandoned commit remain"
+
+
+def test_all_ranks_read_their_files_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ranks(tmp_path, 3) as ranks:
+        ranks.on_all(lambda job: train(job, 10, flush=True))
+    reading, read = threading.Barrier(3), DiskStore.get_file
+
+    def together(store: DiskStore, key: str, path: Path | None) -> FileEntry:
+        if "/rank-" in key and path is None:
+            reading.wait(600)
+        return read(store, key, path)
+
+    monkeypatch.setattr(DiskStore, "get_file", together)
+
+    def resumed(job: Job) -> int:
+        with job.resume() as found:
+            assert found is not None
+            return found.step
+
+    with Ranks(tmp_path, 3, attempt=2) as ranks:
+        assert ranks.on_all(resumed) == [10] * 3

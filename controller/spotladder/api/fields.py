@@ -42,9 +42,9 @@ _LONGEST_SUBDOMAIN = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-OWN_ENVIRONMENT = VARIABLES - {Variable.UID, Variable.CACHE, Variable.CACHE_SIZE}
-"""Environment variables that a template must not set, because spotladder sets them for each attempt. The cache is not
-among them: a template may name a volume of its own."""
+OWN_ENVIRONMENT = VARIABLES - {Variable.UID, Variable.CACHE, Variable.CACHE_SIZE, Variable.COMPILED}
+"""Environment variables that a template must not set, because spotladder sets them for each attempt. The caches are not
+among them: a template may name a volume of its own, or no folder of compile caches."""
 
 
 def refused(message: str) -> PydanticCustomError:

@@ -21,6 +21,7 @@ from spotladder.errors import CheckpointCorrupt, Fenced
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.cache import NodeCache
+    from spotladder.checkpoints.compiled import CompileCaches
 
 
 class CommitLog(EntryLog):
@@ -28,6 +29,14 @@ class CommitLog(EntryLog):
 
     cache: NodeCache | None = None
     """The files of the newest commit on this machine. `fetch` and `resume` read them instead of the store's."""
+
+    compiled: CompileCaches | None = None
+    """The compile caches of this machine, if they are stored beside the log."""
+
+    def await_compiled(self) -> None:
+        """Wait for the compile caches of the attempts before, if they are being put back, as long as that is useful."""
+        if self.compiled:
+            self.compiled.wait()
 
     def start(
         self,
@@ -101,42 +110,41 @@ class CommitLog(EntryLog):
         cache that is faster."""
         return None if self.cache else self.store.folder
 
-    def resume(
-        self,
-        folder: Path,
-        ranks: Collection[int] | None = None,
-        without: Mapping[str, str] | None = None,
-        *,
-        verify_only: bool = False,
-    ) -> Resumed | None:
-        """Download the newest commit whose files verify to `folder`; `verify_only`: only verify them. Returns None if
-        the log has no commit.
+    def resume(self, folder: Path, without: Mapping[str, str] | None = None) -> Resumed | None:
+        """Download the newest commit whose files verify to `folder`. Returns None if the log has no commit.
 
-        `without` maps the paths of commits that other ranks found corrupt to the reason. Raises CheckpointCorrupt if
-        no commit verifies, StoreUnavailable.
+        `without` maps the paths of commits that are not to be used to the reason. Raises CheckpointCorrupt if no commit
+        verifies, StoreUnavailable.
         """
         corrupt = dict(without or {})
-        while True:
-            commits = self.commits()
-            good = [commit for commit in commits if commit.path not in corrupt]
-            if not commits:
-                return None
-            if not good:
-                raise CheckpointCorrupt(
-                    f"{self.uri}: none of the {len(commits)} commits verifies (newest: {corrupt[commits[-1].path]}): "
-                    "restore the files from the bucket's versions or a backup, or start in a new checkpoint folder"
-                )
-            commit = good[-1]
+        while (commit := self.newest_without(corrupt)) is not None:
             target = folder / Path(commit.path).name
             try:
-                self.fetch(commit, None if verify_only else target, ranks)
+                self.fetch(commit, target)
             except CheckpointCorrupt as error:
                 shutil.rmtree(target, ignore_errors=True)
-                if any(commit.path == other.path for other in self.commits()):  # Otherwise it was deleted meanwhile.
+                if self.has(commit):  # Otherwise it was deleted meanwhile.
                     corrupt[commit.path] = str(error)
                 continue
-            skipped = [(other, corrupt[other.path]) for other in reversed(commits) if other.seq > commit.seq]
-            return Resumed(commit, target, tuple(skipped))
+            newer = [other for other in reversed(self.commits()) if other.seq > commit.seq and other.path in corrupt]
+            return Resumed(commit, target, tuple((other, corrupt[other.path]) for other in newer))
+        return None
+
+    def newest_without(self, corrupt: Mapping[str, str]) -> Commit | None:
+        """The newest commit whose path is not in `corrupt`, which has the reasons; None if the log has no commit.
+        Raises CheckpointCorrupt if all are in it, StoreUnavailable."""
+        commits = self.commits()
+        good = [commit for commit in commits if commit.path not in corrupt]
+        if commits and not good:
+            raise CheckpointCorrupt(
+                f"{self.uri}: none of the {len(commits)} commits verifies (newest: {corrupt[commits[-1].path]}): "
+                "restore the files from the bucket's versions or a backup, or start in a new checkpoint folder"
+            )
+        return good[-1] if good else None
+
+    def has(self, commit: Commit) -> bool:
+        """Whether this is still a commit of the log."""
+        return any(commit.path == other.path for other in self.commits())
 
     def collect(self, keep: int) -> Collected:
         """Delete checkpoints that need not be kept, for a caller that is not the writer (see `Writer.collect`)."""

@@ -17,7 +17,18 @@ from typing import Final, Self
 from spotladder.core.reasons import Reason
 from spotladder.exit_code import ExitCode
 
-__all__ = ["PREFIX", "VARIABLES", "ExitCode", "LaunchVariable", "Milestone", "Notice", "NoticeKind", "Variable"]
+__all__ = [
+    "COMPILE_CACHES",
+    "PREFIX",
+    "VARIABLES",
+    "ExitCode",
+    "LaunchVariable",
+    "Milestone",
+    "Notice",
+    "NoticeKind",
+    "Variable",
+    "compile_caches",
+]
 
 PREFIX = "SPOTLADDER_"
 """The beginning of the name of every variable."""
@@ -49,10 +60,24 @@ class Variable:
     NODE_NOTICE: Final = "SPOTLADDER_NODE_NOTICE"  # path of the notice file of one node, where NOTICE is the attempt's
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
     PROGRAM_FOLDER: Final = "SPOTLADDER_PROGRAM_FOLDER"  # path of the folder whose checkpoints are committed for it
+    COMPILED: Final = "SPOTLADDER_COMPILED"  # path of the folder of compile caches that are stored; empty: they are not
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())
 """The names in `Variable`."""
+
+
+COMPILE_CACHES: Final = {
+    "torch": "TORCHINDUCTOR_CACHE_DIR",
+    "triton": "TRITON_CACHE_DIR",
+    "jax": "JAX_COMPILATION_CACHE_DIR",
+}
+"""For each folder of a compile cache the variable with which its framework finds it."""
+
+
+def compile_caches(folder: str) -> dict[str, str]:
+    """The variables of the frameworks that keep what they compile below this folder."""
+    return {variable: f"{folder}/{name}" for name, variable in COMPILE_CACHES.items()}
 
 
 class LaunchVariable:

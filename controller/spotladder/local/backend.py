@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
-from spotladder.core.contract import Milestone, Variable
+from spotladder.core.contract import Milestone, Variable, compile_caches
 from spotladder.core.model import (
     AskToCommit,
     AttemptSeen,
@@ -288,10 +288,10 @@ class LocalBackend:
         program = attempt.program
         return {
             "TMPDIR": str(self._machine.temporary(attempt.number)),
-            # PyTorch keeps what it compiles in TMPDIR by default, so each attempt would compile again.
-            "TORCHINDUCTOR_CACHE_DIR": os.environ.get(
-                "TORCHINDUCTOR_CACHE_DIR", str(self._machine.folder / "compiled")
-            ),
+            **{
+                variable: os.environ.get(variable, folder)
+                for variable, folder in compile_caches(str(self._machine.folder / "compiled")).items()
+            },
             **self._job.tiers[attempt.tier].environment,
             **self._job.environment,
             "RAY_ADDRESS": attempt.head.address,  # Connect to this Ray cluster, not to another one on this machine.

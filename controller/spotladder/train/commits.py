@@ -252,6 +252,8 @@ class Commits:
             self._log.cache.keep(committed)
         if self._writer is not None and not self._in_progress.checkpoint.last:
             self._old.collect(self._writer, self._in_progress.checkpoint)
+            if self._log.compiled:
+                self._log.compiled.save(self._writer.start.seq)
         if self._lost is not None:
             raise self._lost
 

@@ -143,6 +143,11 @@ class Environment:
         return self._path(Variable.CACHE)
 
     @property
+    def compiled_folder(self) -> Path | None:
+        """The folder of the compile caches that are stored; None if they are not."""
+        return self._path(Variable.COMPILED)
+
+    @property
     def program_folder(self) -> str:
         """The folder whose checkpoints `train.program` commits for this program; "" for none."""
         return self._get(Variable.PROGRAM_FOLDER)

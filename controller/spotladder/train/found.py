@@ -6,8 +6,10 @@ import json
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,14 +168,13 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
 ) -> Found | None:
     """The newest commit whose files verify on every rank. Collective; `call` counts the calls of this process.
 
-    Each rank downloads the files that it needs. If a file does not verify, all ranks use an older commit.
+    Each rank downloads the files that it needs, all at the same time. If a file does not verify, all ranks use an older
+    commit.
     """
     corrupt: dict[str, str] = {}
     skipped: dict[int, Skipped] = {}
-    tries = 0
-    while True:
-        tries += 1
-        mine = _newest(log, folder, corrupt, retry, skipped) if world.rank == 0 else None
+    for tries in count(1):
+        mine = _candidate(log, corrupt, retry) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _described(mine))  # noqa: B023 – used at once
         if chosen is None:
             _keep(log, "")
@@ -182,17 +183,19 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         if not isinstance(commit, Commit):
             raise AssertionError(f"{commit.kind} is not a commit")  # noqa: TRY004 – our bug, not the caller's
         target = folder / Path(commit.path).name
-        problem = retry.until_answered(lambda: _fetched(log, commit, target, world))  # noqa: B023 – used at once
-        bad = channel.exchange(
-            f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
-        )
+        problem = _fetched(log, commit, target, world, retry)
+        bad = channel.exchange(f"resumed {call}.{tries}", _text(problem), lambda found: _first(problem, found))  # noqa: B023
         if bad is None:
             _keep(log, commit.path)
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
             return Found(commit, log, target, retry, world.rank, found)
+        shutil.rmtree(target, ignore_errors=True)
+        if world.rank == 0 and not retry.until_answered(lambda: log.has(commit)):  # noqa: B023 – used at once
+            continue  # It was deleted meanwhile.
         corrupt[commit.path] = bad
         skipped[commit.step] = _skipped(commit, bad)
         _log.warning("skipping the commit of step %d: %s", commit.step, bad)
+    raise AssertionError("unreachable")
 
 
 def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) -> Found | None:
@@ -225,26 +228,12 @@ def _skipped(commit: Commit, why: str) -> Skipped:
     return Skipped(commit.step, " ".join(why.split())[:LONGEST_WHY])
 
 
-def _newest(
-    log: CommitLog, folder: Path, corrupt: Mapping[str, str], retry: StoreRetry, skipped: dict[int, Skipped]
-) -> Commit | Exception | None:
-    """Download rank 0's part of the newest commit that verifies; add the commits that do not to `skipped`. All ranks
-    must raise the returned error."""
+def _candidate(log: CommitLog, corrupt: Mapping[str, str], retry: StoreRetry) -> Commit | Exception | None:
+    """The newest commit that is not in `corrupt`. All ranks must raise the returned error."""
     try:
-        resumed = retry.until_answered(lambda: _resumed(log, folder, corrupt))
+        return retry.until_answered(lambda: log.newest_without(corrupt))
     except Exception as error:  # noqa: BLE001 – raised by all ranks in the exchange
         return error
-    if resumed is None:
-        return None
-    for commit, why in resumed.skipped:
-        if commit.path not in corrupt:
-            skipped[commit.step] = _skipped(commit, why)
-            _log.warning("skipping the commit of step %d: %s", commit.step, why)
-    return resumed.commit
-
-
-def _resumed(log: CommitLog, folder: Path, corrupt: Mapping[str, str]) -> Resumed | None:
-    return log.resume(folder, ranks=[0], without=corrupt, verify_only=log.in_place is not None)
 
 
 def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
@@ -256,16 +245,36 @@ def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
     return commit
 
 
-def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank) -> str | None:
-    """Download to `target` the files that this rank needs. Returns the error, or None."""
-    try:
-        if world.rank in _ranks(commit) and world.rank > 0:
+def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank, retry: StoreRetry) -> Exception | None:
+    """Download to `target` the files that this rank needs. Returns CheckpointCorrupt or None; on rank 0 any error,
+    which all ranks must raise."""
+
+    def fetch() -> None:
+        if world.rank == 0 or world.rank in _ranks(commit):
             log.fetch(commit, None if log.in_place else target, ranks=[world.rank])
-        elif any(rank >= world.size for rank in _ranks(commit)):
+        if world.rank == 0 and any(rank >= world.size for rank in _ranks(commit)):
             _check_listed(log, commit)
+
+    try:
+        retry.until_answered(fetch)
     except CheckpointCorrupt as error:
-        return str(error)
+        return error
+    except Exception as error:
+        if world.rank > 0:
+            raise
+        return error
     return None
+
+
+def _text(problem: Exception | None) -> str | None:
+    return None if problem is None else str(problem)
+
+
+def _first(mine: Exception | None, problems: list[str | None]) -> str | None:
+    """On rank 0: the first problem of a rank, in their order."""
+    if mine is not None and not isinstance(mine, CheckpointCorrupt):
+        raise mine
+    return next((problem for problem in problems if problem is not None), None)
 
 
 def _check_listed(log: CommitLog, commit: Commit) -> None:

@@ -122,6 +122,10 @@ def join(
         from spotladder.checkpoints.cache import NodeCache
 
         log.cache = NodeCache(environment.cache_folder, log.uri, environment.cache_size)
+    if environment.compiled_folder:
+        from spotladder.checkpoints.compiled import CompileCaches
+
+        log.compiled = CompileCaches(environment.compiled_folder, log.store)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
@@ -141,6 +145,8 @@ def join(
     writer, channel, started = _meet(
         environment, world, log, agreement, warned.append, retry=retry, start=None if waits else start
     )
+    if log.compiled:
+        log.compiled.put_back()  # The log is this job's.
     heartbeat.start = started
     heartbeat.reach(Milestone.JOINED)
     heartbeat.enter("joined")

@@ -216,6 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         member = join(env, ranks.discover())
         member.log.cache = None  # Its files are read-only.
         done = put_back(member, folder)
+        member.log.await_compiled()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     if done.found:

@@ -260,6 +260,7 @@ class Job:
 
     def _restored(self) -> None:
         """The program has read what it resumes from, if it resumes."""
+        self._member.log.await_compiled()
         if self._found:
             self._member.heartbeat.reach(Milestone.RESTORED)
 

@@ -16,7 +16,7 @@ from spotladder.api.elastic import elastic_environment
 from spotladder.api.problems import Path, dotted
 from spotladder.api.resolve import sizes
 from spotladder.api.tieredjob import PodSecurity, TieredJob
-from spotladder.core.contract import Variable
+from spotladder.core.contract import Variable, compile_caches
 from spotladder.core.durations import format_duration
 from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
@@ -33,6 +33,7 @@ NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
 _NOTICE_VOLUME = "spotladder-notice"
 CACHE_FOLDER = "/var/cache/spotladder"
 _CACHE_VOLUME = "spotladder-cache"
+COMPILED_FOLDER = "/tmp/spotladder-compiled"  # noqa: S108 – a pod's own
 
 # Consolidation removes more pods of long jobs than reclaims do; these annotations exclude them from both usual
 # autoscalers.
@@ -157,6 +158,8 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     with_env(container, variables(overlay.env))
+    compiled = {Variable.COMPILED: COMPILED_FOLDER, **compile_caches(COMPILED_FOLDER)}
+    with_env(container, variables(compiled), unless_set=True)
     mounts: list[dict[str, Any]] = [{"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}]
     if overlay.job.spec.checkpoints.cache:
         mounts.append({"name": _CACHE_VOLUME, "mountPath": CACHE_FOLDER})
