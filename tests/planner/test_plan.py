@@ -47,18 +47,19 @@ def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
 
 @pytest.mark.parametrize(
     "unused",
-    [{"closed": ((60.0, math.inf), (0.0, 60.0))}, {"room": 1}, {"traces": (of_ticks("z", np.zeros(9, bool), 60.0),)}],
+    [
+        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, closed=((60.0, math.inf), (0.0, 60.0)))),
+        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, room=1)),
+        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0), (of_ticks("z", np.zeros(9, bool), 60.0),)),
+    ],
     ids=["closed", "too few", "never in its trace"],
 )
-def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]) -> None:
-    tiers = (
-        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, **unused)),
-        TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0)),
-    )
-    found = expect(question(*tiers))
+def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: TierFacts) -> None:
+    asked = question(unused, TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0)))
+    found = expect(asked)
     assert found is not None
     assert found.hours == {"on-demand": 5.0}
-    assert [risk for risk in risks(question(*tiers), None) if "the tier is never used" in risk]
+    assert [risk for risk in risks(asked, None) if "the tier is never used" in risk]
 
 
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])
