@@ -54,7 +54,7 @@ FRAMEWORKS := $(BIN)/python -m pytest -m frameworks
 test-torch: ## Tests of the PyTorch parts
 test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
-	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples $(SHARED)
+	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_compiled.py tests/frameworks/test_same_weights.py tests/examples $(SHARED)
 
 $(VENV)/.setup-public: $(VENV)/.setup-frameworks
 	@$(UV) --editable '.[public]'

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
 
+@dataclass(frozen=True)
+class Part:
+    """The tests of one command: those in its files and folders that have one of the words in their name, or all."""
+
+    places: list[str]
+    words: list[str]
+
+    def runs(self, test: str) -> bool:
+        file = test.partition("::")[0]
+        placed = any(fnmatch(file, place) or file.startswith(f"{place}/") for place in self.places)
+        return placed and (not self.words or any(word in test for word in self.words))
+
+
 def without_part(tests: list[str]) -> list[str]:
     """The tests that no target runs, of those with the marker."""
-    return [test for test in tests if not any(word in test for word in _words())]
+    return [test for test in tests if not any(part.runs(test) for part in _parts())]
 
 
 @cache
-def _words() -> set[str]:
-    """The words of which one is in the name of each such test: those with which the parts select their tests, and the
-    files that other targets run."""
+def _parts() -> list[Part]:
+    """The commands of the Makefile that run tests with the marker."""
     makefile = (Path(__file__).parents[1] / "Makefile").read_text()
-    by_name = re.search(r"^(test-\w+ test-\w+): .*\n\t\$\(FRAMEWORKS\) -k \$\(@:test-%=%\)", makefile, re.MULTILINE)
-    raytrain = re.search(r'^test-raytrain: .*\n\t\$\(FRAMEWORKS\) -k "([\w ]+)"', makefile, re.MULTILINE)
-    own = re.findall(r"^test-(?:public|tracking): .*\n\t(.*)$", makefile, re.MULTILINE)
-    files = re.findall(r"tests/\w+/(\w+)\.py", " ".join(own))
-    assert by_name, "the parts test-torch and test-jax select their tests by their names"
-    assert raytrain, "the part test-raytrain lists its words"
-    assert len(own) == 2, "test-public and test-tracking name their files"
-    return {name.removeprefix("test-") for name in by_name[1].split()} | set(raytrain[1].split(" or ")) | set(files)
+    found = []
+    for targets, recipe in re.findall(r"^(test-[\w -]+):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE):
+        for name in (target.removeprefix("test-") for target in targets.split()):
+            commands = re.sub(r"\$\(@:test-%=(.*?)\)", lambda own, name=name: own[1].replace("%", name), recipe)  # type: ignore[misc]
+            for command in re.findall(r".*(?:\$\(FRAMEWORKS\)|-m frameworks).*", commands):
+                words = re.search(r'-k (?:"([\w ]+)"|(\w+))', command)
+                chosen = (words[1] or words[2]).split(" or ") if words else []
+                found.append(Part(re.findall(r"tests/[\w/*.]+", command), chosen))
+    assert found, "the Makefile has commands for the tests with the marker"
+    return found
