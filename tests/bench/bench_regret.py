@@ -48,7 +48,8 @@ the mean by which it returns in a tick. After long it varies by a factor of 1.4.
 
 @dataclass(frozen=True)
 class Case:
-    """A trace for one gang: `available` and `prices` by tick. `entrants` makes the policies by their names."""
+    """A trace for one gang: `available` and `prices` by tick; None is a fixed price. `hours` is the work of each job,
+    and `adaptive` makes the policy with a model that has not seen the trace."""
 
     group: str
     trace: str
