@@ -28,7 +28,7 @@ def observed(question: Question) -> list[str]:
 
 
 def _observed(facts: TierFacts, workers: int) -> str:
-    if facts.known.evictions is None or not 0 < facts.known.observed < math.inf:
+    if facts.known.evictions is None or not facts.rate_is_observed:
         return ""
     losses = round(facts.known.evictions * facts.known.observed)
     low, high = (limit / facts.known.observed for limit in poisson_range(losses))
@@ -96,7 +96,7 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
-        if uncertain := [facts for facts in drawn if 0 < facts.known.observed < math.inf]:
+        if uncertain := [facts for facts in drawn if facts.rate_is_observed]:
             hours = ", ".join(f"{facts.known.observed:.3g} of {facts.tier.name}" for facts in uncertain)
             sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({hours})")
         sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")

@@ -42,6 +42,11 @@ class TierFacts:
         return self.tier.capacity_type is CapacityType.SPOT
 
     @property
+    def rate_is_observed(self) -> bool:
+        """Whether the loss rate is an estimate from node-hours of jobs or of traces, and not given."""
+        return 0 < self.known.observed < math.inf
+
+    @property
     def never_open(self) -> bool:
         """Whether the pool is closed at all times."""
         until = 0.0

@@ -123,7 +123,7 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
 def _rate(facts: TierFacts, dice: np.random.Generator) -> float:
     """The losses per node and hour in a run: as given, or drawn from the posterior of what jobs have observed."""
     rate = facts.known.evictions or 0.0
-    if not 0 < facts.known.observed < math.inf:
+    if not facts.rate_is_observed:
         return rate
     return float(dice.gamma(rate * facts.known.observed + PRIOR_LOSSES) / (facts.known.observed + PRIOR_HOURS))
 
