@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -54,8 +55,10 @@ elif words[:2] == ["delete", "cluster"]:
 
 @dataclass(frozen=True)
 class Laptop:
+    """`server` is the kubeconfig of the API server, a copy that a test may change."""
+
     folder: Path
-    server: ApiServer
+    server: Path
     capsys: pytest.CaptureFixture[str]
 
     def run(self, *arguments: str) -> Answer:
@@ -77,9 +80,9 @@ def laptop(
     kubectl = find("kubectl")
     if kubectl is None:
         absent("kubectl is not installed", "kube")
+    server = Path(shutil.copy(api_server.kubeconfig, tmp_path / "server"))
     programs = {
-        "python": sys.executable, "state": str(tmp_path / "kind.json"), "server": str(api_server.kubeconfig),
-        "kubectl": kubectl,
+        "python": sys.executable, "state": str(tmp_path / "kind.json"), "server": str(server), "kubectl": kubectl,
     }  # fmt: skip
     bin_ = tmp_path / "bin"
     bin_.mkdir()
@@ -89,7 +92,7 @@ def laptop(
     monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}{Path(kubectl).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     monkeypatch.chdir(tmp_path)
-    made = Laptop(tmp_path, api_server, capsys)
+    made = Laptop(tmp_path, server, capsys)
     yield made
     made.run("destroy", "--skip-platform")
 
@@ -118,10 +121,10 @@ def test_a_cluster_that_exists_is_found_again(laptop: Laptop) -> None:
 def test_the_error_names_a_partially_created_cluster(laptop: Laptop) -> None:
     """Its API server does not answer; kind keeps the containers of a creation that was killed."""
     laptop.run("bootstrap")
-    answering = laptop.server.kubeconfig.read_text()
-    laptop.server.kubeconfig.write_text(answering.replace(str(laptop.server.port), "1"))
+    answering = laptop.server.read_text()
+    laptop.server.write_text(re.sub(r"(https://127\.0\.0\.1):\d+", r"\1:1", answering))
     refused = laptop.run("bootstrap")
-    laptop.server.kubeconfig.write_text(answering)
+    laptop.server.write_text(answering)
     assert refused.code == 5
     assert "kind delete cluster --name spotladder" in refused.err
 
