@@ -117,6 +117,9 @@ TPU_DIMENSIONS: Mapping[str, int] = MappingProxyType(
 )
 """The number of dimensions of the topologies of each kind of TPU."""
 
+TPUS_OF_SLICE_NODE = 4
+"""The number of TPUs of each node of a slice of several nodes. Machines with another number are a slice of their own."""
+
 
 def family_of(cloud: str, instance_type: str) -> str:
     """The instance family: `g5` of `g5.xlarge`, `a2-highgpu` of `a2-highgpu-1g`, `g2` of `g2-standard-8`."""
