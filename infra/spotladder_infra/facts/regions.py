@@ -118,7 +118,7 @@ TPU_DIMENSIONS: Mapping[str, int] = MappingProxyType(
 """The number of dimensions of the topologies of each kind of TPU."""
 
 TPUS_OF_SLICE_NODE = 4
-"""The number of TPUs of each node of a slice of several nodes. Machines with another number are a slice of their own."""
+"""TPUs of each node of a slice of several nodes. A machine with another number is a slice of its own."""
 
 
 def family_of(cloud: str, instance_type: str) -> str:
