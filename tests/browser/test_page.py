@@ -99,7 +99,9 @@ def test_the_page_works_without_scripts(chromium: Any, served: Served) -> None:
 
 
 def test_hostile_text_runs_no_script_and_the_page_asks_no_other_host(chromium: Any, served: Served) -> None:
-    served.put(job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE))
+    tiers = [{"name": HOSTILE, "cost": HOSTILE, "spent": HOSTILE}]
+    attempts = [{"number": 1, "tier": HOSTILE, "reason": HOSTILE}]
+    served.put(job("digits", HOSTILE, tier=HOSTILE, message=HOSTILE, reason=HOSTILE, tiers=tiers, attempts=attempts))
     page = chromium.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.cli.places import places_of, shared_place_of
+from spotladder.cli.places import places_of, shared_place_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
 from spotladder.clusters import connection
 from spotladder.clusters.connection import IN_CLUSTER, Connection
 from spotladder.clusters.credentials import Fixed
+from spotladder.places.cluster import JobsOfCluster
+from tests.clusters.test_client import api, refused
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,17 @@ async def test_a_page_for_users_has_the_cluster_alone_also_outside_a_pod(tmp_pat
     target = ClusterTarget(kubeconfig=str(file))
     async with shared_place_of(target, None, everywhere=True) as (client, place):
         assert (client.connection.context, place.title) == ("west", "west")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_cluster_that_refuses_is_one_line_at_once(status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    async with api(lambda _request: refused(status)) as client:
+        place = JobsOfCluster(client, "west", "team-a")
+        following = asyncio.create_task(place.follow(lambda _namespace: None))
+        await warn_of_problems([place])
+        following.cancel()
+    line = f"warning: west: list tieredjobs: {status} Why: because of this\n"
+    assert (capsys.readouterr().err, place.jobs()) == (line, [])
 
 
 @pytest.mark.parametrize(

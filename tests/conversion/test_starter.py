@@ -252,12 +252,13 @@ def test_existing_files_are_kept_and_other_files_are_no_scripts(tmp_path: Path, 
     (tmp_path / "world.yaml").write_text("mine")
     answer = call(capsys, "init", str(file))
     assert (answer.code, (tmp_path / "world.yaml").read_text()) == (2, "mine")
-    assert f"does not overwrite {tmp_path / 'world.yaml'}: rename" in answer.err
+    assert f"{tmp_path / 'world.yaml'}: init does not overwrite files: rename or remove" in answer.err
     assert not (tmp_path / "job.yaml").exists()
-    file.write_text("print('hello')")
-    assert list(advice(script_of(file))) == [
-        "train.py: no training loop was found: name the script that trains, or see docs/trainers.md"
-    ]
+    for text in ("print('hello')", "for name in handlers:\n    handlers[name](data)\n"):
+        file.write_text(text)
+        assert list(advice(script_of(file))) == [
+            "train.py: no training loop was found: name the script that trains, or see docs/trainers.md"
+        ]
     file.write_text("")
     assert "train.py: is empty" in call(capsys, "init", str(file)).err
     file.write_text("def (")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_golden(cluster: str, configuration: Configuration) -> None:
     assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
+
+
+def test_a_stack_has_no_path_of_the_machine_that_wrote_it(stacks: dict[str, Path]) -> None:
+    """With the state in a bucket, everyone who applies a stack writes the same one."""
+    for folder in stacks.values():
+        text = (folder / "cdk.tf.json").read_text()
+        assert [path for path in (str(folder.parents[1]), str(CONSTRUCTS.parent), sys.prefix) if path in text] == []
 
 
 def test_blocks_in_lists_are_typed() -> None:

@@ -256,11 +256,25 @@ REFUSED = [
                 ".tpuTopology: has 4 TPUs, which machines with 8 (ct5lp-hightpu-8t) cannot form: correct one of them",
             ),
             (
+                "instanceTypes: [ct5lp-hightpu-8t], tpuTopology: 4x4",
+                ".tpuTopology: has 16 TPUs, which machines with 8 (ct5lp-hightpu-8t) cannot form: correct one of them",
+            ),
+            (
+                "instanceTypes: [ct6e-standard-1t], tpuTopology: 2x4",
+                ".tpuTopology: has 8 TPUs, which machines with 1 (ct6e-standard-1t) cannot form: correct one of them",
+            ),
+            ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x1000", '.tpuTopology: "2x1000" is not a topology'),
+            (
                 "instanceTypes: [g2-standard-8], tpuTopology: 2x2",
                 ".tpuTopology: needs instanceTypes with TPUs of one kind, such as ct5lp-hightpu-4t: correct",
             ),
             ("families: [ct6e], tpuTopology: 2x2", ".tpuTopology: needs instanceTypes with TPUs of one kind"),
         )
+    ),
+    (
+        "families: [n2], price",
+        "instanceTypes: [ct5lp-hightpu-4t], price",
+        "spec.clusters[2].pools[1]: ct5lp-hightpu-4t has TPUs: set autoscaler: compute-class and tpuTopology, as in",
     ),
     ("efa: true", "tpuTopology: 2x2", "spec.clusters[0].pools[3].tpuTopology: exists on gcp with autoscaler"),
     (

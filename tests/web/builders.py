@@ -71,6 +71,9 @@ class Shelf:
     async def clusters(self) -> Sequence[ClusterSeen]:
         return self.seen
 
+    async def wait_for_sync(self) -> None:
+        return None
+
     async def follow(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         await asyncio.Event().wait()

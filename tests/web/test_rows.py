@@ -25,6 +25,12 @@ def test_a_row_has_the_figures_of_the_status() -> None:
     assert row.why.startswith("0/5 nodes are available")
 
 
+@pytest.mark.parametrize("spent", ["unknown", "", "1.2.3", "²", "-1", "inf"])
+def test_an_amount_that_is_no_amount_is_not_counted(spent: str) -> None:
+    (row,) = rows(job("a", cost={"spent": spent, "uninterrupted": spent}))
+    assert (row.spent, row.uninterrupted) == (0.0, 0.0)
+
+
 def test_a_deleted_job_keeps_its_phase_and_says_that_it_is_deleted() -> None:
     (row,) = rows({**job("a", "Succeeded"), "deleted": True})
     assert (row.phase, row.why) == ("Succeeded", "deleted")

@@ -30,7 +30,7 @@ def init(
     found = script_of(script)
     files = {script.parent / name: text for name, text in files_for(found).items()}
     if existing := [str(file) for file in files if file.exists()]:
-        raise Refused(f"init does not overwrite {', '.join(existing)}: rename or remove, or write the job by hand")
+        raise Refused(f"{', '.join(existing)}: init does not overwrite files: rename or remove them")
     for file, text in files.items():
         try:
             with file.open("x", encoding="utf-8") as stream:

@@ -11,7 +11,7 @@ import typer
 
 from spotladder.cli.extras import needs
 from spotladder.cli.local.selection import StateDirOption
-from spotladder.cli.places import places_of
+from spotladder.cli.places import places_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.notify.notices import Kind
@@ -91,6 +91,7 @@ def notify(
             receiving = ", ".join([*(each.name for each in targets), *(["OpenTelemetry"] if spans else [])])
             typer.echo(f"follows {names}; tells {receiving} (Ctrl-C ends it)", err=True)
             group.create_task(outbox.run())
+            group.create_task(warn_of_problems(places))
             if spans:
                 group.create_task(Tracer(places, spans, given_up).run())
             try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import typer
 
 from spotladder.cli.local.selection import is_local, state_folder
 from spotladder.cli.target import ClusterTarget
@@ -72,6 +74,15 @@ async def shared_place_of(
     async with Client(connect(target.kubeconfig, target.context), throttle=throttle, manager=MANAGER) as client:
         cluster = ConnectedCluster(client, target.namespace)
         yield client, JobsOfCluster(client, cluster.context, "" if everywhere else cluster.namespace, shared=True)
+
+
+async def warn_of_problems(places: Sequence[FollowedPlace]) -> None:
+    """Print why the jobs of a place cannot be listed, such as refused credentials. Returns after the first list of each
+    place, while the places are followed."""
+    for place in places:
+        await place.wait_for_sync()
+        if place.problem:
+            typer.echo(f"warning: {place.title}: {place.problem}", err=True)
 
 
 def _refuse_both(target: ClusterTarget, *, everywhere: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption, contexts_given
-from spotladder.cli.places import places_of, shared_place_of
+from spotladder.cli.places import places_of, shared_place_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.web import HOST, PORT
@@ -92,6 +92,7 @@ def web(
                     typer.echo(f"The page is at {address} (Ctrl-C ends it).", err=True)
                     if open_page:
                         typer.launch(address)
+                    await warn_of_problems(places)
                     await asyncio.Event().wait()
             except OSError as error:
                 if error.errno not in _PORT_ERRORS:

@@ -199,7 +199,7 @@ def _loop(tree: ast.Module) -> int:
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
                  if _first(_inside(node), _STEPS)]  # fmt: skip
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
-    for steps in (_STEPS, "|".join(functions)):
+    for steps in (_STEPS, *(["|".join(functions)] if functions else [])):
         if found := [node.lineno for node in loops if _first(_inside(node), steps)]:
             return max(found)
     return 0

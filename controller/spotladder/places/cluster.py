@@ -135,7 +135,7 @@ class JobsOfCluster:
     def problem(self) -> str:
         if self._jobs.silent:
             return "the API server does not answer"
-        return "; ".join(filter(None, (self._jobs.problem, self._tiers.problem)))
+        return self._jobs.problem or self._tiers.problem
 
     def jobs(self) -> Sequence[Object]:
         deleted = [held for (space, name), held in self._deleted.items() if self._jobs.get(name, space) is None]
@@ -221,6 +221,9 @@ class JobsOfCluster:
         found = outputs.kept(store, attempt)[:SHOWN_OUTPUTS]
         texts = outputs.read(store, found)
         return [Printed(output.title, text) for output, text in zip(found, texts, strict=True)]
+
+    async def wait_for_sync(self) -> None:
+        await self._jobs.wait_for_sync()
 
     async def follow(self, changed: Callable[[str], None]) -> None:
         self._changed = changed

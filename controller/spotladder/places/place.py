@@ -49,6 +49,9 @@ class Place(Protocol):
 class FollowedPlace(Place, Protocol):
     """Jobs that `follow` keeps current."""
 
+    async def wait_for_sync(self) -> None:
+        """Return when all jobs were listed once, or when `problem` is set, while `follow` runs."""
+
     async def follow(self, changed: Callable[[str], None]) -> None:
         """Keep the jobs current until the task is cancelled. Calls `changed` after each change, with the namespace of
         the changed job, or with "" if something else has changed."""

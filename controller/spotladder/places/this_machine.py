@@ -57,6 +57,9 @@ class ThisMachine:
     async def clusters(self) -> Sequence[ClusterSeen]:
         return ()
 
+    async def wait_for_sync(self) -> None:
+        """Return at once: a run that cannot be read is a problem of that run."""
+
     async def follow(self, changed: Callable[[str], None]) -> None:
         while True:
             if await asyncio.to_thread(self.look):

@@ -154,7 +154,7 @@ class Selection:
 def _usd(amount: object) -> float:
     """An amount of the status, 0 if it is not known."""
     text = str(amount or "").strip(">")
-    return float(text) if text.replace(".", "", 1).isdigit() else 0.0
+    return float(text) if text.replace(".", "", 1).isdecimal() else 0.0
 
 
 def _has(row: JobRow, words: Sequence[str]) -> bool:

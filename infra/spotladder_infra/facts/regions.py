@@ -117,6 +117,9 @@ TPU_DIMENSIONS: Mapping[str, int] = MappingProxyType(
 )
 """The number of dimensions of the topologies of each kind of TPU."""
 
+TPUS_OF_SLICE_NODE = 4
+"""TPUs of each node of a slice of several nodes. A machine with another number is a slice of its own."""
+
 
 def family_of(cloud: str, instance_type: str) -> str:
     """The instance family: `g5` of `g5.xlarge`, `a2-highgpu` of `a2-highgpu-1g`, `g2` of `g2-standard-8`."""

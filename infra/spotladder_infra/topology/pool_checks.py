@@ -13,7 +13,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder.workloads.grace import grace_of
 from spotladder_infra.facts import images, prices, regions, sizes
-from spotladder_infra.topology.cluster import WITH_STACK, Cloud
+from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud
 from spotladder_infra.topology.defaults import notice_of
 from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools, with_stack
 from spotladder_infra.topology.fleet import Fleet
@@ -73,8 +73,10 @@ def tpus(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         kinds = {name: _tpu(name) for name in (*pool.instance_types, *pool.families)}
         path = pool_path(c, p, "tpuTopology")
         if pool.tpu_topology is None:
+            first = "autoscaler: compute-class and " if cluster.provisioner is Autoscaler.KARPENTER else ""
             if found := [name for name, kind in kinds.items() if kind]:
-                yield FleetFinding(pool_path(c, p), f"{found[0]} has TPUs: set tpuTopology, as in 2x4 or 2x2x4")
+                message = f"{found[0]} has TPUs: set {first}tpuTopology, as in 2x4 or 2x2x4"
+                yield FleetFinding(pool_path(c, p), message)
             continue
         if len(set(kinds.values())) != 1 or pool.families or not all(kinds.values()):
             message = "needs instanceTypes with TPUs of one kind, such as ct5lp-hightpu-4t: correct instanceTypes"
@@ -85,9 +87,11 @@ def tpus(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             dimensions = regions.TPU_DIMENSIONS[kind]
             if len(sides) != dimensions:
                 yield FleetFinding(path, f"of {kind} has {dimensions} dimensions, not {len(sides)}: correct it")
-            elif (count := sizes.accelerators_of(cluster.cloud, _family(name), name)) and prod(sides) % count:
-                message = f"has {prod(sides)} TPUs, which machines with {count} ({name}) cannot form"
-                yield FleetFinding(path, f"{message}: correct one of them")
+            elif count := sizes.accelerators_of(cluster.cloud, _family(name), name):
+                several = count == regions.TPUS_OF_SLICE_NODE and prod(sides) % count == 0
+                if prod(sides) != count and not several:
+                    message = f"has {prod(sides)} TPUs, which machines with {count} ({name}) cannot form"
+                    yield FleetFinding(path, f"{message}: correct one of them")
 
 
 def _family(name: str) -> str:

@@ -140,7 +140,8 @@ SecondaryBootDisk = Annotated[
     str, _Matches(_DISK_IMAGE, "is not a disk image (expected projects/PROJECT/global/images/NAME)")
 ]
 TpuTopology = Annotated[
-    str, _Matches(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", "is not a topology of TPUs (expected one like 2x4 or 2x2x4)")
+    str,
+    _Matches(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}", "is not a topology of TPUs (expected one like 2x4 or 2x2x4)"),
 ]
 Registry = Annotated[
     str, _Matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)")

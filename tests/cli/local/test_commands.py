@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.status import TieredJobStatus
 from spotladder.core.model import (
     AttemptRecord,
     JobSpec,
@@ -101,6 +102,21 @@ def test_get_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[str
     assert (found["kind"], found["status"]["progress"]) == ("TieredJob", {"step": 60, "total": 60, "text": "60/60"})
     assert len(json.loads(call(capsys, "get", "-o", "json").out)["items"]) == 2
     assert call(capsys, "get", "-n", "nobody").err.startswith("No runs found on this machine")
+
+
+def test_scripts_may_rely_on_what_get_prints(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/cli.md promises it: fields may be added, but none is removed, renamed or of another type."""
+    one, several = fields(capsys), json.loads(call(capsys, "get", "-o", "json").out)
+    assert several == {"apiVersion": "v1", "kind": "List", "items": [one]}
+    assert (one["apiVersion"], one["kind"]) == ("spotladder.io/v1alpha1", "TieredJob")
+    assert one["metadata"].items() >= {"name": "digits", "namespace": "default"}.items()
+    promised = {
+        "phase": "Succeeded", "attempt": 2, "tier": "spot-a", "failures": 1,
+        "progress": {"step": 60, "total": 60, "text": "60/60"},
+        "cost": {"spent": "0.4000", "onDemandEquivalent": "1.0000", "savingsPercent": "60"},
+    }  # fmt: skip
+    assert {key: one["status"].get(key) for key in promised} == promised
+    assert promised.keys() <= {field.alias for field in TieredJobStatus.model_fields.values()}
 
 
 def test_get_lists_the_runs_even_if_the_cluster_does_not_answer(
