@@ -22,7 +22,9 @@ def impediments() -> str:
 
 def life_cycle() -> str:
     """The stages of a job with their next stages, for docs/design.md."""
-    return "".join(f"- `{stage}`: {_listed(dict.fromkeys(row.values()))}\n" for stage, row in TRANSITIONS.items() if row)
+    return "".join(
+        f"- `{stage}`: {_listed(dict.fromkeys(row.values()))}\n" for stage, row in TRANSITIONS.items() if row
+    )
 
 
 def verdicts() -> str:
