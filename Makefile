@@ -147,9 +147,6 @@ setup-web: setup ## The same, with a driver of Chromium
 test-web: setup-web ## The page of `spotladder web` and the documentation in a real Chromium (needs chromium, or its path in SPOTLADDER_CHROMIUM)
 	$(BIN)/python -m pytest tests/browser
 
-test-stores: setup ## The commit log on the stores of several vendors (needs npm)
-	$(BIN)/python -m pytest tests/stores
-
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
 	$(BIN)/python -m pytest tests/kube -n 2
 
@@ -164,6 +161,14 @@ prometheus: $(TOOLS)/bin/prometheus ## Build prometheus and promtool into the fo
 
 test-prometheus: setup prometheus ## Dashboards, alerts and recording rules in a real Prometheus that scrapes a controller (needs what test-kube needs, and helm)
 	SPOTLADDER_REQUIRE=prometheus $(BIN)/python -m pytest tests/prometheus -n 0
+
+MINIO ?= v0.0.0-20260212201848-7aac2a2c5b7c
+
+$(TOOLS)/bin/minio:
+	GOBIN=$(@D) go install github.com/minio/minio@$(MINIO)
+
+test-stores: setup $(TOOLS)/bin/minio ## The commit log on the stores of several vendors (needs npm and go)
+	PATH="$(TOOLS)/bin:$$PATH" SPOTLADDER_REQUIRE=stores $(BIN)/python -m pytest tests/stores
 
 REGISTRY ?= v0.22.1
 

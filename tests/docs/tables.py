@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from spotladder.core import impediment, verdict
 from spotladder.core.impediment import Timer
-from spotladder.core.model import Stage
-from spotladder.core.rules import table
 from spotladder.core.transitions import TRANSITIONS
 
 
@@ -23,24 +21,16 @@ def impediments() -> str:
 
 
 def life_cycle() -> str:
-    """The stages of a job for docs/design.md: the rules of each in order of precedence, and the next stages."""
-    rows = [("each live stage", _listed(rule.__name__ for rule in table._ENDS), "")]
-    for stage, row in TRANSITIONS.items():
-        own = [rule for rule in table.RULES_OF_STAGES[stage] if rule not in table._ENDS or stage is Stage.IDLE]
-        if row:
-            rows.append((f"`{stage}`", _listed(rule.__name__ for rule in own), _listed(dict.fromkeys(row.values()))))
-    return _table(("stage", "events", "next stages"), rows)
+    """The stages of a job with their next stages, for docs/design.md."""
+    return "".join(
+        f"- `{stage}`: {_listed(dict.fromkeys(row.values()))}\n" for stage, row in TRANSITIONS.items() if row
+    )
 
 
 def verdicts() -> str:
     """The list of verdicts, for docs/conditions.md."""
     rows = [(rule.name, rule.outcome.value, _first_sentence(rule.describe)) for rule in verdict.VERDICTS]
     return "".join(f"- `{name}`, {outcome}: {evidence}\n" for name, outcome, evidence in rows)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---" for _ in head], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _listed(names: Iterable[str]) -> str:

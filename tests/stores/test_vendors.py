@@ -57,8 +57,7 @@ class TestAzure(StoreContract):
 def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = shutil.which("minio")
     if not server:
-        reason = "minio is not on PATH (go install github.com/minio/minio@latest builds it in some minutes)"
-        absent(reason, "minio", in_all=False)  # `make test` covers S3 with moto's server.
+        absent("minio is not on the PATH (make test-stores builds it)", "stores")
     folder: Path = tmp_path_factory.mktemp("minio")
     endpoint = f"http://127.0.0.1:{free_port()}"
     command = [server, "server", str(folder / "data"), "--address", endpoint.removeprefix("http://"), "--quiet"]
