@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from spotladder.core import impediment, verdict
 from spotladder.core.impediment import Timer
+from spotladder.core.model import Stage
+from spotladder.core.rules import table
 from spotladder.core.transitions import TRANSITIONS
 
 
@@ -21,10 +23,15 @@ def impediments() -> str:
 
 
 def life_cycle() -> str:
-    """The stages of a job with their next stages, for docs/design.md."""
-    return "".join(
-        f"- `{stage}`: {_listed(dict.fromkeys(row.values()))}\n" for stage, row in TRANSITIONS.items() if row
-    )
+    """The stages of a job for docs/design.md: the rules of each in order of precedence, and the next stages."""
+    rows = [f"- each live stage: {_listed(rule.__name__ for rule in table._ENDS)}\n"]
+    for stage, row in TRANSITIONS.items():
+        own = [rule for rule in table.RULES_OF_STAGES[stage] if rule not in table._ENDS or stage is Stage.IDLE]
+        if row:
+            rows.append(
+                f"- `{stage}`: {_listed(rule.__name__ for rule in own)} → {_listed(dict.fromkeys(row.values()))}\n"
+            )
+    return "".join(rows)
 
 
 def verdicts() -> str:
