@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spotladder.checkpoints.disk import DiskStore
-from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.core.contract import Notice
@@ -104,7 +104,7 @@ def test_an_error_of_rank_0_after_the_files_are_read_is_raised_on_all_ranks(tmp_
         ranks.on_all(lambda job: write_own(job, 5))
     (tmp_path / "digits" / newest_of(tmp_path).path / "rank-0001" / "shared").write_text("nonsense")
 
-    def refuse(_: object) -> bool:
+    def refuse(commit: Commit) -> bool:
         raise RightsRefused("access denied")
 
     with Ranks(tmp_path, 2, attempt=2) as ranks:
@@ -122,7 +122,7 @@ def test_a_commit_that_is_deleted_while_it_is_read_is_not_skipped_as_damaged(tmp
         log = ranks.jobs[0]._member.log
         older = log.commits()[:1]
 
-        def deleted(_: object) -> bool:
+        def deleted(commit: Commit) -> bool:
             log.commits = lambda: older  # type: ignore[method-assign]
             return False
 
