@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,12 @@ from spotladder.errors import LogCorrupt, TooLarge
 
 KIND = "0123456789ab"
 GOOD = tarfile.TarInfo("torch/good")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer."""
+    monkeypatch.setattr(compiled, "PUT_BACK_TIMEOUT", 600.0)
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -51,6 +58,8 @@ def archive(path: Path, *members: tarfile.TarInfo) -> Path:
         member("torch/a", tarfile.CHRTYPE),
         member("torch/a", tarfile.DIRTYPE),
         member("torch/a", tarfile.GNUTYPE_SPARSE),
+        member("torch/a", tarfile.CONTTYPE),
+        member("torch/a", b"?"),
     ],
     ids=lambda info: f"{info.name!r} {info.type!r}",
 )
@@ -85,6 +94,57 @@ def test_an_archive_with_too_many_files_writes_nothing(tmp_path: Path, monkeypat
     with pytest.raises(TooLarge):
         compiled.unpack(packed, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+def header(kind: bytes, size: int) -> bytes:
+    info = member("torch/a", kind)
+    info.size = size
+    return info.tobuf(tarfile.USTAR_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK],
+)
+def test_a_large_extension_of_a_header_is_not_read(tmp_path: Path, kind: bytes) -> None:
+    """It would be parsed in memory, where it takes twenty times its bytes."""
+    size = 1 << 20
+    packed = tmp_path / "a.tar"
+    packed.write_bytes(header(kind, size) + b"7 %03x=\n" * (size // 8) + header(tarfile.REGTYPE, 0) + bytes(1024))
+    tracemalloc.start()
+    try:
+        with pytest.raises(LogCorrupt, match="only files of frameworks"):
+            compiled.unpack(packed, tmp_path / "folder")
+        assert tracemalloc.get_traced_memory()[1] < size // 2
+    finally:
+        tracemalloc.stop()
+
+
+def dated(seconds: str) -> tarfile.TarInfo:
+    info = member("torch/dated")
+    info.pax_headers = {"mtime": seconds}
+    return info
+
+
+def endless() -> bytes:
+    """Extensions of extensions, which the library reads recursively."""
+    return (header(tarfile.XHDTYPE, 10) + b"9 path=a\n\0".ljust(512, b"\0")) * 3000 + header(tarfile.REGTYPE, 0)
+
+
+@pytest.mark.parametrize("content", ["inf", "nan", "1e300", "-1e300", "extensions"])
+def test_no_archive_ends_the_thread_with_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
+    key = archive(
+        tmp_path / f"store/compiled/00000001-0001-{KIND}.tar", dated("1" if content == "extensions" else content)
+    )
+    if content == "extensions":
+        key.write_bytes(endless())
+    caches = CompileCaches(tmp_path / "folder", DiskStore(tmp_path / "store"), KIND)
+    caches.put_back()
+    caches.wait()
+    assert "compile caches" in caplog.text
+    assert not (tmp_path / "folder/torch/dated").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", bytes(10_240), b"\xff" * 4096])

@@ -16,6 +16,12 @@ from tests.checkpoints.memory_store import MemoryStore
 KIND = "0123456789ab"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer."""
+    monkeypatch.setattr(compiled, "PUT_BACK_TIMEOUT", 600.0)
+
+
 class Counting(MemoryStore):
     """Counts the transfers of files."""
 
@@ -98,6 +104,24 @@ def test_of_several_processes_on_a_machine_one_puts_the_files_back(tmp_path: Pat
     assert set(files(tmp_path / "2")) == {"torch/a"}
 
 
+def test_the_other_processes_do_not_repeat_a_failed_transfer(tmp_path: Path) -> None:
+    class Refusing(Counting):
+        def arrived(self, request: str, key: str) -> None:
+            super().arrived(request, key)
+            if request == "get_file":
+                raise StoreUnavailable("the bucket is away")
+
+    store = Refusing()
+    write(tmp_path / "1", "torch/a")
+    save(machine(tmp_path / "1", store))
+    for _ in range(3):
+        machine(tmp_path / "2", store)
+    assert store.transfers.count("get_file") == 1
+    write(tmp_path / "2", "torch/b")
+    save(machine(tmp_path / "2", store), start=1)
+    assert list(store.objects) == [f"compiled/00000001-0001-{KIND}.tar"]
+
+
 def test_a_file_that_the_machine_has_stays(tmp_path: Path) -> None:
     store = MemoryStore()
     write(tmp_path / "1", "torch/a", b"old")
@@ -140,6 +164,8 @@ def test_the_newest_files_stay_within_the_limits(tmp_path: Path, monkeypatch: py
     assert {file.name for file in found} == {f"torch/{number}" for number in range(4, 8)}
     compiled.pack(tmp_path, found, tmp_path / "archive")
     assert (tmp_path / "archive").stat().st_size <= 200_000
+    write(tmp_path, "jax/larger", bytes(200_000))
+    assert {file.name for file in settled(tmp_path)} == {f"torch/{number}" for number in range(4, 8)}
 
 
 def test_an_archive_is_for_one_kind_of_machine(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.entries import NewerLog
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.removal import remove
@@ -26,6 +29,19 @@ def store() -> MemoryStore:
     store = MemoryStore()
     committed(a_log(store).start(1, "spot-a"), 20, 40)
     return store
+
+
+def test_compile_caches_are_deleted(store: MemoryStore, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/a").write_bytes(b"code")
+    os.utime(tmp_path / "torch/a", (1.7e9, 1.7e9))
+    (tmp_path / "stored").touch()
+    caches = CompileCaches(tmp_path, a_log(store).store)
+    caches.save(7)
+    caches.wait_for_save()
+    assert [key for key in keys(store) if key.startswith("digits/compiled/")]
+    remove(a_log(store))
+    assert keys(store) == []
 
 
 def put(store: MemoryStore, key: str, data: bytes) -> None:

@@ -87,11 +87,22 @@ def test_a_corrupt_commit_is_skipped(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["ckpt-000002"]
 
 
-def test_commits_that_other_ranks_reject_are_skipped(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
-    found = log.resume(tmp_path / "out", without={writer.folder(3): "rank 1 cannot read it"})
+def test_commits_that_are_not_to_be_used_are_not_read(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+    damage(log, 2)
+    found = log.resume(tmp_path / "out", without={writer.folder(3): "this group made it"})
     assert found
-    assert found.step == 2
-    assert [why for _, why in found.skipped] == ["rank 1 cannot read it"]
+    assert found.step == 1
+    assert [commit.step for commit, _ in found.skipped] == [2]
+
+
+def test_the_log_is_not_read_again_after_the_files(
+    log: CommitLog, writer: Writer, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage would repeat the transfer."""
+    requests: list[str] = []
+    monkeypatch.setattr(store, "arrived", lambda request, _: requests.append(request))
+    assert log.resume(tmp_path)
+    assert requests[-1] == "get_file"
 
 
 def test_no_verified_commit_is_an_error(log: CommitLog, writer: Writer, tmp_path: Path) -> None:

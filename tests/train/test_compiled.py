@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints import compiled
 from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.train.session import Job
@@ -15,6 +16,12 @@ from tests.train.builders import Ranks, job, train
 from tests.train.program_site import Site
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer."""
+    monkeypatch.setattr(compiled, "PUT_BACK_TIMEOUT", 600.0)
 
 
 def compiling(folder: Path, name: str) -> Callable[[int], object]:

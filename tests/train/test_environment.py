@@ -86,5 +86,6 @@ def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_exported_variables_recreate_the_environment() -> None:
     exported = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
     recreated = Environment(exported.exported())
+    assert Environment(of(COMPILED="/var/compiled").exported()).compiled_folder is None, "another machine has its own"
     for name in ("job", "namespace", "attempt", "tier", "uri", "interval", "notice_file", "keep"):
         assert getattr(recreated, name) == getattr(exported, name)

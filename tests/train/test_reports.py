@@ -14,7 +14,7 @@ import pytest
 from spotladder.core.contract import Notice
 from spotladder.train.interruption import Interrupted, RankLost
 from spotladder.train.session import Job
-from tests.train.builders import Ranks, log_of, newest_of, newest_step
+from tests.train.builders import Ranks, job, log_of, newest_of, newest_step
 
 pytest.importorskip("ray.train", reason="Ray is not installed")
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -61,6 +61,16 @@ def test_a_lost_rank_does_not_prevent_the_commit_of_a_checkpoint_that_only_rank_
         errors = ranks.on_all(lambda job: reports(rayreports, job, tmp_path, reporting=reporting, lost_at=lost_at))
     assert [type(error) for error in errors] == [RankLost, type(None)]
     assert newest_step(tmp_path / "log") == committed
+
+
+def test_a_program_has_the_compile_caches_with_its_checkpoint(
+    rayreports: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, waited = job(tmp_path), list[str]()
+    monkeypatch.setattr(one._member.log, "await_compiled", lambda: waited.append("waited"))
+    assert routed_of(rayreports, one).get_checkpoint() is None
+    assert waited == ["waited"]
+    one.close()
 
 
 Files = dict[str, str]

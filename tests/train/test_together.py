@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spotladder.checkpoints.disk import DiskStore
-from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.core.contract import Notice
@@ -97,6 +97,43 @@ def test_a_damaged_file_of_one_rank_skips_the_commit_on_all_ranks(tmp_path: Path
     (tmp_path / "digits" / newest.path / f"rank-{rank:04d}" / "shared").write_text("nonsense")
     with Ranks(tmp_path, 3, attempt=2) as ranks:
         assert [step for step, *_ in ranks.on_all(seen)] == [5, 5, 5]
+
+
+def test_an_error_of_rank_0_after_the_files_are_read_is_raised_on_all_ranks(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+    (tmp_path / "digits" / newest_of(tmp_path).path / "rank-0001" / "shared").write_text("nonsense")
+
+    def refuse(commit: Commit) -> bool:
+        raise RightsRefused("access denied")
+
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        ranks.jobs[0]._member.log.has = refuse  # type: ignore[method-assign]
+        assert [type(end) for end in ranks.on_all(seen)] == [RightsRefused] * 2
+
+
+def test_a_commit_that_is_deleted_while_it_is_read_is_not_skipped_as_damaged(tmp_path: Path) -> None:
+    with Ranks(tmp_path, 2) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+        ranks.on_all(lambda job: write_own(job, 6))
+    folder = tmp_path / "digits" / newest_of(tmp_path).path
+    (folder / "rank-0001" / "shared").unlink()
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        log = ranks.jobs[0]._member.log
+        older = log.commits()[:1]
+
+        def deleted(commit: Commit) -> bool:
+            log.commits = lambda: older  # type: ignore[method-assign]
+            return False
+
+        log.has = deleted  # type: ignore[method-assign]
+
+        def resumed(job: Job) -> tuple[int, int]:
+            with job.resume() as found:
+                assert found is not None
+                return found.step, len(found.skipped)
+
+        assert ranks.on_all(resumed) == [(5, 0)] * 2
 
 
 HANDOVER = '{"kind": "handover", "reason": "EvictionNotice", "deadline": 12.5}'

@@ -31,10 +31,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from shutil import copyfileobj
+from typing import Self
 
 from spotladder.checkpoints.store import Store, listed
 from spotladder.core.contract import COMPILE_CACHES
-from spotladder.errors import LogCorrupt, SpotladderError, TooLarge
+from spotladder.errors import LogCorrupt, TooLarge
 
 _log = logging.getLogger("spotladder.checkpoints")
 
@@ -59,6 +60,9 @@ SETTLED_AFTER = 10.0
 
 _BLOCK = 512
 """Bytes of a block of an archive: the header of a file is one, and its content is whole blocks."""
+
+_LARGEST_EXTENSION = 2 * _BLOCK
+"""Maximum bytes of the extended header of a file, which is read into memory: it has the name if that is long."""
 
 _KEY = re.compile(r"compiled/\d{8,}-\d{4,}-([0-9a-f]{12})\.tar")
 
@@ -107,16 +111,23 @@ class CompileCaches:
             if os.fstat(mark.fileno()).st_size:
                 return  # Another process has done it.
             files: list[_File] = []
-            keys = [
-                meta.key for meta in listed(self._store, FOLDER, most=MOST_LISTED) if self._fits(meta.key, meta.size)
-            ]
-            if keys:
-                with tempfile.TemporaryDirectory(prefix="spotladder-compiled-") as temporary:
-                    archive = Path(temporary, "compiled.tar")
-                    self._store.get_file(max(keys), archive)
-                    files = unpack(archive, self._folder)
-                _log.info("compile caches: %d files are put back", len(files))
-            mark.write(_digest(files))
+            try:
+                files = self._newest()
+            finally:
+                mark.write(_digest(files))  # After an error, too: the other processes need not wait for the same one.
+
+    def _newest(self) -> list[_File]:
+        """Put the newest archive back, and return its files; none without an archive."""
+        found = listed(self._store, FOLDER, most=MOST_LISTED)
+        key = max((meta.key for meta in found if self._fits(meta.key, meta.size)), default="")
+        if not key:
+            return []
+        with tempfile.TemporaryDirectory(prefix="spotladder-compiled-") as temporary:
+            archive = Path(temporary, "compiled.tar")
+            self._store.get_file(key, archive)
+            files = unpack(archive, self._folder)
+        _log.info("compile caches: %d files are put back", len(files))
+        return files
 
     def _fits(self, key: str, size: int) -> bool:
         match = _KEY.fullmatch(key)
@@ -143,8 +154,8 @@ def _started(do: Callable[[], None]) -> threading.Thread:
     def guarded() -> None:
         try:
             do()
-        except (SpotladderError, OSError, ValueError, tarfile.TarError) as error:
-            _log.warning("compile caches: %s", error)
+        except Exception as error:  # noqa: BLE001 – whatever a foreign archive causes: the program compiles
+            _log.warning("compile caches: %s", str(error) or repr(error))
 
     thread = threading.Thread(target=guarded, name="spotladder-compiled", daemon=True)
     thread.start()
@@ -154,9 +165,10 @@ def _started(do: Callable[[], None]) -> threading.Thread:
 def kind_of_machine() -> str:
     """The hash of the features of the processor, the C library and the version of Python."""
     features = ""
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        features = next(
+            (line for line in lines if line.startswith(("flags", "Features"))), ""
+        )  # Of the first processor.
     known = (platform.machine(), platform.python_version(), *platform.libc_ver(), *sorted(features.split()))
     return sha256(" ".join(known).encode()).hexdigest()[:12]
 
@@ -182,10 +194,10 @@ def settled(folder: Path) -> list[_File]:
                         found.append(_File(name_in, status.st_size, status.st_mtime_ns))
     fitting, room = [], MOST_BYTES - 100 * _BLOCK
     for file in sorted(found, key=lambda file: (-file.changed_at, file.name))[:MOST_FILES]:
-        room -= 4 * _BLOCK + file.size  # A long name takes two more blocks; the content is rounded up.
-        if room < 0:
-            break
-        fitting.append(file)
+        needed = 4 * _BLOCK + file.size  # A long name takes two more blocks; the content is rounded up.
+        if needed <= room:
+            room -= needed
+            fitting.append(file)
     return fitting
 
 
@@ -208,7 +220,7 @@ def unpack(archive: Path, folder: Path) -> list[_File]:
     Raises LogCorrupt, before it writes anything, if the archive has anything but regular files of the frameworks;
     TooLarge, OSError.
     """
-    with tarfile.open(archive, "r:") as packed:
+    with tarfile.open(archive, "r:", tarinfo=_Head) as packed:
         members: list[tarfile.TarInfo] = []
         for member in iter(packed.next, None):
             if len(members) == MOST_FILES:
@@ -220,11 +232,29 @@ def unpack(archive: Path, folder: Path) -> list[_File]:
     return [_File(member.name, member.size, int(member.mtime * 1e9)) for member in members]
 
 
+class _Head(tarfile.TarInfo):
+    """The header of a regular file or of its extension. Others are refused before the library reads what they announce:
+    it reads extensions into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        head = super().frombuf(buf, encoding, errors)
+        if head.type not in {tarfile.REGTYPE, tarfile.AREGTYPE}:
+            _require(head, head.type == tarfile.XHDTYPE and head.size <= _LARGEST_EXTENSION)
+        return head
+
+
 def _check(member: tarfile.TarInfo) -> None:
     """A file's bytes are in the archive, so that they are limited by its size: hence no sparse files."""
     parts = member.name.split("/")
     plain = all(part not in {"", ".", ".."} and part.isprintable() and "\\" not in part for part in parts)
-    if not (member.isreg() and not member.issparse() and plain and len(parts) > 1 and parts[0] in COMPILE_CACHES):
+    _require(
+        member, member.isreg() and not member.issparse() and plain and len(parts) > 1 and parts[0] in COMPILE_CACHES
+    )
+
+
+def _require(member: tarfile.TarInfo, good: bool) -> None:
+    if not good:
         raise LogCorrupt(
             f"an archive of compile caches has {member.name[:100]!r}: only files of frameworks are put back"
         )

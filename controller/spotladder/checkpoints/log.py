@@ -116,7 +116,7 @@ class CommitLog(EntryLog):
         `without` maps the paths of commits that are not to be used to the reason. Raises CheckpointCorrupt if no commit
         verifies, StoreUnavailable.
         """
-        corrupt = dict(without or {})
+        corrupt, skipped = dict(without or {}), list[tuple[Commit, str]]()
         while (commit := self.newest_without(corrupt)) is not None:
             target = folder / Path(commit.path).name
             try:
@@ -125,9 +125,9 @@ class CommitLog(EntryLog):
                 shutil.rmtree(target, ignore_errors=True)
                 if self.has(commit):  # Otherwise it was deleted meanwhile.
                     corrupt[commit.path] = str(error)
+                    skipped.append((commit, str(error)))
                 continue
-            newer = [other for other in reversed(self.commits()) if other.seq > commit.seq and other.path in corrupt]
-            return Resumed(commit, target, tuple((other, corrupt[other.path]) for other in newer))
+            return Resumed(commit, target, tuple(skipped))
         return None
 
     def newest_without(self, corrupt: Mapping[str, str]) -> Commit | None:

@@ -160,7 +160,7 @@ class Environment:
     def exported(self) -> dict[str, str]:
         """All variables, with defaults filled in, for another process that works on the same job.
 
-        The folder of the cache and the notice file of the node are not among them: the other process may run on
+        The folders of the caches and the notice file of the node are not among them: the other process may run on
         another machine.
         """
         resolved = {
@@ -171,7 +171,7 @@ class Environment:
             Variable.URI: self.uri,
         }
         given = {key: value for key, value in self.variables.items() if key.startswith(PREFIX)}
-        for own in (Variable.CACHE, Variable.NODE_NOTICE):
+        for own in (Variable.CACHE, Variable.COMPILED, Variable.NODE_NOTICE):
             given.pop(own, None)
         return {**given, **resolved}
 

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ _log = logging.getLogger("spotladder.train")
 LONGEST_WHY = 300
 """Maximum length, in characters, of the reason that the log keeps for a skipped commit."""
 
+_DELETED = "deleted"
+
 _RANK = re.compile(r"rank-(\d+)/(.+)")
 
 
@@ -45,7 +48,7 @@ class Found:
     _retry: StoreRetry = field(repr=False)
     _rank: int = field(default=0, repr=False)
     skipped: tuple[Skipped, ...] = field(default=(), repr=False)
-    """Newer commits that did not verify; filled on rank 0 only."""
+    """Newer commits that did not verify."""
 
     @property
     def path(self) -> Path:
@@ -184,17 +187,17 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             raise AssertionError(f"{commit.kind} is not a commit")  # noqa: TRY004 – our bug, not the caller's
         target = folder / Path(commit.path).name
         problem = _fetched(log, commit, target, world, retry)
-        bad = channel.exchange(f"resumed {call}.{tries}", _text(problem), lambda found: _first(problem, found))  # noqa: B023
+        decide = partial(_first, log, commit, problem, retry)
+        bad = channel.exchange(f"resumed {call}.{tries}", _text(problem), decide)
         if bad is None:
             _keep(log, commit.path)
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
             return Found(commit, log, target, retry, world.rank, found)
         shutil.rmtree(target, ignore_errors=True)
-        if world.rank == 0 and not retry.until_answered(lambda: log.has(commit)):  # noqa: B023 – used at once
-            continue  # It was deleted meanwhile.
-        corrupt[commit.path] = bad
-        skipped[commit.step] = _skipped(commit, bad)
-        _log.warning("skipping the commit of step %d: %s", commit.step, bad)
+        if bad != _DELETED:
+            corrupt[commit.path] = bad
+            skipped[commit.step] = _skipped(commit, bad)
+            _log.warning("skipping the commit of step %d: %s", commit.step, bad)
     raise AssertionError("unreachable")
 
 
@@ -214,7 +217,7 @@ def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) ->
     _keep(log, resumed.commit.path if resumed else "")
     if resumed is None:
         return None
-    skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
+    skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped)
     return Found(resumed.commit, log, resumed.path, retry, skipped=skipped)
 
 
@@ -252,11 +255,11 @@ def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank, r
     def fetch() -> None:
         if world.rank == 0 or world.rank in _ranks(commit):
             log.fetch(commit, None if log.in_place else target, ranks=[world.rank])
-        if world.rank == 0 and any(rank >= world.size for rank in _ranks(commit)):
-            _check_listed(log, commit)
 
     try:
         retry.until_answered(fetch)
+        if world.rank == 0 and any(rank >= world.size for rank in _ranks(commit)):
+            retry.until_answered(lambda: _check_listed(log, commit))
     except CheckpointCorrupt as error:
         return error
     except Exception as error:
@@ -270,11 +273,14 @@ def _text(problem: Exception | None) -> str | None:
     return None if problem is None else str(problem)
 
 
-def _first(mine: Exception | None, problems: list[str | None]) -> str | None:
-    """On rank 0: the first problem of a rank, in their order."""
+def _first(
+    log: CommitLog, commit: Commit, mine: Exception | None, retry: StoreRetry, problems: list[str | None]
+) -> str | None:
+    """On rank 0: the first problem of a rank, in their order; `_DELETED` if the commit was deleted meanwhile."""
     if mine is not None and not isinstance(mine, CheckpointCorrupt):
         raise mine
-    return next((problem for problem in problems if problem is not None), None)
+    bad = next((problem for problem in problems if problem is not None), None)
+    return bad if bad is None or retry.until_answered(lambda: log.has(commit)) else _DELETED
 
 
 def _check_listed(log: CommitLog, commit: Commit) -> None:

@@ -157,6 +157,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             member.begin()
             self._found_in = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
             self._found = find_as_of(member.log, member.started, self._found_in, member.retry)
+            member.log.await_compiled()
             self._found_is_read = True
             if self._found is not None:
                 member.commits.stepped_over(self._found.skipped)

@@ -158,8 +158,10 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     with_env(container, variables(overlay.env))
-    compiled = {Variable.COMPILED: COMPILED_FOLDER, **compile_caches(COMPILED_FOLDER)}
-    with_env(container, variables(compiled), unless_set=True)
+    with_env(container, variables({Variable.COMPILED: COMPILED_FOLDER}), unless_set=True)
+    folder = next(entry.get("value") for entry in container["env"] if entry.get("name") == Variable.COMPILED)
+    if folder:
+        with_env(container, variables(compile_caches(folder)), unless_set=True)
     mounts: list[dict[str, Any]] = [{"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}]
     if overlay.job.spec.checkpoints.cache:
         mounts.append({"name": _CACHE_VOLUME, "mountPath": CACHE_FOLDER})
