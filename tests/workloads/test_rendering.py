@@ -12,7 +12,6 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads import names
 from spotladder.workloads.grace import drain_of, grace_of
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.pods import COMPILED_FOLDER
 from spotladder.workloads.records import QUEUE
 from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
@@ -90,24 +89,22 @@ def test_a_template_may_name_its_own_volume_as_the_cache() -> None:
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
-        ({}, {"TORCHINDUCTOR_CACHE_DIR": f"{COMPILED_FOLDER}/torch", "TRITON_CACHE_DIR": f"{COMPILED_FOLDER}/triton"}),
+        ({}, {}),
         (
             {"SPOTLADDER_COMPILED": "/nvme"},
             {"TORCHINDUCTOR_CACHE_DIR": "/nvme/torch", "TRITON_CACHE_DIR": "/nvme/triton"},
         ),
         (
-            {"TRITON_CACHE_DIR": "/fsx"},
-            {"TORCHINDUCTOR_CACHE_DIR": f"{COMPILED_FOLDER}/torch", "TRITON_CACHE_DIR": "/fsx"},
+            {"SPOTLADDER_COMPILED": "/nvme", "TRITON_CACHE_DIR": "/fsx"},
+            {"TORCHINDUCTOR_CACHE_DIR": "/nvme/torch", "TRITON_CACHE_DIR": "/fsx"},
         ),
-        ({"SPOTLADDER_COMPILED": ""}, {}),
     ],
-    ids=["default", "a folder", "a volume of its own", "none"],
+    ids=["default", "a folder", "a volume of its own"],
 )
 def test_the_frameworks_compile_into_the_folder_that_is_stored(own: dict[str, str], expected: dict[str, str]) -> None:
     template = ray_template()
     worker_spec(template)["containers"][0]["env"] = [{"name": name, "value": value} for name, value in own.items()]
     seen = env_of(workers(job(template))["containers"][0])
-    assert seen["SPOTLADDER_COMPILED"] == own.get("SPOTLADDER_COMPILED", COMPILED_FOLDER)
     names_of = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     assert {name: seen[name] for name in names_of if name in seen} == expected
 

@@ -33,7 +33,6 @@ NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
 _NOTICE_VOLUME = "spotladder-notice"
 CACHE_FOLDER = "/var/cache/spotladder"
 _CACHE_VOLUME = "spotladder-cache"
-COMPILED_FOLDER = "/tmp/spotladder-compiled"  # noqa: S108 – a pod's own
 
 # Consolidation removes more pods of long jobs than reclaims do; these annotations exclude them from both usual
 # autoscalers.
@@ -158,8 +157,7 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     with_env(container, variables(overlay.env))
-    with_env(container, variables({Variable.COMPILED: COMPILED_FOLDER}), unless_set=True)
-    folder = next(entry.get("value") for entry in container["env"] if entry.get("name") == Variable.COMPILED)
+    folder = next((entry.get("value") for entry in container["env"] if entry.get("name") == Variable.COMPILED), None)
     if folder:
         with_env(container, variables(compile_caches(folder)), unless_set=True)
     mounts: list[dict[str, Any]] = [{"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}]
