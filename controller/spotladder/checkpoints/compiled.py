@@ -163,12 +163,10 @@ def _started(do: Callable[[], None]) -> threading.Thread:
 
 
 def kind_of_machine() -> str:
-    """The hash of the features of the processor, the C library and the version of Python."""
+    """The hash of the features of the first processor, the C library and the version of Python."""
     features = ""
     with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        features = next(
-            (line for line in lines if line.startswith(("flags", "Features"))), ""
-        )  # Of the first processor.
+        features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     known = (platform.machine(), platform.python_version(), *platform.libc_ver(), *sorted(features.split()))
     return sha256(" ".join(known).encode()).hexdigest()[:12]
 

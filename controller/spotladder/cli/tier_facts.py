@@ -50,12 +50,12 @@ def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evicti
         _refuse_no_cluster(target)
         found = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
     if evictions is not None:
-        rates = (
-            (one, replace(one.known, evictions=evictions if one.spot else 0.0, observed=math.inf))
-            for one in found.tiers
-        )
-        found = replace(found, tiers=tuple(replace(one, known=known) for one, known in rates))
+        found = replace(found, tiers=tuple(_with_rate(one, evictions if one.spot else 0.0) for one in found.tiers))
     return found
+
+
+def _with_rate(facts: TierFacts, evictions: float) -> TierFacts:
+    return replace(facts, known=replace(facts.known, evictions=evictions, observed=math.inf))
 
 
 def _refuse_no_cluster(target: ClusterTarget) -> None:

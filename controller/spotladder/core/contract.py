@@ -60,9 +60,7 @@ class Variable:
     NODE_NOTICE: Final = "SPOTLADDER_NODE_NOTICE"  # path of the notice file of one node, where NOTICE is the attempt's
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
     PROGRAM_FOLDER: Final = "SPOTLADDER_PROGRAM_FOLDER"  # path of the folder whose checkpoints are committed for it
-    COMPILED: Final = (
-        "SPOTLADDER_COMPILED"  # path of the folder of compile caches that are stored; without it they are not
-    )
+    COMPILED: Final = "SPOTLADDER_COMPILED"  # path of the folder whose compile caches are stored; unset: none are
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())
