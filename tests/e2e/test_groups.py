@@ -21,7 +21,8 @@ def test_a_lost_data_worker_is_no_failure_of_the_tier(e2e: E2eCluster) -> None:
     group = {"groupName": "data", "replicas": 1, "rayStartParams": {"num-cpus": "0"}}
     spec["rayClusterSpec"]["workerGroupSpecs"].append({**group, "template": {"spec": e2e.pod("512Mi")}})
     tier = {"name": "spot", "maxFailures": 0, "groups": {"data": {"capacityTier": data}}}
-    e2e.submit(tier, workload={"ray": {"template": {"spec": spec}}})
+    # On a busy machine a new node may take longer than the default.
+    e2e.submit(tier, workload={"ray": {"template": {"spec": spec}}}, recoveryTimeout="10m")
     e2e.runs("spot")
     (pod,) = e2e.until("the data worker runs", lambda: data_pods(e2e))
     assert pod["spec"]["nodeName"] in e2e.nodes["data"]
@@ -29,5 +30,5 @@ def test_a_lost_data_worker_is_no_failure_of_the_tier(e2e: E2eCluster) -> None:
     e2e.cluster.remove(pod["spec"]["nodeName"])
     e2e.give("data")
     status = e2e.succeeds()
-    assert (status["attempt"], status["failures"]) == (1, 0)
+    assert (status["attempt"], status["failures"]) == (1, 0), status.get("attempts")
     e2e.is_the_uninterrupted_result(steps=STEPS)
