@@ -40,18 +40,18 @@ async def suspend_and_resume(kube: KubeWorld) -> None:
     """An attempt is drained, and the next one succeeds."""
     await kube.submit()
     await kube.run(1)
-    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await eventually(lambda: kube.has_phase("Running"))
     kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
     await kube.patch(suspend=True)
-    await eventually(lambda: kube.has_phase("Draining"), limit=60)
-    await eventually(lambda: _notified(kube), limit=60)
+    await eventually(lambda: kube.has_phase("Draining"))
+    await eventually(lambda: _notified(kube))
     await kube.clock.advance(2 * ACTION_RETRY_INTERVAL)  # No program stops, so the controller notifies again.
     await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
     await kube.patch(suspend=False)
-    await eventually(lambda: _removed(kube, "digits-a001"), limit=60)
+    await eventually(lambda: _removed(kube, "digits-a001"))
     await kube.collect(1)
     await kube.run(2)
-    await eventually(lambda: kube.is_on("spot-a", 2), limit=60)
+    await eventually(lambda: kube.is_on("spot-a", 2))
     await succeed(kube, 2)
 
 
@@ -63,11 +63,11 @@ async def begin_with_fewer_workers(kube: KubeWorld) -> None:
     left_out = await kube.pod(1, "worker", 1, run=False)
     await kube.raycluster(1)
     await kube.report(1, jobDeploymentStatus="Initializing")
-    await eventually(lambda: _removes(kube, left_out, requested=1, after=BEGIN_DELAY / 2), limit=60)
+    await eventually(lambda: _removes(kube, left_out, requested=1, after=BEGIN_DELAY / 2))
     await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
     await kube.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
     log_of(kube).start(1, "spot-a", hands_over=True, workers=1)
-    await eventually(lambda: _requests(kube, WORKERS), limit=60)
+    await eventually(lambda: _requests(kube, WORKERS))
     await kube.pod(1, "worker", WORKERS)
     log_of(kube).start(1, "spot-a", hands_over=True, workers=WORKERS)
     await succeed(kube, 1)
@@ -76,14 +76,14 @@ async def begin_with_fewer_workers(kube: KubeWorld) -> None:
 async def hand_over(kube: KubeWorld) -> None:
     """A worker with a notice is replaced inside the attempt."""
     going = await _notice(kube)
-    await eventually(lambda: _requests(kube, WORKERS + 1), limit=60)
+    await eventually(lambda: _requests(kube, WORKERS + 1))
     await kube.pass_time(ACTION_RETRY_INTERVAL)
     assert await _requests(kube, WORKERS + 1), "one replacement, however often it is requested"
     await kube.pod(1, "worker", WORKERS)
-    await eventually(lambda: _hands_over(kube, going), limit=60)
-    await eventually(lambda: _removes(kube, going, requested=WORKERS, after=1), limit=60)
+    await eventually(lambda: _hands_over(kube, going))
+    await eventually(lambda: _removes(kube, going, requested=WORKERS, after=1))
     await kube.client.delete(PODS, going, kube.namespace, grace=0)
-    await eventually(lambda: _replaced(kube), limit=60)
+    await eventually(lambda: _replaced(kube))
     log_of(kube).start(1, "spot", hands_over=True)
     await succeed(kube, 1, failures=1)
 
@@ -92,29 +92,29 @@ async def take_over(kube: KubeWorld) -> None:
     """A standby attempt boots beside the live one and takes over from it."""
     await training(kube)
     await kube.patch(workload=other_image())
-    await eventually(lambda: kube.rayjob(2), limit=60)
+    await eventually(lambda: kube.rayjob(2))
     await kube.run(2)
     await release_first(kube)
     assert notices_are_empty(await notices(kube, 2)), "attempt 1 may still write"
     await stop_first(kube)
     await second_takes_over(kube)
-    await eventually(lambda: _let_go(kube), limit=60)
+    await eventually(lambda: _let_go(kube))
     log_of(kube).start(2, "spot-a", stands_by=True)
-    await eventually(lambda: _removed(kube, "digits-a001"), limit=60)
+    await eventually(lambda: _removed(kube, "digits-a001"))
     await kube.collect(1)
     await succeed(kube, 2)
 
 
 async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
     """The program of this attempt, the last one, ends. No failure is counted twice, and nothing is left of the job."""
-    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await eventually(lambda: kube.has_phase("Running"))
     assert await kube.rayjobs() == [names.attempt_name("digits", last)]
     await kube.report(last, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-    await eventually(lambda: kube.has_phase("Succeeded"), limit=60)
-    await eventually(lambda: _removed(kube, names.attempt_name("digits", last)), limit=60)
+    await eventually(lambda: kube.has_phase("Succeeded"))
+    await eventually(lambda: _removed(kube, names.attempt_name("digits", last)))
     await kube.client.delete_all(RAYCLUSTERS, kube.namespace, labels="")  # as the garbage collector does
     await kube.collect(last)
-    await eventually(lambda: _outcome_appended(kube), limit=60)
+    await eventually(lambda: _outcome_appended(kube))
     end = log_of(kube).read().end
     assert end is not None
     assert end.outcome == "Succeeded"
@@ -122,7 +122,7 @@ async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
     assert status["failures"] == failures
     assert [entry["number"] for entry in status["attempts"]] == list(range(1, last + 1))
     await kube.delete()
-    await eventually(kube.is_gone, limit=60)
+    await eventually(kube.is_gone)
     assert [page.items async for page in kube.client.pages(PODS, kube.namespace)] == [[]]
 
 
@@ -133,8 +133,8 @@ async def _notice(kube: KubeWorld) -> str:
     await kube.run(1)
     await kube.raycluster(1)
     log_of(kube).start(1, "spot", hands_over=True)
-    await eventually(lambda: kube.has_phase("Running"), limit=60)
-    await eventually(lambda: _can_hand_over(kube), limit=60)
+    await eventually(lambda: kube.has_phase("Running"))
+    await eventually(lambda: _can_hand_over(kube))
     return await kube.announce(1)
 
 
@@ -252,14 +252,14 @@ async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_
         pending = [await kube.pod(1, "worker", WORKERS + index, run=False) for index in range(requested - 1)]
         restart.set()
         if point is Point.AFTER_CHANGE:
-            await eventually(lambda: _requests(kube, WORKERS), limit=60)
+            await eventually(lambda: _requests(kube, WORKERS))
             (left_out,) = (await kube.worker_group(1))["scaleStrategy"]["workersToDelete"]
             pending.remove(left_out)
             await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
         (replacement,) = pending
         await _start(kube, replacement)
         log_of(kube).start(1, "spot", hands_over=True)
-        await eventually(lambda: _replaced(kube), limit=60)
+        await eventually(lambda: _replaced(kube))
         await succeed(kube, 1, failures=1)
 
     async with world(api_server) as kube:
@@ -269,14 +269,14 @@ async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_
 async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
     """The first tier is in another cluster and loses two workers; the job continues in the home cluster."""
     await east.run(1)
-    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await eventually(lambda: kube.has_phase("Running"))
     await east.kill_worker(1)
     await east.kill_worker(1)
-    await eventually(lambda: _removed(east, "digits-a001"), limit=60)
+    await eventually(lambda: _removed(east, "digits-a001"))
     await east.collect(1)
     await kube.run(2)
-    await eventually(lambda: kube.is_on("on-demand", 2), limit=60)
-    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await eventually(lambda: kube.is_on("on-demand", 2))
+    await eventually(lambda: kube.has_phase("Running"))
     assert await east.rayjobs() == []
     assert await kube.rayjobs() == ["digits-a002"]
     for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES):

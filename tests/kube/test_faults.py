@@ -85,7 +85,7 @@ async def test_the_caches_relist_after_a_compaction(api_server: ApiServer) -> No
         api_server.stop()
         api_server.start()  # The watch cache of the new process starts after the compacted revision.
         proxy.mend()
-        await eventually(lambda: _failures(kube, 1), limit=60)
+        await eventually(lambda: _failures(kube, 1))
         assert await kube.rayjobs() == ["digits-a001"]
 
 
@@ -104,7 +104,7 @@ async def test_a_fallback_survives_a_restart_of_the_api_server(api_server: ApiSe
         api_server.stop()
         await asyncio.sleep(0.2)
         api_server.start()
-        await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
+        await eventually(lambda: kube.is_on("spot-b", 2))
         await eventually(lambda: kube.rayjob(2))
 
 
@@ -120,12 +120,12 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
         cutting = asyncio.create_task(cut())
         await kube.submit()
         await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"), limit=60)
+        await eventually(lambda: kube.has_phase("Running"))
         kube.bucket.start(kube.namespace, "digits", 1)
         await kube.kill_worker(1)
         await kube.kill_worker(1)
         await cutting
-        await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
+        await eventually(lambda: kube.is_on("spot-b", 2))
         status = await kube.status()
         assert status["failures"] == 2
         assert status["attempts"][0]["number"] == 1

@@ -142,7 +142,7 @@ async def _roles(both: list[Process]) -> tuple[Process, Process]:
     async def one_leads() -> list[Process]:
         return [process for process in both if process.logged("caught up")]
 
-    (leader,) = await eventually(one_leads, limit=60)
+    (leader,) = await eventually(one_leads)
     (follower,) = [process for process in both if process is not leader]
     await follower.wait_for("started")
     return leader, follower

@@ -61,7 +61,7 @@ async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> N
                 conditions = (found.get("status") or {}).get("conditions") or []
                 return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
 
-            await eventually(served, limit=120.0)
+            await eventually(served)
 
 
 @cache
@@ -71,7 +71,7 @@ def _crd(file: Path) -> Object:
     return found
 
 
-async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
+async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 120.0) -> Any:
     """Poll `ask` until its result is true, and return the result. Fails with the last result or error after `limit`
     seconds. A long wait polls less often: otherwise the requests take the time of the controller that is waited for."""
     end, pause = time.monotonic() + limit, 0.02

@@ -80,7 +80,7 @@ async def prometheus(folder: Path, target: str, rules: Sequence[dict[str, Any]])
                 assert process.returncode is None, (folder / "prometheus.log").read_text(encoding="utf-8")
                 return await server.ready()
 
-            await eventually(ready, limit=60)
+            await eventually(ready)
             yield server
     finally:
         if process.returncode is None:

@@ -66,7 +66,7 @@ async def test_every_panel_and_every_rule_works_with_the_metrics_of_a_controller
                 )
 
             try:
-                await eventually(all_answered, limit=120)
+                await eventually(all_answered)
             except AssertionError:
                 raise AssertionError(await without_result(server, kube.namespace)) from None
             known = set(await server.get("label/__name__/values"))
@@ -77,6 +77,6 @@ async def test_every_panel_and_every_rule_works_with_the_metrics_of_a_controller
                 groups = (await server.get("rules"))["groups"]
                 return all(rule["health"] == "ok" for group in groups for rule in group["rules"])
 
-            await eventually(evaluated, limit=60)
+            await eventually(evaluated)
             for group in (await server.get("rules"))["groups"]:
                 assert [rule.get("lastError", "") for rule in group["rules"]] == [""] * len(group["rules"])
