@@ -54,7 +54,7 @@ FRAMEWORKS := $(BIN)/python -m pytest -m frameworks
 test-torch: ## Tests of the PyTorch parts
 test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
-	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_compiled.py tests/frameworks/test_same_weights.py tests/examples $(SHARED)
+	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_compiled.py tests/frameworks/test_same_weights.py tests/examples
 
 $(VENV)/.setup-public: $(VENV)/.setup-frameworks
 	@$(UV) --editable '.[public]'
@@ -74,7 +74,7 @@ test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples o
 	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost, and what `make demo` shows
-	$(FRAMEWORKS) -k "raytrain or tune or tensorflow" tests/train tests/examples $(SHARED)
+	$(FRAMEWORKS) -k "raytrain or tune or tensorflow" tests/train tests/examples
 
 # MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
 # their own.
