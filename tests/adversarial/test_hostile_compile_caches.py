@@ -1,5 +1,5 @@
-"""Whoever can write to a bucket chooses its archives of compile caches: they write no file elsewhere, and no more than
-the limits."""
+"""An attacker who can write to a bucket can replace its archives of compile caches. Unpacking such an archive creates
+files only in the folder of the caches, and stays within the limits."""
 
 from __future__ import annotations
 

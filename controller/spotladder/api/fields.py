@@ -44,7 +44,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 OWN_ENVIRONMENT = VARIABLES - {Variable.UID, Variable.CACHE, Variable.CACHE_SIZE, Variable.COMPILED}
 """Environment variables that a template must not set, because spotladder sets them for each attempt. The caches are not
-among them: a template may name a volume of its own, or no folder of compile caches."""
+among them: a template may name a volume of its own, and names the folder of compile caches."""
 
 
 def refused(message: str) -> PydanticCustomError:

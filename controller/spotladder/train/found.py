@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +175,9 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
     """
     corrupt: dict[str, str] = {}
     skipped: dict[int, Skipped] = {}
-    for tries in count(1):
+    tries = 0
+    while True:
+        tries += 1
         mine = _candidate(log, corrupt, retry) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _described(mine))  # noqa: B023 – used at once
         if chosen is None:
@@ -198,7 +199,6 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             corrupt[commit.path] = bad
             skipped[commit.step] = _skipped(commit, bad)
             _log.warning("skipping the commit of step %d: %s", commit.step, bad)
-    raise AssertionError("unreachable")
 
 
 def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) -> Found | None:
