@@ -15,7 +15,8 @@ import pytest
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.jax import restore
 from tests.frameworks import sharded_jax
-from tests.frameworks.test_same_weights import free_port, ranks_of
+from tests.frameworks.test_same_weights import ranks_of
+from tests.ports import free_port
 from tests.train import builders
 
 jax = pytest.importorskip("jax")

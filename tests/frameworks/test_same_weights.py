@@ -9,8 +9,8 @@ import functools
 import multiprocessing
 import re
 import signal
-import socket
 from multiprocessing import forkserver
+from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from tests.frameworks.rank import FrameworkRank, main
+from tests.ports import free_port
 
 STEPS, LOST_AT = 30, 17
 SMALL = {"steps": STEPS, "batch": 16, "width": 64, "pace": 0.0, "gpu": False}
@@ -62,7 +63,7 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
     folder.mkdir(exist_ok=True)
     settings = {"JOB": "digits", "URI": folder, "ATTEMPT": attempt, "INTERVAL": "10steps", "WORLD_SIZE": size}
     variables = {**ONE_THREAD, **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()}}
-    port, config = free_port(), {**SMALL, **more}
+    port, config = free_port(size), {**SMALL, **more}  # TensorFlow needs a port for each rank
     ranks = [
         processes(framework).Process(  # type: ignore[attr-defined]
             target=main,
@@ -73,6 +74,9 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
     try:
         for process in ranks:
             process.start()
+        wait([process.sentinel for process in ranks], LIMIT)
+        if ranks[0].exitcode is None:
+            assert all(process.exitcode in (None, 0) for process in ranks[1:]), "a rank failed, and rank 0 waits for it"
         ranks[0].join(LIMIT)
         code: int | None = ranks[0].exitcode
         for process in ranks[1:]:
@@ -100,14 +104,6 @@ def processes(framework: str) -> BaseContext:
             environment.setenv(name, value)
         forkserver.ensure_running()
     return context
-
-
-def free_port() -> int:
-    """The first of several consecutive free ports; TensorFlow needs one for each rank."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def log_of(folder: Path) -> CommitLog:

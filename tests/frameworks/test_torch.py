@@ -17,7 +17,7 @@ from spotladder.train import randomness, writing
 from spotladder.train.snapshot import Snapshots, tensors
 from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
 from tests.frameworks import sharded
-from tests.frameworks.test_same_weights import free_port
+from tests.ports import free_port
 from tests.train import builders
 
 torch = pytest.importorskip("torch")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks import resharding
-from tests.frameworks.test_same_weights import LIMIT, free_port, log_of, processes
+from tests.frameworks.test_same_weights import LIMIT, log_of, processes
+from tests.ports import free_port
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.frameworks

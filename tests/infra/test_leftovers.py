@@ -13,6 +13,7 @@ from spotladder_infra import leftovers
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra import tool
+from tests.ports import free_port
 from tests.topology.builders import fleet_file
 
 REGION = "us-east-1"
@@ -143,7 +144,7 @@ def test_checkpoints_that_are_kept_are_not_leftovers(aws: Any, fleet: Fleet) -> 
 
 
 def test_a_cloud_that_does_not_answer(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{tool.free_port()}", "AWS_MAX_ATTEMPTS": "1", **tool.KEYS}
+    settings = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}", "AWS_MAX_ATTEMPTS": "1", **tool.KEYS}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(EnvironmentFailure, match="cluster planted: what is left cannot be listed"):

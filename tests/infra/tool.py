@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder_infra.watchdog import watched
+from tests.ports import free_port
 
 ACCOUNT = "000000000000"
 TIMEOUT = 500.0
@@ -166,13 +166,6 @@ def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         except OSError:
             time.sleep(0.2)
     raise AssertionError(f"the emulator does not answer:\n{log.read_text()[-3000:]}")
-
-
-def free_port() -> int:
-    """A port on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def leftovers(url: str, region: str) -> dict[str, list[str]]:

@@ -13,8 +13,9 @@ from typing import Any
 import aiohttp
 
 from tests.absent import absent
-from tests.kube.apiserver import find, free_port
+from tests.kube.apiserver import find
 from tests.kube.world import eventually
+from tests.ports import free_port
 
 
 def program(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -35,12 +34,6 @@ def azurite() -> str:
         shutil.rmtree(cache, ignore_errors=True)
         absent(f"npm cannot install azurite {AZURITE}: {done.stderr.strip()[-300:]}", "stores")
     return str(server)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

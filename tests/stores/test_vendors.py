@@ -16,7 +16,8 @@ from spotladder.checkpoints.store_check import check_store
 from tests.absent import absent
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import new_bucket, use_s3
-from tests.stores.servers import azurite, free_port, running
+from tests.ports import free_port
+from tests.stores.servers import azurite, running
 
 # The account of every azurite; its key is public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 ACCOUNT = "devstoreaccount1"
