@@ -24,8 +24,8 @@ from spotladder.display.narrate import Tone
 from spotladder.display.picture import tier_state
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from spotladder.records.model import Began, Noted
-from tests.core.builders import START
 from tests import golden
+from tests.core.builders import START
 from tests.display.builders import LIVE, SPEC, PlayedRun
 from tests.display.drawing import WAITS, at, drawn
 from tests.searching import examples

@@ -1,5 +1,5 @@
-"""The rendered objects of an attempt of a RayJob and of a JobSet: a complete file of a plain one, how a full one differs
-from it, and what each cloud and type of capacity changes in it."""
+"""The rendered objects of an attempt of a RayJob and of a JobSet: a complete file of a plain one, how a full one
+differs from it, and what each cloud and type of capacity changes in it."""
 
 from __future__ import annotations
 
