@@ -13,11 +13,11 @@ from typing import Any
 
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.extras import require
 from spotladder.timestamps import utc_timestamp
 from spotladder_infra.amazon import CREDENTIALS, answering, sdk
 from spotladder_infra.google import Google
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -124,7 +124,7 @@ def credential(cloud: str, cluster: str, region: str) -> dict[str, Any]:
 
 
 def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
-    require_packages("boto3")
+    require("aws", "boto3")
     from spotladder.clusters.clock import SystemClock  # noqa: PLC0415 – boto3 is slow to import
     from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
 
@@ -134,7 +134,7 @@ def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
 
 
 def _gke_token(cluster: str) -> tuple[str, datetime]:
-    require_packages("google.auth", "google.cloud.container_v1")
+    require("gcp", "google.auth", "google.cloud.container_v1")
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 – only for clusters on Google Cloud
 
     from spotladder.clusters.gke import found_identity, token_of  # noqa: PLC0415

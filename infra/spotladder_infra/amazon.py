@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.extras import require
 from spotladder_infra.names import ForeignBucket
-from spotladder_infra.packages import require_packages
 
 Connect = Callable[[str, str], Any]
 """Makes a boto3 client for a service in a region."""
@@ -24,7 +24,7 @@ ABSENT = frozenset(
 
 def sdk() -> Any:
     """The module boto3, imported when it is first needed. Raises EnvironmentFailure when it is not installed."""
-    require_packages("boto3")
+    require("aws", "boto3")
     import boto3  # noqa: PLC0415 – slow to import, and only for fleets on AWS
 
     return boto3
@@ -42,7 +42,7 @@ def connect(service: str, region: str) -> Any:
 @contextmanager
 def answering(what: str = "AWS does not answer", remedy: str = "") -> Iterator[None]:
     """Raises EnvironmentFailure, `WHAT: the error: REMEDY`, for an error of AWS in the block."""
-    require_packages("boto3")
+    require("aws", "boto3")
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
 
     try:

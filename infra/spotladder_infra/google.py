@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.extras import require
 from spotladder_infra.names import ForeignBucket
-from spotladder_infra.packages import require_packages
 
 COMPUTE = "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
 STORAGE = "GOOGLE_STORAGE_CUSTOM_ENDPOINT"
@@ -48,7 +48,7 @@ class Google:
     """Google's APIs with one identity. Raises EnvironmentFailure without credentials, or without google-auth."""
 
     def __init__(self) -> None:
-        require_packages("google.auth")
+        require("gcp", "google.auth")
         import google.auth  # noqa: PLC0415 – slow to import, and only for fleets on Google Cloud
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415

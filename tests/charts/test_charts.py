@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ import pytest
 
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings, read_settings
+from tests import golden
 from tests.charts import dashboards
 from tests.charts.dashboards import DASHBOARDS
 from tests.charts.helm import CHARTS, GLOBAL, Name, changes, helm, named, objects, release
 from tests.clusters.stepped_clock import SteppedClock
 from tests.kube.apiserver import ROOT
 
-GOLDEN = Path(__file__).parent / "golden"
 MONITORED = ("--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true",
              "--set", "prometheusRule.runbookUrl=https://docs.example/runbook",
              "--set", "prometheusRule.monthlyBudgets.team-a=5000")  # fmt: skip
@@ -36,7 +35,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
         "--set", "networkPolicy.apiServerPorts={6443},networkPolicy.cloudMetadata=false",
         "--set", "tolerations[0].key=system,tolerations[0].operator=Exists",
-        "--set", "imagePullSecrets[0].name=registry,fullnameOverride=ladder",
+        "--set", "imagePullSecrets[0].name=registry",
     ),
     "clusters": (
         "--set", "clusters.east.kubeconfig.secretName=cluster-east",
@@ -76,13 +75,17 @@ def test_the_charts_pass_helm_lint(chart: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("case", ["default", "everything"])
-def test_the_rendered_chart_equals_its_golden_file(case: str) -> None:
-    text = release(*CASES[case])
-    file = GOLDEN / f"{case}.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 writes it anew; read the difference"
+def test_the_rendered_charts_equal_their_golden_files() -> None:
+    default = release()
+    golden.check("charts/golden/default.yaml", default)
+    golden.check("charts/golden/everything.diff", golden.difference(default, release(*CASES["everything"])))
+
+
+def test_an_own_name_is_that_of_every_object() -> None:
+    default, renamed = (
+        re.sub("checksum/config: .*", "", release(*values)) for values in ((), ("--set", "fullnameOverride=ladder"))
+    )
+    assert re.sub(r"(?<!spot)ladder", "spotladder", renamed) == default
 
 
 # --- differences from the default release ----------------------------------------------------------------------------

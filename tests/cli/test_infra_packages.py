@@ -60,9 +60,9 @@ WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
     ("synth", "--cluster", "west"): "cdktn",
     ("bootstrap", "--cluster", "east"): "cdktn",
     ("kubeconfig", "--cluster", "east"): "boto3",
-    ("kubeconfig", "--cluster", "west"): "google-auth",
+    ("kubeconfig", "--cluster", "west"): "google.auth",
     ("token", "aws", "east", "us-east-1"): "boto3",
-    ("token", "gcp", "west", "us-central1"): "google-auth",
+    ("token", "gcp", "west", "us-central1"): "google.auth",
     ("destroy", "--cluster", "east", "--yes"): "cdktn",
     ("destroy", "--cluster", "lab", "--yes"): "pulumi",
     ("destroy", "--cluster", "east", "--yes", "--skip-platform"): "boto3",
@@ -92,7 +92,7 @@ WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
 ANYWHERE = {"doctor", "explain", "graph", "permissions"}
 """Commands that need neither: doctor lists what is missing, the others read files."""
 
-MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[")
+MISSING = re.compile(r"^error: (?:.*: )?([a-z0-9.]+) is not installed in .*: pip install 'spotladder\[")
 
 PROGRAMS = {"terraform": "Terraform v1.12.1", "helm": "v4.2.4", "kubectl": "", "pulumi": "v3.250.0"}
 DOCTOR = ("doctor", "--offline", "--output", "json")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from spotladder.cli.report_table import print_report, sentences
-from tests.display import golden
+from tests import golden
 from tests.display.builders import PlayedRun
 from tests.display.report_checks import facts_of
 
 
 def test_the_printed_table_matches_the_golden_file(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(facts_of(PlayedRun().play()))
-    golden.check("digits.report.txt", capsys.readouterr().out)
+    golden.check("display/golden/digits.report.txt", capsys.readouterr().out)
 
 
 def test_the_parts_of_restarts_are_in_real_time_where_steps_stand_for_longer_ones() -> None:

@@ -24,8 +24,8 @@ from spotladder.display.narrate import Tone
 from spotladder.display.picture import tier_state
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from spotladder.records.model import Began, Noted
+from tests import golden
 from tests.core.builders import START
-from tests.display import golden
 from tests.display.builders import LIVE, SPEC, PlayedRun
 from tests.display.drawing import WAITS, at, drawn
 from tests.searching import examples
@@ -43,7 +43,7 @@ from tests.searching import examples
 )
 def test_the_picture_matches_the_golden_file(run: PlayedRun, name: str, second: int, width: int, height: int) -> None:
     lines = [line.rstrip() for line in drawn(*at(run, second), width, height)]
-    golden.check(f"view-{name}.txt", "\n".join(lines) + "\n")
+    golden.check(f"display/golden/view-{name}.txt", "\n".join(lines) + "\n")
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from spotladder.display.view import LiveView, PlainView, view_on
 from spotladder.records.model import Billed
-from tests.display import golden
+from tests import golden
 from tests.display.builders import PlayedRun
 from tests.display.drawing import WAITS, at
 
@@ -30,7 +30,7 @@ def plainly(run: PlayedRun, history: int = 0) -> list[str]:
 
 
 def test_plain_lines_match_the_golden_file(run: PlayedRun) -> None:
-    golden.check("view-plain.txt", "\n".join(plainly(run)) + "\n")
+    golden.check("display/golden/view-plain.txt", "\n".join(plainly(run)) + "\n")
 
 
 def test_plain_lines_report_progress_at_intervals(run: PlayedRun) -> None:

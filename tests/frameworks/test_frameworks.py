@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from spotladder import extras
 from spotladder.errors import EnvironmentFailure
 from spotladder.train import huggingface, jax, keras, lightning, tensorflow, torch, torchrun
 
@@ -25,8 +25,8 @@ USES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("use", USES)
 def test_a_framework_that_is_not_installed(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     framework = use.split(maxsplit=1)[0]
-    with pytest.raises(EnvironmentFailure, match=rf"{framework} is not installed for .*: pip install 'spotladder\["):
+    with pytest.raises(EnvironmentFailure, match=rf"{framework} is not installed in .*: pip install 'spotladder\["):
         USES[use]()
     assert EnvironmentFailure.exit_code == 5

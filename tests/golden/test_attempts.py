@@ -1,5 +1,5 @@
-"""The rendered objects of an attempt: complete files of a plain and of a full RayJob and JobSet, and what each cloud
-and type of capacity changes in the plain one."""
+"""The rendered objects of an attempt of a RayJob and of a JobSet: a complete file of a plain one, how a full one
+differs from it, and what each cloud and type of capacity changes in it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def attempt(of: TieredJob, capacity: Object) -> list[Object]:
     return workload_of(of).render(of, names.Origin("1b4e28ba"), tier(of, **capacity), 1, {})
 
 
+def plain_attempt(template: str) -> list[Object]:
+    """The objects of an attempt of a job that sets only what it must."""
+    return attempt(job(TEMPLATES[template]()), PLAIN)
+
+
+def full_attempt(template: str) -> list[Object]:
+    """The objects of an attempt whose job and tier set every option."""
+    return attempt(full_job(TEMPLATES[template]()), EVERYTHING)
+
+
 def as_yaml(documents: list[Object]) -> str:
     from ruamel.yaml import YAML
 
@@ -64,8 +74,9 @@ def as_yaml(documents: list[Object]) -> str:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_rendered_attempt_equals_its_golden_file(template: str) -> None:
-    golden.check(f"attempts/plain-{template}.yaml", as_yaml(attempt(job(TEMPLATES[template]()), PLAIN)))
-    golden.check(f"attempts/everything-{template}.yaml", as_yaml(attempt(full_job(TEMPLATES[template]()), EVERYTHING)))
+    plain, full = as_yaml(plain_attempt(template)), as_yaml(full_attempt(template))
+    golden.check(f"golden/attempts/plain-{template}.yaml", plain)
+    golden.check(f"golden/attempts/everything-{template}.diff", golden.difference(plain, full))
 
 
 # --- what a cloud and a type of capacity change ----------------------------------------------------------------------

@@ -9,11 +9,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.tieredjob import TieredJob
@@ -23,10 +21,10 @@ from spotladder.workloads.tiers import resolve_tiers
 from tests.absent import absent
 from tests.conversion.sources import converted
 from tests.conversion.test_manifests import ACCEPTED
+from tests.golden.test_attempts import TEMPLATES, full_attempt, plain_attempt
 from tests.kube.apiserver import TOKEN, ApiServer, tools
 from tests.kube.world import install_kinds
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "attempts"
 JOBSET_CRD = tools() / "crds" / "jobset" / "jobset.x-k8s.io_jobsets.yaml"
 GROUP = "/apis/spotladder.io/v1alpha1"
 JOBS = f"{GROUP}/namespaces/default/tieredjobs"
@@ -270,10 +268,13 @@ def refusals(api: ApiRequests, body: Object) -> list[str]:
     return [message for message in found if message]
 
 
-@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_rendered_attempt_is_accepted(with_jobset: ApiRequests, file: Path) -> None:
+@pytest.mark.parametrize("made", [plain_attempt, full_attempt])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_rendered_attempt_is_accepted(
+    with_jobset: ApiRequests, made: Callable[[str], list[Object]], template: str
+) -> None:
     """With strict field validation."""
-    for body in YAML(typ="safe", pure=True).load_all(file.read_text(encoding="utf-8")):
+    for body in made(template):
         assert refusals(with_jobset, body) == []
 
 

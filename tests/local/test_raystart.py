@@ -23,6 +23,7 @@ from spotladder.local import idle_agent
 from spotladder.local.nodes import _RAY
 from spotladder.local.raystart import AGENT_COMMAND, with_idle_agent
 from spotladder.output.stacks import WITH_ALL_STACKS
+from tests.golden.test_attempts import as_yaml, full_attempt, plain_attempt
 from tests.waiting import eventually
 
 READERS = {
@@ -127,8 +128,8 @@ def test_the_idle_agent_writes_the_files_of_rays_own_agent(tmp_path: Path) -> No
 
 
 def in_rendered_attempts(pattern: str) -> set[str]:
-    golden = Path(__file__).parents[1] / "golden" / "attempts"
-    return {found for file in golden.glob("*-rayjob.yaml") for found in re.findall(pattern, file.read_text())}
+    text = as_yaml(plain_attempt("rayjob") + full_attempt("rayjob"))
+    return set(re.findall(pattern, text))
 
 
 def test_every_variable_for_ray_has_a_reader() -> None:

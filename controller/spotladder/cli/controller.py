@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli import kubernetes_names
-from spotladder.cli.extras import needs
+from spotladder.extras import needs
 
 
 def controller(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spotladder.cli.extras import needs
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.places import places_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.extras import needs
 from spotladder.notify.notices import Kind
 
 if TYPE_CHECKING:

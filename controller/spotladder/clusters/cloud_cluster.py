@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from spotladder.clusters.connection import Connection
-from spotladder.errors import EnvironmentFailure
+from spotladder.extras import needs
 
 
 class Cloud(Protocol):
@@ -41,9 +41,6 @@ class CloudCluster:
         return self._connection
 
     def _describe(self) -> tuple[str, str]:
-        try:
+        with needs(self._extra):
             self._cloud = self._cloud or self._make()
-        except ModuleNotFoundError as error:
-            message = f"{error.name} is missing: pip install 'spotladder[{self._extra}]', also in the image"
-            raise EnvironmentFailure(message) from None
         return self._cloud.describe()

@@ -24,9 +24,9 @@ from typing import Any
 
 from spotladder.checkpoints.upload import files_below
 from spotladder.errors import InvalidSpec
+from spotladder.extras import require
 from spotladder.train import loading, randomness
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
-from spotladder.train.frameworks import require
 from spotladder.train.putback import link_or_copy
 from spotladder.train.shared_files import rank_in
 
@@ -42,7 +42,7 @@ def checkpoint() -> str | None:
 
 def callback() -> Any:
     """The callback for one Trainer. Raises EnvironmentFailure if transformers is not installed."""
-    require("transformers", "torch")
+    require("torch", "transformers")
     from transformers import TrainerCallback
 
     return type("SpotladderCallback", (_Hooks, TrainerCallback), {})()

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
+from spotladder.extras import require
 from spotladder.train import randomness, ranks, shards, writing
 from spotladder.train.found import Found
-from spotladder.train.frameworks import require
 
 Tree = TypeVar("Tree")
 
@@ -233,7 +233,7 @@ def _named(tree: Any) -> dict[str, Any]:
 
 def _checkpointer() -> Any:
     """An Orbax checkpointer for this process alone: the commit combines the folders of the ranks."""
-    require("orbax", "jax")
+    require("jax", "orbax")
     import jax
     import orbax.checkpoint as orbax
 

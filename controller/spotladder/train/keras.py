@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import InvalidSpec
+from spotladder.extras import require
 from spotladder.train import randomness
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
-from spotladder.train.frameworks import require
 from spotladder.train.keras_state import restore_variables, save_variables, seed_generators
 
 
 def callback() -> Any:
     """The callback for one `fit`. Raises EnvironmentFailure if Keras is not installed."""
-    require("keras", "tensorflow")
+    require("tensorflow", "keras")
     from keras.callbacks import Callback
 
     return type("SpotladderCallback", (_Hooks, Callback), {})()

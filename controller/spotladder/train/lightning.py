@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import InvalidSpec
+from spotladder.extras import require
 from spotladder.train import loading, randomness
 from spotladder.train import torch as torch_state
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
-from spotladder.train.frameworks import require
 
 FILE = "lightning.ckpt"
 
@@ -32,7 +32,7 @@ FILE = "lightning.ckpt"
 def callback() -> Any:
     """The callback for one Trainer. Raises EnvironmentFailure if Lightning is not installed."""
     package = next((name for name in ("lightning.pytorch", "pytorch_lightning") if name in sys.modules), "lightning")
-    require(package.partition(".")[0], "torch")
+    require("torch", package.partition(".")[0])
     base = import_module("lightning.pytorch" if package == "lightning" else package).Callback
     return type("SpotladderCallback", (_Hooks, base), {})()
 

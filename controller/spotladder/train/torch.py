@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
+from spotladder.extras import require
 from spotladder.train import randomness, ranks, writing
 from spotladder.train.found import Found
-from spotladder.train.frameworks import require
 from spotladder.train.snapshot import Snapshots, tensors
 
 _SHARED = "state.pt"

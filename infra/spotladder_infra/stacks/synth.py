@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import InvalidSpec
+from spotladder.extras import require
 from spotladder_infra import outputs
-from spotladder_infra.packages import require_packages
 from spotladder_infra.stacks import node
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -44,7 +44,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     wanted = [cluster for cluster in clusters if cluster.cloud in WITH_STACK]
     if not wanted:
         return []
-    require_packages("cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in wanted}))
+    require("infra", "cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in wanted}))
     cdktn = _cdktn()
     app = cdktn.App(outdir=str(out.absolute()), context=CONTEXT)
     for cluster in wanted:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from spotladder.cli.extras import needs
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import SpotladderError
+from spotladder.extras import needs
 from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 
 T = TypeVar("T")

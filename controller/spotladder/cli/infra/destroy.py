@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder import extras
 from spotladder.cli.infra.applying import carry_out, confirm, finish, refuse_loss, say_stopping, show
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.cli.infra.progress import progress_lines
@@ -14,7 +15,6 @@ from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.checkpoints import identities, owned, resources
 from spotladder_infra.leftovers import find, nodes
-from spotladder_infra.packages import require_packages
 from spotladder_infra.terraform.applied import discard, stacks_of
 from spotladder_infra.terraform.changes import concern_of
 from spotladder_infra.terraform.events import Action, Planned
@@ -166,7 +166,7 @@ def _require_rollout() -> None:
 
     try:
         require("helm", "kubectl")
-        require_packages("pulumi")
+        extras.require("infra", "pulumi")
     except EnvironmentFailure as error:
         raise EnvironmentFailure(
             f"{error}; --skip-platform does not need it, for a cluster that does not answer or has no rollout"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from spotladder import extras
 from spotladder.cli.infra.options import FleetTarget
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def rollout_site(target: RolloutTarget) -> tuple[RolloutSite, list[str]]:
 
     fleet, clusters = target.read(warn=True)
     require("pulumi", "helm", "kubectl")
-    require_packages("pulumi")
+    extras.require("infra", "pulumi")
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
 
     return RolloutSite(fleet, target.state, target.charts_folder(fleet)), [entry.name for entry in clusters]

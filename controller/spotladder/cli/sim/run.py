@@ -16,7 +16,7 @@ from spotladder.cli.policies import policies
 from spotladder.cli.question import Given, asked, assumed_program
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import progress
-from spotladder.errors import EnvironmentFailure
+from spotladder.extras import needs
 
 if TYPE_CHECKING:
     from spotladder.planner.comparison import Compared
@@ -53,14 +53,10 @@ def run(
       spotladder sim run job.yaml --world world.yaml --hours 5 --trace spot-a=us-west-2b.csv --seeds 20
       spotladder sim run job.yaml --hours 48 --trace spot-a=synthetic --policy ordered --policy adaptive -o json
     """
-    try:
+    with needs("sim"):
         from spotladder.api.read import errors_located
         from spotladder.planner import comparison
         from spotladder.planner.assumptions import assumed
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise EnvironmentFailure("sim run needs numpy: pip install 'spotladder[sim]'") from None
 
     given = Given(file, hours, world, trace or (), evictions, seconds("--restart", restart))
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))

@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.display.figures import numbered
-from spotladder.errors import EnvironmentFailure
+from spotladder.extras import needs
 
 
 def trace(
@@ -27,13 +27,9 @@ def trace(
       spotladder sim trace us-west-2b.csv nodes.csv --workers 4
       spotladder sim trace events.json --output json
     """
-    try:
+    with needs("sim"):
         from spotladder.cli.traces import recorded
         from spotladder.sim.description import COLUMNS, describe
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise EnvironmentFailure("sim trace needs numpy: pip install 'spotladder[sim]'") from None
 
     zones = recorded(traces)
     found = [describe(name, readings, workers) for name, readings in zones.items()]
