@@ -303,7 +303,7 @@ WARNED = [
     (
         "    zones: [us-east-1a, us-east-1b]\n",
         '    zones: [us-east-1a, us-east-1b]\n    kubernetes: "1.41"\n',
-        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36",
+        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36, 1.37",
     ),
     ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}", "opens the API server to the whole"),
     (
