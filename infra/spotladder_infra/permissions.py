@@ -66,6 +66,7 @@ def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: 
         name = cluster.cloud_name
         return [place.arn("eks", f"{kind}/{name}{'' if kind == 'cluster' else '/*'}") for kind in ("cluster", *kinds)]
     return {
+        "ecr": [place.arn("ecr", f"repository/{name}")],
         "events": [place.arn("events", f"rule/{name}-*")],
         "logs": [place.arn("logs", f"log-group:/aws/eks/{name}/*")],
         "sqs": [place.arn("sqs", interruption_queue(cluster))],

@@ -151,7 +151,11 @@ class Cluster(Record):
     )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
     budget_alarm: BudgetAlarm | None = Field(default=None, description="Budget alert by e-mail (AWS).")
-    artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
+    image_repository: Switch = Field(
+        default=False,
+        description="Create a repository for training images, in ECR or Artifact Registry, from which all nodes of the "
+        "account or project may pull. It is deleted with the cluster (aws, gcp).",
+    )
     deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster while this is true.")
     pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
 
@@ -236,7 +240,7 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
     "budget_alarm": (Cloud.AWS,),
     "roles": (Cloud.AWS,),
     "kms_key": WITH_STACK,
-    "artifact_registry": (Cloud.GCP,),
+    "image_repository": WITH_STACK,
     "deletion_protection": WITH_STACK,
 }
 
