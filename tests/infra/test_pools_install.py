@@ -115,7 +115,15 @@ def lab(folder: Path, *changes: tuple[str, str]) -> dict[str, Any]:
         'cpu: "8"}, startupTaints: [{key: example.com/starting}], taints: [{key: team, value: ml}], labels: {a: b}, '
         "disruption: {terminationGracePeriod: 45s, expireAfter: 720h}, notice: 50s, prePull: [a/b:1],"
     )
-    fleet = fleet_file(folder, ("home: east", "home: lab"), ("{name: lab-gpu, selectors: {gpu: a10g},", pool), *changes)
+    volume = "    volumes: [{name: data, spec: {nfs: {server: 10.0.0.5, path: /data}}}]\n"
+    place = "    context: lab-admin\n"
+    fleet = fleet_file(
+        folder,
+        ("home: east", "home: lab"),
+        (place, f"{place}{volume}"),
+        ("{name: lab-gpu, selectors: {gpu: a10g},", pool),
+        *changes,
+    )
     found = values(fleet.fleet, fleet.fleet.cluster("lab"))
     assert isinstance(found, dict)
     return found
@@ -138,6 +146,8 @@ def test_every_option_is_valid_for_the_crds(site: HelmSite, tmp_path: Path) -> N
             stored = site.get(entry["kind"], entry["metadata"]["name"])
             assert _within(entry["spec"], stored["spec"]), entry["metadata"]["name"]
     assert site.get("daemonset", "pre-pull-lab-gpu", SYSTEM)
+    assert site.get("persistentvolumeclaim", "data", "team-a")["spec"]["volumeName"] == "team-a.data"
+    assert site.get("persistentvolume", "team-a.data")["spec"]["claimRef"]["namespace"] == "team-a"
     site.install({**given, "holdDuringUpgrade": True})
     assert site.get("nodepool", "lab-gpu")["spec"]["disruption"]["budgets"] == [{"nodes": "0"}]
     site.install(given)

@@ -121,8 +121,7 @@ def test_the_queue_gets_the_published_events(configuration: dict[str, Any]) -> N
     assert {(*pattern["source"], *pattern["detail-type"]) for pattern in patterns} == KARPENTER_EVENTS
 
 
-KUEUE = "v0.17.0"
-"""The newest version of Kueue as a Go module; its API v1beta2 is that of Kueue 0.19, which users have."""
+KUEUE = f"v{components.KUEUE.chart.version}"
 
 
 @pytest.mark.parametrize(
@@ -198,6 +197,7 @@ CHARTS: dict[str, Callable[[], Path]] = {
     "jobset": lambda: (
         module("sigs.k8s.io/jobset", f"v{components.JOBSET.chart.version}") / "charts" / "jobset"
     ),
+    "kueue": lambda: module("sigs.k8s.io/kueue", KUEUE) / "charts" / "kueue",
 }  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def planned(component: str, cluster: str, folder: Path) -> Component:
     """The release of a component in a fleet that uses every component."""
     network = "network: {cidr: 10.0.0.0/16"
     neuron = "    - {name: trn2, capacityType: spot, instanceTypes: [trn2.48xlarge]}\n"
-    mirror = "  platform: {jobset: true, mirror: registry.example.com/mirror}\n"
+    mirror = "  platform: {jobset: true, kueue: true, mirror: registry.example.com/mirror}\n"
     fleet = fleet_file(
         folder,
         (network, f"{network}, nat: none, interfaceEndpoints: true"),
