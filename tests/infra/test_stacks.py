@@ -310,6 +310,15 @@ def test_a_key_of_the_user_on_gcp(optional_stacks: dict[str, Path]) -> None:
     assert grant["member"] == "${data.google_storage_project_service_account.checkpoints-agent.member}"
 
 
+def test_an_optional_addon_has_its_identity_before_its_pods(optional_stacks: dict[str, Path]) -> None:
+    resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
+    addon = resources["aws_eks_addon"]["amazon-cloudwatch-observability"]
+    assert "aws_eks_pod_identity_association.cloudwatch-identity" in addon["depends_on"]
+    bound = resources["aws_eks_pod_identity_association"]["cloudwatch-identity"]
+    assert (bound["namespace"], bound["service_account"]) == ("amazon-cloudwatch", "cloudwatch-agent")
+    assert "CloudWatchAgentServerPolicy" in json.dumps(resources["aws_iam_role_policy_attachment"])
+
+
 def test_a_repository_for_images(optional_stacks: dict[str, Path]) -> None:
     east, west = (json.loads((optional_stacks[name] / "cdk.tf.json").read_text()) for name in ("east", "west"))
     assert west["resource"]["google_artifact_registry_repository"]["images"]["format"] == "DOCKER"
