@@ -43,7 +43,7 @@ def team(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_volume_belongs_to_the_namespace_of_its_team(tmp_path: Path) -> None:
-    given = [
+    given: list[dict[str, Any]] = [
         {"namespace": "vision", "name": "data", "spec": {"nfs": {"server": "10.0.0.5", "path": "/"}}},
         {"namespace": "speech", "name": "data", "spec": {"csi": {"driver": "d"}, "accessModes": ["ReadOnlyMany"]}},
     ]

@@ -87,6 +87,13 @@ def test_each_device_plugin_runs_on_the_nodes_that_have_its_devices(fleet: Fleet
         assert plugins(fleet, other) == {}
 
 
+def test_nvidias_plugin_finds_nodes_of_an_existing_cluster_by_the_labels_of_their_pool(tmp_path: Path) -> None:
+    """The chart's own affinity wants labels of Node Feature Discovery."""
+    pool = ("selectors: {gpu: a10g},", "selectors: {gpu: a10g}, accelerator: {type: nvidia-a10g},")
+    changed = fleet_file(tmp_path, pool, (PLATFORM, "  platform: {gpuDevicePlugin: true}\n")).fleet
+    assert nodes_of(plugins(changed, "lab")["gpu-device-plugin"]) == [{"gpu": ["a10g"]}]
+
+
 def test_bottlerocket_has_nvidias_plugin(tmp_path: Path) -> None:
     image = "bottlerocket@v1.40.0"
     changes = [

@@ -20,4 +20,5 @@ def images(scope: Any, cluster: Cluster) -> str:
         image_scanning_configuration={"scan_on_push": True},
         force_delete=True,  # otherwise the images would stop `destroy` halfway
     )
-    return made.repository_url
+    address: str = made.repository_url
+    return address

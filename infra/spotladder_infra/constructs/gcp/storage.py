@@ -115,4 +115,5 @@ def images(scope: Any, cluster: Cluster) -> str:
     made = ArtifactRegistryRepository(
         scope, "images", repository_id=cluster.name, location=cluster.region, format="DOCKER", project=cluster.project
     )
-    return made.registry_uri
+    address: str = made.registry_uri
+    return address
