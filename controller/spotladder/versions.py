@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from types import MappingProxyType
 
-AS_OF = date(2026, 11, 22)
+AS_OF = date(2026, 11, 30)
 
 KUBERNETES = "1.35"
 """The minor version of a cluster whose topology names none."""
 
-KARPENTER = "1.14.0"
+KARPENTER = "1.15.2"
 KARPENTER_GCP = "0.5.0"
 KUBERAY = "1.6.1"
 RAY = "2.58.0"
@@ -50,6 +50,7 @@ SUPPORTED: Mapping[str, Kubernetes] = MappingProxyType(
             Kubernetes("1.34", "1.6", date(2026, 12, 2), date(2026, 10, 1)),
             Kubernetes("1.35", "1.9", date(2027, 3, 27), date(2027, 4, 11)),
             Kubernetes("1.36", "1.13", date(2027, 8, 2), None),
+            Kubernetes("1.37", "1.15", None, None),
         )
     }
 )

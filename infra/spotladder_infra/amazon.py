@@ -17,7 +17,15 @@ CREDENTIALS = "check the credentials of this shell (aws sts get-caller-identity)
 """The remedy for most errors of AWS."""
 
 ABSENT = frozenset(
-    {"404", "NoSuchBucket", "NotFound", "NoSuchEntity", "ResourceNotFoundException", "ParameterNotFound"}
+    {
+        "404",
+        "NoSuchBucket",
+        "NotFound",
+        "NoSuchEntity",
+        "ResourceNotFoundException",
+        "ParameterNotFound",
+        "RepositoryNotFoundException",
+    }
 )
 """Codes of errors for a resource that does not exist."""
 

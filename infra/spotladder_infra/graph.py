@@ -22,6 +22,7 @@ DRAWN: Mapping[str, tuple[str, str]] = {
     "aws_iam_instance_profile": ("Identity", "instance profile"),
     "aws_kms_key": ("Storage", "KMS key"),
     "aws_s3_bucket": ("Storage", "bucket"),
+    "aws_ecr_repository": ("Storage", "repository"),
     "aws_cloudwatch_log_group": ("Cluster", "log group"),
     "aws_sqs_queue": ("Interruption", "queue"),
     "aws_cloudwatch_event_rule": ("Interruption", "event rule"),

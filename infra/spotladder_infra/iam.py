@@ -54,7 +54,7 @@ def trust(service: str) -> Policy:
 
 
 def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_profile: str, queue_arn: str) -> Policy:
-    """Karpenter 1.14: instances of this cluster only, identified by their tags. It needs no permission to change IAM,
+    """Karpenter 1.15: instances of this cluster only, identified by their tags. It needs no permission to change IAM,
     because the stack creates the instance profile. Follows the policy that karpenter.sh publishes."""
     owned = _OWNED.format(cluster)
     requested: Policy = {

@@ -62,6 +62,7 @@ class ClusterOutputs(Record):
     network: Network | None = Field(default=None, description="The network of its nodes.")
     oidc_issuer: Text | None = Field(default=None, description="The issuer of its service accounts' tokens.")
     checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
+    images: Text | None = Field(default=None, description="The repository for training images.")
     identities: Identity = Field(description="The identities of pods.")
 
 

@@ -14,6 +14,10 @@ from spotladder_infra.topology.fleet import Fleet
 _REGIONAL = ("ec2", "kms")
 """Services whose statement names the region: the ids of their resources are not known before they exist."""
 
+_READ_EC2 = "ec2:Describe"
+"""What EC2 describes is allowed as a whole: listed, the policy of a stack with every option has more than the 6,144
+characters that IAM allows."""
+
 _UNNAMED = {"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGroups", "budgets:ListTagsForResource"}
 """Actions on resources of other names than those of the cluster."""
 
@@ -30,7 +34,7 @@ def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[s
         return found if host == cluster.project else {**found, "hostProject": {host: ["roles/compute.networkUser"]}}
     place = iam.PolicyScope("aws", cluster.account or "*", cluster.region or "")
     by_service: dict[str, set[str]] = {}
-    for action in sorted(needed):
+    for action in sorted({f"{_READ_EC2}*" if entry.startswith(_READ_EC2) else entry for entry in needed}):
         by_service.setdefault("any" if action in _UNNAMED else action.partition(":")[0], set()).add(action)
     linked = by_service["iam"] & {"iam:CreateServiceLinkedRole"}
     by_service["iam"] -= linked
@@ -66,6 +70,7 @@ def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: 
         name = cluster.cloud_name
         return [place.arn("eks", f"{kind}/{name}{'' if kind == 'cluster' else '/*'}") for kind in ("cluster", *kinds)]
     return {
+        "ecr": [place.arn("ecr", f"repository/{name}")],
         "events": [place.arn("events", f"rule/{name}-*")],
         "logs": [place.arn("logs", f"log-group:/aws/eks/{name}/*")],
         "sqs": [place.arn("sqs", interruption_queue(cluster))],

@@ -42,6 +42,22 @@ def team(**changes: Any) -> dict[str, Any]:
     return {"namespace": "vision", "serviceAccount": {"name": "training"}, **changes}
 
 
+def test_a_volume_belongs_to_the_namespace_of_its_team(tmp_path: Path) -> None:
+    given: list[dict[str, Any]] = [
+        {"namespace": "vision", "name": "data", "spec": {"nfs": {"server": "10.0.0.5", "path": "/"}}},
+        {"namespace": "speech", "name": "data", "spec": {"csi": {"driver": "d"}, "accessModes": ["ReadOnlyMany"]}},
+    ]
+    found = installed(tmp_path, {"volumes": given})
+    for entry, mode in zip(given, ("ReadWriteMany", "ReadOnlyMany"), strict=True):
+        (volume,) = (one for one in of_kind(found, "PersistentVolume") if entry["namespace"] in one["metadata"]["name"])
+        claim = {"namespace": entry["namespace"], "name": "data"}
+        assert volume["spec"].items() >= {**entry["spec"], "accessModes": [mode], "claimRef": claim}.items()
+        assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+        (asks,) = (one for one in found if one["metadata"].get("namespace") == entry["namespace"])
+        assert asks["spec"]["volumeName"] == volume["metadata"]["name"]
+        assert (asks["spec"]["accessModes"], asks["spec"]["storageClassName"]) == ([mode], "")
+
+
 def test_the_chart_passes_helm_lint(tmp_path: Path) -> None:
     result = helm(tmp_path, "lint", "--strict", CHARTS / CHART)
     assert result.returncode == 0, result.stdout + result.stderr

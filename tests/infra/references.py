@@ -84,9 +84,9 @@ CHART_VALUES = {
 }
 """By component; `karpenter` is that of Google Cloud."""
 
-KARPENTER_POLICY_OF = "1.14"
+KARPENTER_POLICY_OF = "1.15"
 """The minor version of Karpenter whose template KARPENTER_STATEMENTS lists: aws/karpenter-provider-aws,
-website/content/en/v1.14/getting-started/getting-started-with-karpenter/cloudformation.yaml at e0834c2."""
+website/content/en/v1.15/reference/cloudformation.md at d77d1a3 (read on 2026-11-30)."""
 
 _LAUNCH = "ec2:RunInstances ec2:CreateFleet"
 _CREATED = "fleet instance volume network-interface launch-template spot-instances-request"
@@ -136,8 +136,8 @@ KARPENTER_STATEMENTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("sqs:DeleteMessage sqs:GetQueueUrl sqs:ReceiveMessage", "queue", ()),
 )
 """Actions, kinds of resources and conditions of each statement for a cluster `east` in us-east-1. The template also
-allows the actions of `NOT_CALLED` in test_upstream that Karpenter needs to create instance profiles, and the state of
-zonal shifts, which is off."""
+allows the actions of `NOT_CALLED` in test_upstream that Karpenter needs to create instance profiles, to reboot nodes
+and to read the state of zonal shifts, which are off."""
 
 KARPENTER_EVENTS = {
     ("aws.health", "AWS Health Event"),

@@ -19,6 +19,7 @@ ACCEPTED: dict[str, str] = {
     "CKV2_AWS_62": "Nothing listens to events of the checkpoint bucket.",
     "CKV2_AWS_64": "The bucket's key has the default policy: the account's IAM policies decide.",
     "CKV2_GCP_18": "The VPC has no rule but GKE's own, and no default network; nodes have no external address.",
+    "CKV_AWS_136": "The repository has images, no data of users; its keys are those of ECR.",
     "CKV_AWS_144": "Replication is an option (replicateTo): it doubles the cost of storage.",
     "CKV_AWS_18": "Data events of CloudTrail log access by identity; access logs would need a second bucket.",
     "CKV_AWS_39": "The address of the API server is private unless api.allowed names networks.",

@@ -41,10 +41,10 @@ ADDONS = (
     "    zones:",
     (
         "    addons: {vpc-cni: v1.20.4-eksbuild.1, kube-proxy: v1.35.0-eksbuild.2, coredns: v1.12.4-eksbuild.1,\n"
-        "      eks-pod-identity-agent: v1.3.9-eksbuild.3}\n    zones:"
+        "      eks-pod-identity-agent: v1.3.9-eksbuild.3}\n    imageRepository: true\n    zones:"
     ),
 )
-"""The emulator cannot list the versions of add-ons."""
+"""The emulator cannot list the versions of add-ons. The repository is an option of the stack."""
 
 CREATE, DELETE = commands(ROOT / "docs/eks.md"), commands(ROOT / "docs/destroy.md")
 KEPT = ("s3_bucket.checkpoints", "kms_key.checkpoints-key", "kms_alias.checkpoints-key-alias")

@@ -79,6 +79,7 @@ def test_planted_leftovers_are_found(aws: Any, fleet: Fleet) -> None:
     )["LoadBalancers"][0]["LoadBalancerArn"]
     aws("logs").create_log_group(logGroupName="/aws/eks/planted/cluster")
     queue = aws("sqs").create_queue(QueueName="planted-interruptions")["QueueUrl"]
+    aws("ecr").create_repository(repositoryName="planted", tags=tags(ours))
     iam = aws("iam")
     iam.create_role(RoleName="planted-node", AssumeRolePolicyDocument="{}", Tags=tags(ours))
     iam.create_role(RoleName="planted-of-another", AssumeRolePolicyDocument="{}", Tags=tags(others))
@@ -100,6 +101,7 @@ def test_planted_leftovers_are_found(aws: Any, fleet: Fleet) -> None:
         ("load balancer", balancer),
         ("log group", "/aws/eks/planted/cluster"),
         ("queue", queue),
+        ("image repository", "planted"),
         ("IAM role", "planted-node"),
         ("instance profile", "planted_1234"),
         ("KMS key", key),
@@ -117,6 +119,7 @@ def test_planted_leftovers_are_found(aws: Any, fleet: Fleet) -> None:
     aws("s3").delete_bucket(Bucket="scratch-of-planted")
     aws("logs").delete_log_group(logGroupName="/aws/eks/planted/cluster")
     aws("sqs").delete_queue(QueueUrl=queue)
+    aws("ecr").delete_repository(repositoryName="planted")
     ec2.delete_network_interface(NetworkInterfaceId=interface)
     ec2.delete_launch_template(LaunchTemplateId=template)
     ec2.delete_volume(VolumeId=volume)

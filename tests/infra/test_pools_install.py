@@ -16,13 +16,12 @@ from spotladder_infra.rendering.values import values
 from tests.absent import absent
 from tests.charts.helm import CHARTS
 from tests.infra.gomodule import module
-from tests.kube.apiserver import ApiServer, find, missing, tools
+from tests.kube.apiserver import ApiServer, find, missing
 from tests.topology.builders import fleet_file
 
 SYSTEM = "spotladder-system"
 RELEASE = "spotladder-pools"
 KWOK = "nodeClass: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}"
-NODE_CLASS = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -89,8 +88,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelmSite]:
     why = missing() or ", ".join(name for name in ("helm", "kubectl") if find(name) is None)
     if why:
         absent(f"no API server, or not found: {why}", "infra")
-    if not (tools() / "crds" / "karpenter").is_dir():
-        absent("no CRDs of Karpenter in SPOTLADDER_TOOLS (`cluster install karpenter`)", "infra")
     with ApiServer() as server:
         yield HelmSite(server, tmp_path_factory.mktemp("helm"))
 
@@ -98,7 +95,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelmSite]:
 @pytest.fixture(scope="module")
 def ready(bare: HelmSite) -> HelmSite:
     """The same, after the installation of the components that precede the pools."""
-    bare.kubectl("apply", "--server-side", "-f", tools() / "crds" / "karpenter")
+    karpenter = module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}")
+    bare.kubectl("apply", "--server-side", "-f", karpenter / "pkg" / "apis" / "crds")
     bare.run("helm", "upgrade", "--install", "spotladder-crds", CHARTS / "spotladder-crds")
     bare.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     return bare
@@ -117,7 +115,15 @@ def lab(folder: Path, *changes: tuple[str, str]) -> dict[str, Any]:
         'cpu: "8"}, startupTaints: [{key: example.com/starting}], taints: [{key: team, value: ml}], labels: {a: b}, '
         "disruption: {terminationGracePeriod: 45s, expireAfter: 720h}, notice: 50s, prePull: [a/b:1],"
     )
-    fleet = fleet_file(folder, ("home: east", "home: lab"), ("{name: lab-gpu, selectors: {gpu: a10g},", pool), *changes)
+    volume = "    volumes: [{name: data, spec: {nfs: {server: 10.0.0.5, path: /data}}}]\n"
+    place = "    context: lab-admin\n"
+    fleet = fleet_file(
+        folder,
+        ("home: east", "home: lab"),
+        (place, f"{place}{volume}"),
+        ("{name: lab-gpu, selectors: {gpu: a10g},", pool),
+        *changes,
+    )
     found = values(fleet.fleet, fleet.fleet.cluster("lab"))
     assert isinstance(found, dict)
     return found
@@ -140,6 +146,8 @@ def test_every_option_is_valid_for_the_crds(site: HelmSite, tmp_path: Path) -> N
             stored = site.get(entry["kind"], entry["metadata"]["name"])
             assert _within(entry["spec"], stored["spec"]), entry["metadata"]["name"]
     assert site.get("daemonset", "pre-pull-lab-gpu", SYSTEM)
+    assert site.get("persistentvolumeclaim", "data", "team-a")["spec"]["volumeName"] == "team-a.data"
+    assert site.get("persistentvolume", "team-a.data")["spec"]["claimRef"]["namespace"] == "team-a"
     site.install({**given, "holdDuringUpgrade": True})
     assert site.get("nodepool", "lab-gpu")["spec"]["disruption"]["budgets"] == [{"nodes": "0"}]
     site.install(given)
@@ -210,8 +218,6 @@ def test_a_team_may_run_jobs_in_its_namespace_and_nowhere_else(site: HelmSite) -
 
 
 def test_node_pools_and_classes_of_created_clusters_are_valid_for_the_crds(ready: HelmSite, tmp_path: Path) -> None:
-    ready.kubectl("apply", "--server-side", "-f", _crd_of_aws())
-    ready.kubectl("wait", "--for=condition=Established", "crd", "ec2nodeclasses.karpenter.k8s.aws", "--timeout=60s")
     bottlerocket = ("      limits: {nodes: 16}", "      image: bottlerocket@v1.50.0\n      diskThroughput: 1000")
     fleet = fleet_file(tmp_path, bottlerocket).fleet
     given = values(fleet, fleet.cluster("east"))
@@ -225,16 +231,6 @@ def test_node_pools_and_classes_of_created_clusters_are_valid_for_the_crds(ready
     said = ready.run("kubectl", "create", "--dry-run=server", "--validate=strict", "-f", "-", given=json.dumps(wrong),
                      fails=True)  # fmt: skip
     assert 'unknown field "spec.placement"' in said
-
-
-def _crd_of_aws() -> Path:
-    """The CRD of EC2NodeClass: beside Karpenter's other CRDs, or from the Go module of its provider."""
-    beside = tools() / "crds" / "karpenter" / NODE_CLASS
-    if beside.exists():
-        return beside
-    return (
-        module("github.com/aws/karpenter-provider-aws", f"v{versions.KARPENTER}") / "pkg" / "apis" / "crds" / NODE_CLASS
-    )
 
 
 def _within(wanted: Any, stored: Any) -> bool:

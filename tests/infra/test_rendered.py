@@ -44,6 +44,7 @@ SOURCES: dict[str, Callable[[], Path]] = {
         / "deployments" / "helm" / "nvidia-device-plugin"
     ),
     "jobset": lambda: module("sigs.k8s.io/jobset", f"v{components.JOBSET.chart.version}") / "charts" / "jobset",
+    "kueue": lambda: module("sigs.k8s.io/kueue", f"v{components.KUEUE.chart.version}") / "charts" / "kueue",
     "kuberay-operator": lambda: Path(__file__).parent / "charts" / "kuberay-operator",
 }  # fmt: skip
 """The charts of other projects; that of KubeRay is in no Go module, so a smaller one stands for it."""
@@ -67,9 +68,9 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def fleet_of(folder: Path, mirror: str = "") -> Fleet:
-    """A fleet whose home cluster has every chart that a Go module has."""
-    own = f"jobset: true, image: {{repository: {MIRROR}/spotladder}}{mirror}"
+def fleet_of(folder: Path, options: str = "") -> Fleet:
+    """A fleet whose home cluster has every chart that a Go module has, except Kueue's."""
+    own = f"jobset: true, image: {{repository: {MIRROR}/spotladder}}{options}"
     platform = f"  platform: {{{own}}}\n"
     return fleet_file(folder, ("      efa: true\n", ""), (PLATFORM, platform)).fleet
 
@@ -155,7 +156,7 @@ def images(node: Any) -> Iterator[str]:
 
 
 def test_all_images_and_charts_are_those_of_the_mirror(programs: Path) -> None:
-    public, mirrored = fleet_of(programs), fleet_of(programs, f", mirror: {MIRROR}")
+    public, mirrored = (fleet_of(programs, f", kueue: true{mirror}") for mirror in ("", f", mirror: {MIRROR}"))
     found: dict[str, set[str]] = {}
     for name, fleet in (("public", public), ("mirrored", mirrored)):
         rendered.write(fleet, fleet.cluster("east"), local, programs / name)

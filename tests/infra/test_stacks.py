@@ -298,7 +298,7 @@ def test_a_protected_cluster_needs_a_provider_that_can_protect_it(configuration:
     assert version(protected) == ">= 6.9.0, < 7.0.0"
 
 
-def test_a_key_of_the_user_and_a_repository_on_gcp(optional_stacks: dict[str, Path]) -> None:
+def test_a_key_of_the_user_on_gcp(optional_stacks: dict[str, Path]) -> None:
     resources = json.loads((optional_stacks["west"] / "cdk.tf.json").read_text())["resource"]
     bucket = resources["google_storage_bucket"]["checkpoints"]
     assert bucket["encryption"] == {"default_kms_key_name": KMS_KEY}
@@ -308,7 +308,24 @@ def test_a_key_of_the_user_and_a_repository_on_gcp(optional_stacks: dict[str, Pa
     grant = resources["google_kms_crypto_key_iam_member"]["checkpoints-key-access"]
     assert (grant["crypto_key_id"], grant["role"]) == (KMS_KEY, "roles/cloudkms.cryptoKeyEncrypterDecrypter")
     assert grant["member"] == "${data.google_storage_project_service_account.checkpoints-agent.member}"
-    assert resources["google_artifact_registry_repository"]["images"]["format"] == "DOCKER"
+
+
+def test_an_optional_addon_has_its_identity_before_its_pods(optional_stacks: dict[str, Path]) -> None:
+    resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
+    addon = resources["aws_eks_addon"]["amazon-cloudwatch-observability"]
+    assert "aws_eks_pod_identity_association.cloudwatch-identity" in addon["depends_on"]
+    bound = resources["aws_eks_pod_identity_association"]["cloudwatch-identity"]
+    assert (bound["namespace"], bound["service_account"]) == ("amazon-cloudwatch", "cloudwatch-agent")
+    assert "CloudWatchAgentServerPolicy" in json.dumps(resources["aws_iam_role_policy_attachment"])
+
+
+def test_a_repository_for_images(optional_stacks: dict[str, Path]) -> None:
+    east, west = (json.loads((optional_stacks[name] / "cdk.tf.json").read_text()) for name in ("east", "west"))
+    assert west["resource"]["google_artifact_registry_repository"]["images"]["format"] == "DOCKER"
+    assert east["resource"]["aws_ecr_repository"]["images"]["name"] == "east"
+    written = [json.dumps(stack["output"]) for stack in (east, west)]
+    assert "${aws_ecr_repository.images.repository_url}" in written[0]
+    assert "${google_artifact_registry_repository.images.registry_uri}" in written[1]
 
 
 def one(tmp_path: Path, *changes: tuple[str, str], cluster: str = "east") -> Configuration:

@@ -28,6 +28,7 @@ from spotladder_infra.rollout.components import Component
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.defaults import SYSTEM_INSTANCE
+from tests.charts.helm import CHARTS as HELM_CHARTS
 from tests.infra.gomodule import module
 from tests.infra.references import (
     CHART_VALUES,
@@ -36,6 +37,7 @@ from tests.infra.references import (
     KARPENTER_ROLE_OF_GCP,
     KARPENTER_STATEMENTS,
 )
+from tests.kube.apiserver import ROOT
 from tests.topology.builders import PLATFORM, fleet_file
 
 PLACE = iam.PolicyScope("aws", "123456789012", "us-east-1")
@@ -47,6 +49,7 @@ NOT_CALLED = {
     "iam:RemoveRoleFromInstanceProfile": "the same",
     "iam:TagInstanceProfile": "the same",
     "iam:GetRole": "the same",
+    "ec2:RebootInstances": "settings.awsFeatureGates.rebootForRepair is off by default",
     "sqs:SendMessage": "Karpenter's tests send messages",
     "arc-zonal-shift:GetManagedResource": "settings.enableZonalShift is off by default",
     "timestream:WriteRecords": "Karpenter's tests record times",
@@ -118,8 +121,7 @@ def test_the_queue_gets_the_published_events(configuration: dict[str, Any]) -> N
     assert {(*pattern["source"], *pattern["detail-type"]) for pattern in patterns} == KARPENTER_EVENTS
 
 
-KUEUE = "v0.17.0"
-"""The newest version of Kueue as a Go module; its API v1beta2 is that of Kueue 0.19, which users have."""
+KUEUE = f"v{components.KUEUE.chart.version}"
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,35 @@ def test_labels_and_reasons_of_kueue_are_its_constants() -> None:
     assert known - constants == set()
 
 
+KUBERNETES = "v1.37.2"
+"""The newest version of Kubernetes whose API is compared."""
+
+_OBJECT = re.compile(r"^apiVersion: (\S+)\nkind: (\w+)$", re.MULTILINE)
+_RESOURCE = re.compile(r'APIResource\(\s*"([^"]*)",\s*"([^"]+)",\s*"[^"]+",\s*"([^"]+)"')
+
+
+def test_kubernetes_serves_every_kind_that_is_used() -> None:
+    """The kinds of the charts' templates and of the controller's requests are in the newest version's own API."""
+    assert KUBERNETES.startswith(f"v{list(versions.SUPPORTED)[-1]}.")
+    file = module("k8s.io/kubernetes", KUBERNETES) / "api" / "openapi-spec" / "swagger.json"
+    served = {
+        (kind["group"], kind["version"], kind["kind"])
+        for operations in json.loads(file.read_text())["paths"].values()
+        for operation in operations.values()
+        if isinstance(operation, dict) and (kind := operation.get("x-kubernetes-group-version-kind"))
+    }
+    used = {
+        (*f"/{version}".rsplit("/", 2)[-2:], kind)
+        for template in HELM_CHARTS.glob("*/templates/**/*.yaml")
+        for version, kind in _OBJECT.findall(template.read_text())
+    }
+    for source in (ROOT / "controller").rglob("*.py"):
+        used.update(_RESOURCE.findall(source.read_text()))
+    builtin = {entry for entry in used if "." not in entry[0] or re.search(r"(?<!x-)k8s\.io$", entry[0])}
+    assert len(builtin) >= 25
+    assert builtin - served == set()
+
+
 CHARTS: dict[str, Callable[[], Path]] = {
     "karpenter": lambda: karpenter() / "charts" / "karpenter",
     "gpu-device-plugin": lambda: (
@@ -166,6 +197,7 @@ CHARTS: dict[str, Callable[[], Path]] = {
     "jobset": lambda: (
         module("sigs.k8s.io/jobset", f"v{components.JOBSET.chart.version}") / "charts" / "jobset"
     ),
+    "kueue": lambda: module("sigs.k8s.io/kueue", KUEUE) / "charts" / "kueue",
 }  # fmt: skip
 
 
@@ -173,7 +205,7 @@ def planned(component: str, cluster: str, folder: Path) -> Component:
     """The release of a component in a fleet that uses every component."""
     network = "network: {cidr: 10.0.0.0/16"
     neuron = "    - {name: trn2, capacityType: spot, instanceTypes: [trn2.48xlarge]}\n"
-    mirror = "  platform: {jobset: true, mirror: registry.example.com/mirror}\n"
+    mirror = "  platform: {jobset: true, kueue: true, mirror: registry.example.com/mirror}\n"
     fleet = fleet_file(
         folder,
         (network, f"{network}, nat: none, interfaceEndpoints: true"),

@@ -111,8 +111,9 @@ EVERY_OPTION = (
     network: {cidr: 10.0.0.0/16, nat: per-zone, interfaceEndpoints: true}
     api: {allowed: [203.0.113.0/24], admins: ["arn:aws:iam::123456789012:role/admins"]}
     system: {instanceType: m7i.xlarge, count: 3}
-    addons: {coredns: v1.12.4-eksbuild.1}
+    addons: {coredns: v1.12.4-eksbuild.1, amazon-cloudwatch-observability: v6.2.0-eksbuild.1}
     budgetAlarm: {monthly: 900, email: ml@example.com}
+    imageRepository: true
 """,
     ),
     (
@@ -121,7 +122,7 @@ EVERY_OPTION = (
     network: {cidr: 10.1.0.0/20}
     api: {allowed: [203.0.113.0/24]}
     system: {instanceType: e2-standard-8, count: 1}
-    artifactRegistry: true
+    imageRepository: true
     deletionProtection: true
 """,
     ),

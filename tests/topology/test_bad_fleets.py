@@ -337,7 +337,7 @@ WRONG = [
         [
             (
                 "21:17: spec.clusters[0].kubernetes: Kubernetes 1.21 is not supported: choose one of "
-                "1.33, 1.34, 1.35, 1.36"
+                "1.33, 1.34, 1.35, 1.36, 1.37"
             )
         ],
     ),

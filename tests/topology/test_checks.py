@@ -82,6 +82,13 @@ def test_the_default_image_grows_old(tmp_path: Path) -> None:
         assert any(f"pools without image get {images.NODE_IMAGE}" in text for text in found) is warned
 
 
+def test_a_kubernetes_version_without_a_node_image(tmp_path: Path) -> None:
+    place = "    bucket: acme-east\n"
+    found = fleet_file(tmp_path, (place, f'{place}    kubernetes: "1.37"\n'))
+    expected = f"pools without image get {images.NODE_IMAGE}, which has no image for Kubernetes 1.37"
+    assert any(expected in str(problem) for problem in found.warnings)
+
+
 def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec) as error:
         fleet_file(tmp_path, ("home: east", "home: nowhere"), ("cidr: 10.1.0.0/20", "cidr: 10.0.128.0/20"))

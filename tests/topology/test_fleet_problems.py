@@ -35,6 +35,11 @@ REFUSED = [
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
         'spec.clusters[3].serviceAccountAnnotations.team-x: there is no team "team-x"; the file has team-a, team-b',
     ),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    volumes: [{name: data, teams: [team-x], spec: {nfs: {server: a, path: /}}}]",
+        'spec.clusters[3].volumes[0].teams[0]: there is no team "team-x"; the file has team-a, team-b',
+    ),
     (*east_in("vpc: vpc-1"), 'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one'),
     (*east_in("vpc: vpc-0123abcd"), "spec.clusters[0].network.existing: needs either subnets or subnetTags"),
     (*east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd]"), "spec.clusters[0].network.existing.subnets: has one"),
@@ -303,7 +308,7 @@ WARNED = [
     (
         "    zones: [us-east-1a, us-east-1b]\n",
         '    zones: [us-east-1a, us-east-1b]\n    kubernetes: "1.41"\n',
-        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36",
+        "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36, 1.37",
     ),
     ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}", "opens the API server to the whole"),
     (

@@ -51,13 +51,15 @@ def test_a_provided_kuberay_is_in_no_plan(tmp_path: Path) -> None:
 
 
 def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
-    change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
+    change = (PLATFORM, "  platform: {jobset: true, kueue: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
     found = plan(fleet, fleet.cluster("east"))
     names = [step.name for step in found.releases]
     plugins = ["gpu-device-plugin", "efa-device-plugin"]
-    assert names == ["karpenter", "jobset", *plugins, "pools", "kuberay", "controller"]
+    assert names == ["karpenter", "jobset", "kueue", *plugins, "pools", "kuberay", "controller"]
     assert "jobset" in [chart.name for chart in found.crds]
+    for cluster in ("east", "lab"):
+        assert plan(fleet, fleet.cluster(cluster)).releases[-1].values["rbac"] == {"kueue": True}
 
 
 def plugins(fleet: Fleet, cluster: str) -> dict[str, Any]:
@@ -83,6 +85,13 @@ def test_each_device_plugin_runs_on_the_nodes_that_have_its_devices(fleet: Fleet
     assert [values["tolerations"] for values in found.values()] == [[{"operator": "Exists"}]] * 2
     for other in ("west", "alpha", "lab", "laptop"):
         assert plugins(fleet, other) == {}
+
+
+def test_nvidias_plugin_finds_nodes_of_an_existing_cluster_by_the_labels_of_their_pool(tmp_path: Path) -> None:
+    """The chart's own affinity wants labels of Node Feature Discovery."""
+    pool = ("selectors: {gpu: a10g},", "selectors: {gpu: a10g}, accelerator: {type: nvidia-a10g},")
+    changed = fleet_file(tmp_path, pool, (PLATFORM, "  platform: {gpuDevicePlugin: true}\n")).fleet
+    assert nodes_of(plugins(changed, "lab")["gpu-device-plugin"]) == [{"gpu": ["a10g"]}]
 
 
 def test_bottlerocket_has_nvidias_plugin(tmp_path: Path) -> None:
@@ -120,12 +129,13 @@ def test_karpenter_without_internet_asks_for_no_prices(tmp_path: Path) -> None:
 
 
 def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:
-    change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
+    change = (PLATFORM, "  platform: {jobset: true, kueue: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
     found = {step.name: step.values for step in plan(fleet, fleet.cluster("east")).releases}
     tolerated = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
-    placed = [found["karpenter"], found["jobset"]["controller"], found["kuberay"], found["controller"]]
-    assert [values["tolerations"] for values in placed] == [tolerated] * 4
+    below = [found["jobset"]["controller"], found["kueue"]["controllerManager"]]
+    placed = [found["karpenter"], *below, found["kuberay"], found["controller"]]
+    assert [values["tolerations"] for values in placed] == [tolerated] * 5
     assert {values["nodeSelector"]["spotladder.io/pool"] for values in placed} == {"system"}
     assert found["gpu-device-plugin"]["tolerations"] == [{"operator": "Exists"}]
     lab = {step.name: step.values for step in plan(fleet, fleet.cluster("lab")).releases}

@@ -16,6 +16,7 @@ from spotladder import versions
         ({"kubernetes": "1.35", "karpenter": "1.8.3"}, ("Karpenter 1.8.3 does not support Kubernetes 1.35",)),
         ({"kubernetes": "1.36", "karpenter": "1.12.1"}, ("use Karpenter 1.13 or newer",)),
         ({"kubernetes": "1.36"}, ()),
+        ({"kubernetes": "1.37", "karpenter": "1.14.1"}, ("use Karpenter 1.15 or newer",)),
         ({"kubernetes": "1.41", "kuberay": "1.9.0", "karpenter": "1.14.0"}, ()),
         ({"kubernetes": "1.20"}, ("Kubernetes 1.20 is not supported",)),
         ({"kubernetes": "1.35", "kuberay": "1.3.0"}, ("KubeRay 1.3.0 is not supported",)),
@@ -31,7 +32,7 @@ def test_matrix(found: dict[str, str], expected: tuple[str, ...]) -> None:
 def test_a_version_newer_than_the_table_is_named_and_allowed() -> None:
     newer = versions.untested(kubernetes="1.41", kuberay="v1.9.0")
     assert [text.split(" is newer")[0] for text in newer] == ["Kubernetes 1.41", "KubeRay v1.9.0"]
-    assert versions.untested(kubernetes="1.36", kuberay=versions.KUBERAY) == ()
+    assert versions.untested(kubernetes="1.37", kuberay=versions.KUBERAY) == ()
     assert versions.untested(kubernetes="1.20") == ()
 
 

@@ -73,7 +73,7 @@ APIS = ("cloudresourcemanager", "compute", "container", "iam", "storage")
 def apis(fleet: Fleet, project: str) -> tuple[str, ...]:
     """The APIs that the stacks of a project need."""
     clusters = [cluster for cluster in fleet.spec.clusters if cluster.project == project]
-    found = {"artifactregistry": any(cluster.artifact_registry for cluster in clusters)}
+    found = {"artifactregistry": any(cluster.image_repository for cluster in clusters)}
     buckets = (fleet.bucket_of(cluster) for cluster in clusters)
     found["cloudkms"] = any(bucket.kms_key for bucket in buckets if bucket) or any(c.kms_key for c in clusters)
     return (*APIS, *(name for name, needed in found.items() if needed))

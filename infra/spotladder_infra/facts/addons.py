@@ -27,6 +27,17 @@ ON_NODES = ("coredns", EBS)
 
 INSTALLED = (*BEFORE_NODES, *ON_NODES)
 
+OBSERVABILITY = "amazon-cloudwatch-observability"
+"""Metrics of nodes, pods and NVIDIA GPUs (by DCGM), and logs of containers, in CloudWatch."""
+
+DRIVERS: Mapping[str, str] = MappingProxyType(
+    {"efs.csi.aws.com": "aws-efs-csi-driver", "fsx.csi.aws.com": "aws-fsx-csi-driver"}
+)
+"""Add-ons by the CSI driver that they install."""
+
+OPTIONAL = (OBSERVABILITY, *DRIVERS.values())
+"""Add-ons that are installed if the fleet file names them, at the version that it names."""
+
 _VPC_CNI = "v1.22.4-eksbuild.3"
 _POD_IDENTITY = "v1.3.10-eksbuild.3"
 _EBS_CSI = "v1.66.0-eksbuild.1"

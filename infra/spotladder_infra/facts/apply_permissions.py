@@ -35,6 +35,9 @@ AWS: Mapping[str, str] = MappingProxyType(
         "aws_default_security_group": "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupEgress "
         f"ec2:RevokeSecurityGroupIngress {_TAGS}",
         "aws_ec2_tag": f"ec2:DescribeTags {_TAGS}",
+        "aws_ecr_repository": "ecr:CreateRepository ecr:DeleteRepository ecr:DescribeRepositories "
+        "ecr:ListTagsForResource ecr:PutImageScanningConfiguration ecr:PutImageTagMutability ecr:TagResource "
+        "ecr:UntagResource",
         "aws_eip": "ec2:AllocateAddress ec2:DescribeAddresses ec2:DescribeAddressesAttribute ec2:DisassociateAddress "
         f"ec2:ReleaseAddress {_TAGS}",
         "aws_eks_access_entry": "eks:CreateAccessEntry eks:DeleteAccessEntry eks:DescribeAccessEntry "

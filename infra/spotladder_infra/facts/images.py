@@ -14,7 +14,10 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 NODE_IMAGE = "al2023@v20260903"
-"""Release of 3 September 2026; it has images for Kubernetes 1.33 to 1.36."""
+"""Release of 3 September 2026."""
+
+NEWEST_KUBERNETES = "1.36"
+"""The newest minor version of Kubernetes for which that release has images."""
 
 OLDEST = timedelta(days=120)
 """Age of an image at which validation warns."""

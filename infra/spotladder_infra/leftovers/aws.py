@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from spotladder_infra.amazon import CREDENTIALS, answering, pairs, sdk
+from spotladder_infra.amazon import CREDENTIALS, answering, existing, pairs, sdk
 from spotladder_infra.checkpoints import owned
 from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
@@ -145,6 +145,12 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     for rule in events.list_rules(NamePrefix=f"{cluster.name}-")["Rules"]:
         if set(tags_of(cluster)) & pairs(events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]).items():
             yield Leftover("event rule", rule["Name"])
+    images = session.client("ecr")
+    found = existing(lambda: images.describe_repositories(repositoryNames=[cluster.name])) or {"repositories": ()}
+    for entry in found["repositories"]:
+        tags = images.list_tags_for_resource(resourceArn=entry["repositoryArn"])["tags"]
+        if set(tags_of(cluster)) & pairs(tags).items():
+            yield Leftover("image repository", cluster.name)
 
 
 def _control_plane(session: Any, cluster: Cluster) -> Iterator[Leftover]:

@@ -129,7 +129,7 @@ def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
         email = f"{account}@{project}.iam.gserviceaccount.com"
         if cloud.find(IAM, f"projects/{project}/serviceAccounts/{email}") is not None:
             yield Leftover("service account", email)
-    if cluster.artifact_registry:
+    if cluster.image_repository:
         name = f"projects/{project}/locations/{region}/repositories/{cluster.name}"
         if cloud.find(REGISTRY, name) is not None:
             yield Leftover("image repository", cluster.name, region)

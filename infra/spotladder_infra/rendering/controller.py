@@ -25,12 +25,14 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     Identity, Workload Identity Federation), so it needs no annotation. In every member cluster, the controller has a
     service account with a token, which the home cluster stores in a kubeconfig: this works between any two clouds.
     """
-    namespaces = _namespaces(fleet, cluster)
+    shared: dict[str, Any] = {"namespaces": _namespaces(fleet, cluster)}
+    if fleet.spec.platform.kueue:
+        shared["rbac"] = {"kueue": True}
     if cluster.name != fleet.spec.home:
-        return {"member": {"enabled": True}, "namespaces": namespaces}
+        return {"member": {"enabled": True}, **shared}
     found: dict[str, Any] = {
         "serviceAccount": {"name": CONTROLLER_ACCOUNT},
-        "namespaces": namespaces,
+        **shared,
         "tenancy": tenancy(fleet),
         "clusters": {
             entry.name: {"kubeconfig": {"secretName": kubeconfig_secret(entry.name)}}

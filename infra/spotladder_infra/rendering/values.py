@@ -38,6 +38,7 @@ def values(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None)
         "computeClasses": [compute_class(cluster, pool) for pool in compute_classes],
         "capacityTiers": capacity_tiers(fleet) if cluster.name == fleet.spec.home else [],
         "teams": _teams(fleet, cluster),
+        "volumes": _volumes(fleet, cluster),
         "prePull": [_pre_pull(cluster, pool) for pool in cluster.pools if pool.pre_pull],
     }
 
@@ -49,6 +50,16 @@ def _pre_pull(cluster: Cluster, pool: Pool) -> Object:
         "nodeSelector": selectors(cluster, pool),
         "tolerations": tolerations(cluster, pool) + [toleration(as_object(taint)) for taint in pool.startup_taints],
     }
+
+
+def _volumes(fleet: Fleet, cluster: Cluster) -> list[Object]:
+    """A volume for each team that may mount it."""
+    return [
+        {"namespace": team.name, "name": volume.name, "spec": volume.spec}
+        for volume in cluster.volumes
+        for team in fleet.teams_of(cluster)
+        if not volume.teams or team.name in volume.teams
+    ]
 
 
 def _teams(fleet: Fleet, cluster: Cluster) -> list[Object]:

@@ -122,6 +122,14 @@ JOBSET = Component(
     "jobset-system",
     "registry.k8s.io/jobset/jobset",
 )
+KUEUE = Component(
+    "kueue",
+    "kueue",
+    _public("kueue", "0.19.2", "oci://registry.k8s.io/kueue/charts"),
+    "kueue-system",
+    "registry.k8s.io/kueue/kueue",
+    "controllerManager.manager.image.repository",
+)
 GPU_DEVICE_PLUGIN = Component(
     "gpu-device-plugin",
     "nvidia-device-plugin",

@@ -67,6 +67,8 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
         releases.append(replace(pinned.JOBSET, values={"controller": placement(cluster)}))
+    if platform.kueue:  # its CRDs belong to its release
+        releases.append(replace(pinned.KUEUE, values={"controllerManager": placement(cluster)}))
     for component, plugin in _DEVICE_PLUGINS:
         if (needed := plugin(fleet, cluster)) is not None:
             releases.append(replace(component, values=needed))

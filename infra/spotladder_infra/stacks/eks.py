@@ -10,6 +10,7 @@ from spotladder_infra.constructs.aws.account import place_of
 from spotladder_infra.constructs.aws.budget import budget
 from spotladder_infra.constructs.aws.control_plane import control_plane, existing_cluster
 from spotladder_infra.constructs.aws.identity import identities
+from spotladder_infra.constructs.aws.images import images
 from spotladder_infra.constructs.aws.interruption import interruption
 from spotladder_infra.constructs.aws.network import network
 from spotladder_infra.constructs.aws.nodes import nodes
@@ -48,6 +49,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         if bucket.replicate_to is not None:
             replica = AwsProvider(stack, "aws-replica", alias="replica", region=bucket.replicate_to, **shared)
         checkpoints(stack, bucket, bucket_provider, replica)
+    repository = images(stack, cluster) if cluster.image_repository else None
     if cluster.budget_alarm is not None:
         budget(stack, cluster, cluster.budget_alarm)
     restrict(stack, cluster.roles)
@@ -71,6 +73,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             },
             "oidcIssuer": plane.issuer,
             "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
+            "images": repository,
             "identities": {
                 "karpenter": pods.karpenter,
                 "controller": pods.controller,

@@ -58,8 +58,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
                 _principals(stack, fleet, bucket, principals),
                 after=[plane.cluster, *([made] if made is not None else [])],
             )
-    if cluster.artifact_registry:
-        images(stack, cluster)
+    repository = images(stack, cluster) if cluster.image_repository else None
 
     training = {team.name: principals.training(team) for team in fleet.teams_of(cluster)} if bucket else {}
     return ClusterOutputs.model_validate(
@@ -77,6 +76,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
             "network": {"network": net.network or None, "subnets": [net.subnetwork]},
             "oidcIssuer": plane.issuer,
             "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
+            "images": repository,
             "identities": {
                 "karpenter": autoscaler,
                 "controller": principals.controller,

@@ -31,6 +31,7 @@ _CONCERNS: tuple[tuple[str, str], ...] = (
     ("aws_kms_", "keys"),
     ("google_kms_", "keys"),
     ("aws_budgets_", "budget"),
+    ("aws_ecr_", "images"),
     ("google_artifact_registry_", "images"),
     ("aws_", "network"),
     ("google_compute_", "network"),

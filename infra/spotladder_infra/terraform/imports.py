@@ -9,6 +9,7 @@ from typing import Any
 IDS: Mapping[str, str] = {
     "aws_budgets_budget": "ACCOUNT_ID:{name}",
     "aws_cloudwatch_log_group": "{name}",
+    "aws_ecr_repository": "{name}",
     "aws_eks_access_entry": "{cluster}:PRINCIPAL_ARN",
     "aws_eks_addon": "{cluster}:{addon_name}",
     "aws_eks_cluster": "{name}",

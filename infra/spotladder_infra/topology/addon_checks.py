@@ -18,6 +18,11 @@ def version_of(cluster: Cluster, addon: str) -> str | None:
     return cluster.addons.get(addon) or addons.PINNED.get(cluster.kubernetes, {}).get(addon)
 
 
+def installed(cluster: Cluster) -> tuple[str, ...]:
+    """The add-ons of the stack."""
+    return (*addons.INSTALLED, *(name for name in addons.OPTIONAL if name in cluster.addons))
+
+
 def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The add-ons of the file are those of the stack, and each has a pinned version."""
     for index, cluster in with_stack(fleet):
@@ -25,8 +30,8 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             continue
         path = ("spec", "clusters", index)
         for name in cluster.addons:
-            if name not in addons.INSTALLED:
-                message = f"is not an add-on that the stack installs (expected one of {', '.join(addons.INSTALLED)})"
+            if name not in (known := (*addons.INSTALLED, *addons.OPTIONAL)):
+                message = f"is not an add-on that the stack installs (expected one of {', '.join(known)})"
                 yield FleetFinding((*path, "addons", name), f"{message}: remove {quoted(name)}")
         unknown = [name for name in addons.INSTALLED if version_of(cluster, name) is None]
         if unknown:
@@ -34,11 +39,16 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(
                 (*path, "kubernetes"), f"{message}: EKS chooses its default; pin them under addons", warning=True
             )
+        for place, volume in enumerate(cluster.volumes):
+            needed = addons.DRIVERS.get(volume.driver or "")
+            if needed is not None and needed not in cluster.addons:
+                message = f"needs the EKS add-on {needed}: name it with its version under addons"
+                yield FleetFinding((*path, "volumes", place, "spec"), message)
 
 
 def addon_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
     """Add-ons that EKS does not offer for the cluster's Kubernetes version. `client` is one for EKS in its region."""
-    for name in addons.INSTALLED:
+    for name in installed(cluster):
         if problem := _problem(client, cluster, name):
             yield FleetFinding(("spec", "clusters", index, "addons", name), problem)
 

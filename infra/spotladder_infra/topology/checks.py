@@ -18,7 +18,7 @@ from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.compute_class_checks import COMPUTE_CLASS_CHECKS
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools, with_stack
-from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.fleet import Fleet, FleetSpec
 from spotladder_infra.topology.identity_checks import IDENTITY_CHECKS
 from spotladder_infra.topology.network_checks import NETWORK_CHECKS
 from spotladder_infra.topology.pool_checks import POOL_CHECKS
@@ -26,7 +26,7 @@ from spotladder_infra.topology.pool_checks import POOL_CHECKS
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
 """Maximum length of a cluster's name, so that the names of its roles and service accounts fit the cloud's limits."""
 
-RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system"})
+RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system", "kueue-system"})
 
 _GCP_LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
@@ -47,6 +47,14 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         yield from _twice(
             ((("spec", field, index, "name"), entry.name) for index, entry in enumerate(getattr(spec, field))), ""
         )
+    for index, cluster in enumerate(spec.clusters):
+        yield from _twice(
+            (
+                (("spec", "clusters", index, "volumes", at, "name"), entry.name)
+                for at, entry in enumerate(cluster.volumes)
+            ),
+            "",
+        )
     named = ((pool_path(c, p, "name"), pool.name) for c, p, _, pool in pools(fleet))
     yield from _twice(named, ": the CapacityTiers of all clusters are in the home cluster")
 
@@ -54,25 +62,33 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that every reference to another object of the file names an existing one."""
     spec = fleet.spec
-    clusters = [entry.name for entry in spec.clusters]
-    buckets = [entry.name for entry in spec.buckets]
-    teams = [entry.name for entry in spec.teams]
-    if spec.home not in clusters:
-        yield FleetFinding(("spec", "home"), _unknown(spec.home, "cluster", clusters))
+    known = {
+        "cluster": [entry.name for entry in spec.clusters],
+        "bucket": [entry.name for entry in spec.buckets],
+        "team": [entry.name for entry in spec.teams],
+    }
+    for path, what, name in _references(spec):
+        if name not in known[what]:
+            yield FleetFinding(("spec", *path), _unknown(name, what, known[what]))
+
+
+def _references(spec: FleetSpec) -> Iterator[tuple[Path, str, str]]:
+    """The names of other objects in the file: their place, the kind of the object, and the name."""
+    yield ("home",), "cluster", spec.home
     for index, cluster in enumerate(spec.clusters):
-        if cluster.bucket is not None and cluster.bucket not in buckets:
-            yield FleetFinding(("spec", "clusters", index, "bucket"), _unknown(cluster.bucket, "bucket", buckets))
+        path: Path = ("clusters", index)
+        if cluster.bucket is not None:
+            yield (*path, "bucket"), "bucket", cluster.bucket
         for name in cluster.service_account_annotations:
-            if name not in teams:
-                path = ("spec", "clusters", index, "serviceAccountAnnotations", name)
-                yield FleetFinding(path, _unknown(name, "team", teams))
+            yield (*path, "serviceAccountAnnotations", name), "team", name
+        for at, volume in enumerate(cluster.volumes):
+            for place, name in enumerate(volume.teams):
+                yield (*path, "volumes", at, "teams", place), "team", name
     for index, name in enumerate(spec.rollout.canary):
-        if name not in clusters:
-            yield FleetFinding(("spec", "rollout", "canary", index), _unknown(name, "cluster", clusters))
+        yield ("rollout", "canary", index), "cluster", name
     for index, team in enumerate(spec.teams):
         for place, name in enumerate(team.clusters):
-            if name not in clusters:
-                yield FleetFinding(("spec", "teams", index, "clusters", place), _unknown(name, "cluster", clusters))
+            yield ("teams", index, "clusters", place), "cluster", name
 
 
 def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:

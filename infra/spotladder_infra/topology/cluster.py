@@ -15,6 +15,7 @@ from spotladder.api.problems import quoted
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 from spotladder.versions import KUBERNETES
+from spotladder_infra.facts.addons import OPTIONAL
 from spotladder_infra.facts.regions import region_of
 from spotladder_infra.topology.network import Network, network_findings
 from spotladder_infra.topology.pool import Pool
@@ -32,6 +33,7 @@ from spotladder_infra.topology.value_types import (
     is_aws_key,
     key_region,
 )
+from spotladder_infra.topology.volume import Volume
 
 
 class Cloud(StrEnum):
@@ -141,7 +143,8 @@ class Cluster(Record):
     system: SystemNodes = Field(default_factory=SystemNodes, description="The nodes of the controllers.")
     addons: dict[str, FilledText] = Field(
         default_factory=dict,
-        description="Versions of EKS add-ons, by name (AWS). Default: the recorded version for the Kubernetes version.",
+        description="Versions of EKS add-ons, by name (AWS). Default: the recorded version for the Kubernetes version. "
+        f"Installed only if named: {', '.join(OPTIONAL)}.",
     )
     roles: Roles = Field(default_factory=Roles, description="Names and limits of the IAM roles (AWS).")
     kms_key: KmsKey | None = Field(
@@ -151,8 +154,13 @@ class Cluster(Record):
     )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
     budget_alarm: BudgetAlarm | None = Field(default=None, description="Budget alert by e-mail (AWS).")
-    artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
+    image_repository: Switch = Field(
+        default=False,
+        description="Create a repository for training images, in ECR or Artifact Registry, from which all nodes of the "
+        "account or project may pull. It is deleted with the cluster (aws, gcp).",
+    )
     deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster while this is true.")
+    volumes: list[Volume] = Field(default_factory=list, description="File systems that the pods of teams mount.")
     pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
 
     @property
@@ -236,7 +244,7 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
     "budget_alarm": (Cloud.AWS,),
     "roles": (Cloud.AWS,),
     "kms_key": WITH_STACK,
-    "artifact_registry": (Cloud.GCP,),
+    "image_repository": WITH_STACK,
     "deletion_protection": WITH_STACK,
 }
 

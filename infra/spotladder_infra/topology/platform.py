@@ -13,6 +13,7 @@ from spotladder_infra.topology.value_types import Registry
 COMPONENTS = (
     "karpenter",
     "jobset",
+    "kueue",
     "gpu-device-plugin",
     "efa-device-plugin",
     "neuron-device-plugin",
@@ -46,6 +47,7 @@ class Platform(Record):
         "MIRROR/quay.io/kuberay/operator.",
     )
     jobset: Switch = Field(default=False, description="Install JobSet.")
+    kueue: Switch = Field(default=False, description="Install Kueue.")
     gpu_device_plugin: Switch | None = Field(
         default=None,
         description="Install NVIDIA's device plugin on the nodes of pools with NVIDIA accelerators (not on gcp, where "

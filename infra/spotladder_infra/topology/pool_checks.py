@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from math import prod
 
+from spotladder import versions
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
@@ -134,6 +135,12 @@ def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
         unpinned = any(pool.image is None for pool in cluster.pools)
         if unpinned and (old := _old_image(images.NODE_IMAGE, today)):
             message = f"pools without image get {old}: give the pools a newer image, or upgrade spotladder"
+            yield FleetFinding(("spec", "clusters", index, "pools"), message, warning=True)
+        if unpinned and versions.parse(cluster.kubernetes) > versions.parse(images.NEWEST_KUBERNETES):
+            message = (
+                f"pools without image get {images.NODE_IMAGE}, which has no image for Kubernetes {cluster.kubernetes}: "
+                "give the pools a newer image, or their nodes do not start"
+            )
             yield FleetFinding(("spec", "clusters", index, "pools"), message, warning=True)
 
 

@@ -15,15 +15,34 @@ from cdktn_aws import ec2, eks, iam
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import PODS, CreatedRole, pod_identity, role
-from spotladder_infra.facts.addons import BEFORE_NODES, EBS, ON_NODES
+from spotladder_infra.facts.addons import BEFORE_NODES, EBS, OBSERVABILITY
 from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import SYSTEM_NAMESPACE, node_role
-from spotladder_infra.topology.addon_checks import version_of
+from spotladder_infra.topology.addon_checks import installed, version_of
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of
 
-EBS_ACCOUNT = "ebs-csi-controller-sa"
-"""The service account of the EBS driver's controller."""
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """The service account of an add-on's pods, and AWS' policies for it."""
+
+    name: str
+    namespace: str
+    service_account: str
+    policies: tuple[str, ...]
+
+
+_IDENTITIES = {
+    EBS: _Identity("ebs", SYSTEM_NAMESPACE, "ebs-csi-controller-sa", ("service-role/AmazonEBSCSIDriverPolicy",)),
+    OBSERVABILITY: _Identity(
+        "cloudwatch",
+        "amazon-cloudwatch",
+        "cloudwatch-agent",
+        ("CloudWatchAgentServerPolicy", "AWSXrayWriteOnlyAccess"),
+    ),
+}
+"""The drivers of EFS and FSx need none to mount file systems that exist."""
 
 _CONFIGURATION = {EBS: {"configuration_values": json.dumps({"defaultStorageClass": {"enabled": True}})}}
 """Without a default class, claims that name none stay pending: EKS marks no class since Kubernetes 1.30."""
@@ -55,10 +74,9 @@ def _system(
     """The system nodes between the add-ons that they need and those that run on them. Returns their role."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     system, group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
-    for name in ON_NODES:
-        _addon(
-            scope, cluster, plane, name, (group, *(_ebs_identity(scope, cluster, place, plane) if name == EBS else ()))
-        )
+    for name in installed(cluster):
+        if name not in BEFORE_NODES:
+            _addon(scope, cluster, plane, name, (group, *_identity(scope, cluster, place, plane, name)))
     return system
 
 
@@ -113,12 +131,15 @@ def _system_nodes(
     )
 
 
-def _ebs_identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane) -> tuple[Any, ...]:
-    """The role of the EBS driver, which its pods get only if it exists before them."""
-    own = role(
-        scope, "ebs", f"{cluster.name}-ebs", PODS, managed=("service-role/AmazonEBSCSIDriverPolicy",), place=place
+def _identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane, addon: str) -> tuple[Any, ...]:
+    """The role of an add-on, which its pods get only if it exists before them; nothing for one without a role."""
+    if addon not in _IDENTITIES:
+        return ()
+    needed = _IDENTITIES[addon]
+    own = role(scope, needed.name, f"{cluster.name}-{needed.name}", PODS, managed=needed.policies, place=place)
+    bound = pod_identity(
+        scope, needed.name, own, plane.name, namespace=needed.namespace, service_account=needed.service_account
     )
-    bound = pod_identity(scope, "ebs", own, plane.name, namespace=SYSTEM_NAMESPACE, service_account=EBS_ACCOUNT)
     return (*own.policies, bound)
 
 

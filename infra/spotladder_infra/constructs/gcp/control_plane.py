@@ -18,6 +18,9 @@ from spotladder_infra.constructs.gcp.network import CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
 from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, zones_of
 
+METRICS = ["SYSTEM_COMPONENTS", "DCGM"]
+"""Metrics of the nodes and, of their NVIDIA GPUs, those of DCGM."""
+
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
 LARGEST = {"cpu": 10_000, "memory": 100_000}
 """Bounds of node auto-provisioning in CPUs and GiB, too high to apply, as MOST_ACCELERATORS."""
@@ -68,11 +71,12 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         node_config=_node_config(node),
         cluster_autoscaling=_autoscaling(cluster, node),
         addons_config={
+            "gcp_filestore_csi_driver_config": {"enabled": True},
             "gcs_fuse_csi_driver_config": {"enabled": True},
             "http_load_balancing": {"disabled": True},
         },
         logging_config={"enable_components": LOGS},
-        monitoring_config={"enable_components": ["SYSTEM_COMPONENTS"], "managed_prometheus": {"enabled": True}},
+        monitoring_config={"enable_components": METRICS, "managed_prometheus": {"enabled": True}},
         master_auth={"client_certificate_config": {"issue_client_certificate": False}},
         security_posture_config={"mode": "BASIC"},  # Google has removed the scan for vulnerabilities
         deletion_protection=cluster.deletion_protection,

@@ -110,8 +110,10 @@ def access(scope: Any, fleet: Fleet, bucket: Bucket, principals: Mapping[str, Po
             grant(f"{prefix}-{team.name}", team, principals[project].training(team))
 
 
-def images(scope: Any, cluster: Cluster) -> None:
-    """A repository for training images beside the cluster."""
-    ArtifactRegistryRepository(
+def images(scope: Any, cluster: Cluster) -> str:
+    """A repository for training images beside the cluster. Returns the address below which images are pushed."""
+    made = ArtifactRegistryRepository(
         scope, "images", repository_id=cluster.name, location=cluster.region, format="DOCKER", project=cluster.project
     )
+    address: str = made.registry_uri
+    return address
