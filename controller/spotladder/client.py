@@ -34,7 +34,7 @@ from spotladder.records.recorded_job import recorded_of_job
 T = TypeVar("T")
 
 POLL_INTERVAL = 5.0
-"""Seconds between two looks at a job that is waited for."""
+"""Seconds between two reads of a job until it ends."""
 
 OUTAGE_TIMEOUT = 600.0
 """Seconds without an API server after which `wait` raises its error."""
@@ -110,7 +110,7 @@ class AsyncJobs:
 
     async def wait(self, name: str, timeout: float | None = None) -> Outcome:
         """Wait until the job has ended; through outages of the API server of ten minutes. Raises TimeoutError after
-        `timeout` seconds; the job goes on."""
+        `timeout` seconds; the job continues."""
 
         async def ended() -> Outcome:
             tolerance = OutageTolerance(OUTAGE_TIMEOUT)

@@ -98,7 +98,7 @@ GOING = "attempt 3 on spot-a is being removed (1m 30s, 2 nodes)"
             {"phase": "Running", "conditions": [AWAY], "removing": REMOVED},
             f"StoreUnavailable: no answer (for 1m 30s); {GOING}",
         ),
-        ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "goes on with 2 of 3 workers"),
+        ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "continues with 2 of 3 workers"),
         ({"phase": "Running", "elastic": {"workers": 3, "wanted": 3}}, ""),
         ({}, ""),
     ],

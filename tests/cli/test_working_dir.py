@@ -95,6 +95,68 @@ def test_requirements_must_be_among_the_files(tmp_path: Path) -> None:
         Archive.of(tmp_path / "a", other)
 
 
+PROJECT = """\
+[project]
+name = "words"
+version = "1"
+requires-python = ">=3.11"
+dependencies = ["six"]
+[dependency-groups]
+dev = ["idna"]
+[[tool.uv.index]]
+url = "https://packages.example/simple"
+default = true
+"""
+
+LOCKED = """
+[[package]]
+name = "{name}"
+version = "1.17.0"
+source = {{ registry = "https://packages.example/simple" }}
+wheels = [{{ url = "https://packages.example/{name}-1.17.0-py3-none-any.whl", hash = "sha256:{digest}" }}]
+"""
+
+LOCK = f"""\
+version = 1
+revision = 3
+requires-python = ">=3.11"
+{LOCKED.format(name="idna", digest="1" * 64)}{LOCKED.format(name="six", digest="2" * 64)}
+[[package]]
+name = "words"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "six" }}]
+[package.dev-dependencies]
+dev = [{{ name = "idna" }}]
+[package.metadata]
+requires-dist = [{{ name = "six" }}]
+[package.metadata.requires-dev]
+dev = [{{ name = "idna" }}]
+"""
+
+
+def test_a_lock_of_uv_becomes_requirements_with_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    folder = folder_with(tmp_path / "a", **{"pyproject.toml": PROJECT, "uv.lock": LOCK})
+    archive, requirements = Archive.of(folder, folder / "uv.lock")
+    assert requirements == "uv.lock.txt"
+    exported = zipfile.ZipFile(io.BytesIO(archive.data)).read("uv.lock.txt").decode()
+    assert exported.split() == ["six==1.17.0", "\\", f"--hash=sha256:{'2' * 64}"]
+    copy = folder_with(tmp_path / "b", **{"pyproject.toml": PROJECT, "uv.lock": LOCK})
+    assert Archive.of(copy, copy / "uv.lock")[0].sha256 == archive.sha256
+
+
+def test_a_lock_of_uv_that_cannot_be_used_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    changed = PROJECT.replace('["six"]', "[]").replace('["idna"]', "[]")
+    lock = folder_with(tmp_path, **{"pyproject.toml": changed, "uv.lock": LOCK}) / "uv.lock"
+    with pytest.raises(Refused, match=r"uv\.lock: uv export: .* needs to be updated"):
+        Archive.of(tmp_path, lock)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Refused, match="needs uv on this machine: install it, or pass a requirements file"):
+        Archive.of(tmp_path, lock)
+
+
 def test_the_archive_is_beside_the_commits_and_removed_with_them(tmp_path: Path) -> None:
     archive, _ = Archive.of(folder_with(tmp_path / "a", **{"train.py": ""}), None)
     bucket = tmp_path / "bucket"

@@ -71,7 +71,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (NOTICED, Tone.CAUTION, "w1 will be reclaimed in 5s (Interruption)"),
         (Resized(START, 2, 3, 4), Tone.CAUTION, "attempt 2 trains with 3 of 4 workers"),
         (Resized(START, 2, 4, 4), Tone.GOOD, "attempt 2 trains with 4 workers"),
-        (Resized(START, 2, 3, 4, 4), Tone.CAUTION, "attempt 2 goes on with 3 of 4 workers"),
+        (Resized(START, 2, 3, 4, 4), Tone.CAUTION, "attempt 2 continues with 3 of 4 workers"),
         (Resized(START, 2, 3, 4, 2), Tone.CAUTION, "attempt 2 grew to 3 of 4 workers"),
         (Resized(START, 2, 4, 4, 3), Tone.GOOD, "attempt 2 grew to 4 workers"),
         (PoolChanged(START, "spot-b", False), Tone.CAUTION, "spot-b has no capacity"),

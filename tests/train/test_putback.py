@@ -136,6 +136,23 @@ def test_a_folder_replaces_an_older_one(tmp_path: Path) -> None:
     assert [path.name for path in first.folder.iterdir() if path.name != ".spotladder"] == ["latest"]
 
 
+def test_deepspeed_finds_what_was_put_back(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for step in (5, 10):
+        save(first.folder / f"global_step{step}", "mp_rank_00_model_states.pt", str(step))
+        (first.folder / "latest").write_text(f"global_step{step}")
+        first.commit()
+    save(first.folder / "global_step15", "mp_rank_00_model_states.pt")
+    first.commit()
+    assert steps(tmp_path) == [5, 10]
+    assert Attempt(tmp_path, 2).place == "global_step10"
+    assert not (first.folder / "global_step15").exists(), "it is not complete"
+    first.folder.rename(tmp_path / "gone")
+    third = Attempt(tmp_path, 3)
+    assert third.place == (third.folder / "latest").read_text() == "global_step10"
+    assert text_of(third.folder / "global_step10", "mp_rank_00_model_states.pt") == "10"
+
+
 def test_a_checkpoint_that_changes_is_not_committed_yet(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path)
     for text in ("one", "three"):

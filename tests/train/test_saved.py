@@ -84,6 +84,23 @@ def test_a_state_that_is_being_written_is_not_complete(tmp_path: Path, text: str
     assert found(tmp_path) == {"checkpoint-40": (40, False)}
 
 
+def test_deepspeed_names_the_newest_checkpoint_beside_it(tmp_path: Path) -> None:
+    for step in (5, 10, 15):
+        lay_out(tmp_path, f"out/global_step{step}/mp_rank_00_model_states.pt")
+    assert set(found(tmp_path).values()) == {(5, False), (10, False), (15, False)}
+    (tmp_path / "out" / "latest").write_text("global_step10")
+    assert found(tmp_path) == {
+        "out/global_step5": (5, True),
+        "out/global_step10": (10, True),
+        "out/global_step15": (15, False),
+    }
+    roots = {saved.step: saved.roots for saved in saved_in(tmp_path)}
+    assert roots[10] == ("out/global_step10", "out/latest")
+    assert roots[5] == ("out/global_step5",)
+    (tmp_path / "out" / "latest").write_bytes(b"\xff")
+    assert set(found(tmp_path).values()) == {(5, False), (10, False), (15, False)}
+
+
 def test_lightning_writes_the_step_into_its_files(tmp_path: Path) -> None:
     lightning(tmp_path / "last.ckpt", 60)
     lightning(tmp_path / "epoch=03-val_loss=0.25.ckpt", 60)

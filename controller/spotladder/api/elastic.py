@@ -41,7 +41,8 @@ NOTICES_BY_RAY = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1", "RAY_TRAIN_PREEMPT
 
 
 RANK_POLLS = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "1"}
-"""How often Ray Train's controller asks the ranks of an elastic job for their state. Ray's own value is 2 s."""
+"""The interval at which Ray Train's controller asks the ranks of an elastic job for their state. Ray's default is 2
+s."""
 
 
 def elastic_environment(elastic: Elastic | None, sizes: tuple[int, ...]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from spotladder.errors import InvalidSpec
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
 _STALL_TIMEOUT_OF_PROGRAMS = 86_400.0
-"""For programs that save at an interval of their own, which is not known."""
+"""The stall timeout of programs that save at an interval of their own, which is not known."""
 
 
 def tier_of(entry: JobTier) -> Tier:

@@ -27,7 +27,7 @@ from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.timestamps import instant
 
 FINALIZER = "spotladder.io/cleanup"
-"""On a TieredJob until nothing of it is left."""
+"""The finalizer of a TieredJob: it remains until all objects of the job are deleted."""
 
 FORCE_DELETE = "spotladder.io/force-delete"
 """Annotation "true": remove the finalizer of the TieredJob although some of its objects may remain."""

@@ -120,6 +120,6 @@ def budget_of(mine: Iterable[TenantRule]) -> float | None:
 
 
 def whom(mine: Sequence[TenantRule]) -> str:
-    """Whom a user of the namespace asks: the contact of the rule that names it, or of the one for all."""
+    """The contact for users of the namespace: that of the rule that names it, or of the rule for all."""
     own = sorted((rule for rule in mine if rule.contact), key=lambda rule: ANY in rule.namespaces)
     return own[0].contact if own else "the administrator"

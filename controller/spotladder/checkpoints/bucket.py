@@ -89,7 +89,7 @@ _NO_CREDENTIALS = re.compile(
 )
 _OTHER_REGION = re.compile(r"redirect without LOCATION|PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation")
 _SAID = re.compile(r"<Code>([\w.-]+)</Code>(?:.{0,200}?<Message>([^<]{1,200}))?")
-"""What a server says of an error: its code and its message."""
+"""The code and the message of an error, as the server reports them."""
 
 _NO_RANGE = re.compile(r"\b416\b|InvalidRange", re.I)
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")

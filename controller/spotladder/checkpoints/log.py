@@ -34,7 +34,7 @@ class CommitLog(EntryLog):
     """The compile caches of this machine, if they are stored beside the log."""
 
     def await_compiled(self) -> None:
-        """Wait for the compile caches of the attempts before, if they are being put back, as long as that is useful."""
+        """Wait until the compile caches of earlier attempts are put back, if that has begun and is not late."""
         if self.compiled:
             self.compiled.wait()
 

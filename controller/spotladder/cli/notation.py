@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperArgument, TyperOption
 
 _METAVARS = {"dir": "DIR", "path": "FILE", "file": "FILE"}
-"""By the option library's name of the type of a path."""
+"""The placeholder for a path, by the option library's name of its type."""
 
 
 def _range(minimum: float | None, maximum: float | None) -> str | None:

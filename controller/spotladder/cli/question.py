@@ -28,7 +28,7 @@ RESTART = 0.05
 """Default restart time after a failure, in hours (3 minutes)."""
 
 RECENT: Seconds = 3600.0
-"""Age of the end of a trace up to which its last spell is that of the present."""
+"""Maximum age of the end of a trace whose last spell counts as the current one."""
 
 
 @dataclass(frozen=True, slots=True)

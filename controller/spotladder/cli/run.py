@@ -152,7 +152,7 @@ def run(
 
 @contextmanager
 def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[None]:
-    """The page of the run and notifications while it goes, if they are wanted."""
+    """Serve the page of the run and send notifications until the run ends, if the options request them."""
     with ExitStack() as stack:
         if web:
             from spotladder.web.beside import serve_runs

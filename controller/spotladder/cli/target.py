@@ -11,7 +11,7 @@ from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOpt
 class ClusterTarget:
     """The cluster and namespace from the command line; None for the defaults of the kubeconfig.
 
-    As a parameter of a command, it is the options --namespace, --context and --kubeconfig.
+    A command with a parameter of this type has the options --namespace, --context and --kubeconfig.
     """
 
     namespace: NamespaceOption = None

@@ -56,7 +56,7 @@ class Terminal:
 
 @contextmanager
 def cleaning() -> Iterator[None]:
-    """Clean all output of this process meanwhile."""
+    """Clean all output of this process inside the block."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     try:

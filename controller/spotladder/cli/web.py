@@ -1,4 +1,4 @@
-"""`spotladder web`: serves a page over the jobs of this machine and of a cluster."""
+"""`spotladder web`: serves a page of the jobs of this machine and of a cluster."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def web(
         raise Refused("--host shows one cluster to users elsewhere: remove --context-for and --open")
 
     if host is not None and not re.fullmatch(HOST_NAME, host):
-        raise Refused(f"--host must be a lowercase host name without a port, as spotladder.example.com: got {host!r}")
+        raise Refused(
+            f"--host must be a lowercase host name without a port, such as spotladder.example.com: got {host!r}"
+        )
 
     @asynccontextmanager
     async def served() -> AsyncIterator[tuple[list[FollowedPlace], Users | None]]:

@@ -33,17 +33,17 @@ FIRST_PAUSE: Seconds = 0.1
 LONGEST_PAUSE: Seconds = 60.0
 
 WINDOW: Seconds = 0.05
-"""How long after its first change a key is queued, so that the changes until then are processed together: the pods of
-an attempt start and end at the same time."""
+"""Delay from the first change of a key until it is queued, so that the changes until then are processed together: pods
+of an attempt start and end at the same time."""
 
 CROWDED_WINDOW: Seconds = 1.0
-"""How long after its last processing a key waits for further changes while the queue is crowded."""
+"""Delay after its last processing for which a key waits for further changes while the queue is crowded."""
 
 CROWD = 8
 """The number of keys in processing at which the queue is crowded, even if no key waits for a worker."""
 
 MAX_SUPERSEDED = 64
-"""How many more timers may be superseded than apply, before those are dropped."""
+"""Maximum number by which superseded timers may exceed valid ones before the queue drops them."""
 
 
 class Queue(Generic[K]):
@@ -91,7 +91,7 @@ class Queue(Generic[K]):
             self._something.set()
 
     def add_changed(self, key: K) -> None:
-        """Queue this key, of which something has changed, `WINDOW` after the first change since it was processed, or
+        """Queue this key, which has changed, `WINDOW` after the first change since it was processed, or
         later while the queue is crowded."""
         now = self._clock.ticks()
         at = now + WINDOW

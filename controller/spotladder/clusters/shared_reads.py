@@ -28,7 +28,7 @@ class SharedReads(Generic[K, V]):
         self._most = 0
 
     async def get(self, key: K, read: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """The value that is kept, or else the result of `read`, which runs on if this caller is cancelled."""
+        """The value that is kept, or else the result of `read`, which continues if this caller is cancelled."""
         known = self._reads.get(key)
         if known is None or not self._is_current(*known):
             if len(self._reads) > self._most:

@@ -25,7 +25,7 @@ class Throttle:
             await self._clock.sleep(wait)
 
     def admits(self) -> bool:
-        """Whether one more call may be made now; then it counts."""
+        """Whether one more call may be made now. An allowed call counts."""
         if self._booked_until > self._clock.ticks():
             return False
         self._book()
@@ -33,7 +33,7 @@ class Throttle:
 
     @property
     def is_full(self) -> bool:
-        """Whether the whole burst may be made now, as with a new one."""
+        """Whether the whole burst may be made now, as with a new throttle."""
         return self._booked_until <= self._clock.ticks() - self._tolerance
 
     def _book(self) -> Seconds:
@@ -45,14 +45,14 @@ class Throttle:
 
 
 class Throttles:
-    """A throttle for each name that has made calls of late."""
+    """A throttle for each name that has made calls recently."""
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         self._new = partial(Throttle, rate, burst, clock)
         self._kept: dict[str, Throttle] = {}
 
     def admits(self, name: str) -> bool:
-        """Whether this name may make one more call now; then it counts."""
+        """Whether this name may make one more call now. An allowed call counts."""
         if name not in self._kept:
             self._kept = {each: throttle for each, throttle in self._kept.items() if not throttle.is_full}
             self._kept[name] = self._new()

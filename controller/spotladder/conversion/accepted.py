@@ -27,7 +27,7 @@ _CONTROL = {
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
 _REMEDY = re.compile(r"([;:]) remove it(, (?:and|or) |$)")
-"""What a message advises and the conversion has done."""
+"""Advice at the end of messages that the conversion itself has followed."""
 
 _ROUNDS = 64
 """Maximum number of reviews: each finds at least one field and value."""

@@ -15,7 +15,9 @@ class AichorPods:
         self.source, self.notes = source, list[str]()
         self._image, self._claims = image, claims
         if claims:
-            self.notes.append("All pods mount the PersistentVolumeClaims: they need ReadWriteMany, and nodes in reach.")
+            self.notes.append(
+                "All pods mount the PersistentVolumeClaims: they need ReadWriteMany, and nodes that reach the volumes."
+            )
 
     def template(self, given: dict[str, Any], name: str) -> dict[str, Any]:
         """The pod template of a type; a head or a worker group."""

@@ -21,7 +21,7 @@ def read_sources(files: Sequence[Path]) -> list[Source]:
     """All objects of the files, also those of Lists.
 
     Raises:
-        InvalidSpec: a file cannot be read, is empty or is no YAML.
+        InvalidSpec: a file cannot be read, is empty or is not YAML.
     """
     found = []
     for file in files:

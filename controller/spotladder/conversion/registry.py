@@ -68,7 +68,7 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
     for one in every:
         _check_types(one)
     jobs = [one for one in every if (one.group, one.kind) in KINDS and not _is_used(one, every)]
-    if not options.entrypoint:  # A cluster beside jobs is not meant, unless it has a program.
+    if not options.entrypoint:  # A RayCluster in a file with jobs is converted only if it has a program.
         jobs = [one for one in jobs if one.kind != "RayCluster"] or jobs
     elif not any(one.kind in _RAY for one in jobs):
         raise InvalidSpec("is the command of a RayCluster, and the files have none: remove it", path="--entrypoint")

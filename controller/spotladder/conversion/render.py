@@ -76,7 +76,7 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _insert(job: dict[str, Any], note: Note, marker: str) -> None:
-    """Put the marker before the note's field, or where it was; into the nearest mapping around a field that is gone."""
+    """Put the marker before the note's field, or in its former place; if its mapping is gone, into the nearest one."""
     mapping = job
     anchors: tuple[str, ...] = (str(note.at[0]),)
     value: Any = job

@@ -35,7 +35,8 @@ _TRAINERS = (
     (Loop.KERAS, ("keras", "tensorflow"), "fit"),
     (Loop.TREES, ("xgboost", "lightgbm"), "train|fit"),
 )
-"""For each owner of a loop, the packages of which one is imported, and the names of the calls of which one is made."""
+"""For each owner of a loop, its packages and the names of its calls: a script imports one of the packages and makes one
+of the calls."""
 
 _SAVES = "save|save_(state|checkpoint|model|weights|pretrained)"
 _STEPS = "backward|value_and_grad|apply_gradients|apply_updates|train_on_batch"

@@ -32,7 +32,7 @@ pools:
 """
 
 _TEST = '''\
-"""{script} loses its node and goes on: run with pytest."""
+"""{script} loses its node and continues: run with pytest."""
 
 {imports}
 

@@ -59,8 +59,8 @@ def _launch(situation: Situation, attempt: Attempt) -> Launch:
 
 
 def _standby_actions(situation: Situation) -> tuple[Action, ...]:
-    """Launch the standby attempt, and change its number of workers; let the program of one that is the live attempt
-    now start."""
+    """Launch the standby attempt and change its number of workers. When it has become the live attempt, start its
+    program."""
     state, live, standby = situation.state, situation.state.attempt, situation.state.standby
     if standby is not None and not standby.seen and standby.tier not in situation.seen.unavailable:
         return (_launch(situation, standby),)
@@ -111,7 +111,7 @@ def steady_reason(situation: Situation) -> Reason:
 
 
 def wake_at(situation: Situation, *, acted: bool, review_at: Instant | None = None) -> Instant | None:
-    """The next time at which the decision may change without an event; None if only an event can change it."""
+    """The next time when the decision may change without an event; None if only an event can change it."""
     if situation.state.stage in TERMINAL:
         return situation.now + ACTION_RETRY_INTERVAL if situation.seen.attempts else None
     times = [review_at, *_limits(situation), *_timers(situation)]

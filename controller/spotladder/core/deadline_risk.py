@@ -3,7 +3,7 @@
 Rules
  1. The slack is the time until the deadline that is needed neither for the steps that are not committed, at the
     measured pace, nor for one more start on the job's tier. The deadline is at risk without slack: the next loss of
-    nodes, or the wait that lasts already, makes the job late.
+    nodes, or the current wait, makes the job late.
  2. While the job trains, the slack counts from its newest commit: the training since then is work that the next commit
     shows. While it waits, each second is lost.
  3. Nothing is known while the work that is left is unknown.
@@ -25,7 +25,7 @@ CONDITION = "DeadlineAtRisk"
 
 @dataclass(frozen=True, slots=True)
 class DeadlineRisk:
-    """The training time that is left of a job that goes on, and the slack of rule 1."""
+    """The remaining training time of a job that continues, and the slack of rule 1."""
 
     left: Seconds
     slack: Seconds

@@ -20,8 +20,8 @@ from spotladder.core.model import Attempt, AttemptSeen, Instant, JobState, Loss,
 from spotladder.core.situation import Situation
 
 BEGIN_DELAY: Seconds = 30.0
-"""How long enough ready workers wait for those without a node before the program begins. Nodes that a provisioner
-starts at the same time come within this time, and a program that has begun must restart to use them."""
+"""Time that enough ready workers wait for those without a node before the program begins. Nodes that a provisioner
+starts together become ready within this time, and a program that has begun must restart to use them."""
 
 
 def staying_workers(situation: Situation) -> int:
@@ -65,14 +65,14 @@ def why_smaller(situation: Situation, losses: list[Loss]) -> str:
 
 
 def how_many(situation: Situation) -> str:
-    """With how many workers an elastic attempt is ready, if these are not all; "" otherwise."""
+    """The number of ready workers of an elastic attempt, as text; "" if all workers are ready."""
     staying = staying_workers(situation)
     return f"{staying} of {situation.workers} workers" if situation.elastic and staying < situation.workers else ""
 
 
 def trains_with(state: JobState) -> tuple[int, int] | None:
-    """With how many workers the program of the live attempt of an elastic job last started, and with how many the
-    attempt was launched; None before its start, and for another job."""
+    """The number of workers with which the program of an elastic job last started, and the number with which its live
+    attempt was launched; None before the program's start, and for another job."""
     attempt, progress = state.attempt, state.progress
     if attempt is None or attempt.workers is None or progress.attempt != attempt.number or not progress.workers:
         return None
@@ -80,8 +80,8 @@ def trains_with(state: JobState) -> tuple[int, int] | None:
 
 
 def resized(before: JobState, after: JobState) -> tuple[int, int, int] | None:
-    """With how many workers the program of the live attempt trains now, with how many the attempt was launched, and
-    with how many its program trained before (0: it begins); None if the number has not changed."""
+    """Three numbers of workers: with which the program of the live attempt trains now, with which the attempt was
+    launched, and with which the program trained before (0: it begins). None if the first has not changed."""
     size, last = trains_with(after), trains_with(before)
     if size is None or size == last:
         return None
@@ -93,15 +93,15 @@ def size_text(workers: int, wanted: int, before: int = 0) -> str:
     size = f"{workers} of {wanted} workers" if workers < wanted else f"{workers} workers"
     if not before:
         return f"trains with {size}"
-    return f"grew to {size}" if workers > before else f"goes on with {size}"
+    return f"grew to {size}" if workers > before else f"continues with {size}"
 
 
 # --- beginning with fewer workers: the live attempt, or the standby attempt ---
 
 
 def enough_since(situation: Situation, attempt: Attempt) -> Instant | None:
-    """Since when enough workers are ready for the program to begin, while it waits for the rest; None if it does not
-    wait."""
+    """The time since which enough workers are ready for the program to begin, while it waits for the rest; None if it
+    does not wait."""
     seen, workers = situation.seen.attempt(attempt.number), launched_workers(attempt, situation.spec)
     if seen is None or not (seen.waits_for_all_workers and seen.reachable):
         return None

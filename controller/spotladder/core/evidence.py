@@ -111,8 +111,8 @@ def _waits_after(situation: Situation, reason: Reason) -> bool:
 
 
 def waits_for_quota(situation: Situation) -> str:
-    """Kueue holds the attempt until its queue has quota. If it has, and the provisioner of its nodes has no capacity,
-    the tier lacks capacity."""
+    """The message about an attempt that Kueue holds until its queue has quota; "" if the attempt does not wait for
+    quota. An attempt whose queue has quota, but whose provisioner has no nodes, lacks capacity."""
     queue = situation.held_by
     return (
         "" if queue is None or queue.inadmissible or queue.refused else queue.message or "the attempt waits for quota"

@@ -67,7 +67,7 @@ def _competing(situation: Situation) -> list[LeftAttempt]:
 
 
 def with_left_observed(situation: Situation) -> Situation:
-    """The situation with the nodes that attempts hold which are being removed; without those that are gone."""
+    """The situation with the nodes that the attempts in removal hold, without attempts that are gone."""
     state, seen = situation.state, situation.seen
     if not state.left:
         return situation

@@ -109,7 +109,7 @@ def _ruled(situation: Situation) -> tuple[Situation, Move | None]:
 
 
 def _explained(situation: Situation) -> Situation:
-    """The situation in which the state has the reason why the job is not training, and since when."""
+    """The situation whose state has the reason why the job does not train, and when that began."""
     state, before, now = situation.state, situation.state.impeded, impeded(situation)
     if now == before:
         return situation

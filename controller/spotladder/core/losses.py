@@ -98,7 +98,7 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def failing(pods: list[PodSeen]) -> list[PodSeen]:
-    """Those of these pods whose loss is a failure of the tier: its cause and its role make it one."""
+    """The pods whose loss is a failure of the tier, by its cause and the pod's role."""
     return [pod for pod in pods if pod.cause not in UNCOUNTED and pod.role is not PodRole.AUXILIARY]
 
 
@@ -138,7 +138,7 @@ def synthetic(attempt: Attempt, what: str, cause: Cause, name: str) -> PodSeen:
 
 
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
-    """Count those of these losses that are not counted yet against the live attempt, its tier and the job.
+    """Count the losses of these pods, each once, against the live attempt, its tier and the job.
 
     Losses by maintenance, of auxiliary pods, and on nodes that are known to be bad, are recorded but are not failures;
     a program that fails after them fails because of them. Under `FailureUnit.INTERRUPTION` all losses until all workers
@@ -173,8 +173,8 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
 
 
 def _apart(pods: list[PodSeen], lost: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
-    """The identities of those of these pods that did not go because of another one, and the nodes and units that are
-    lost now. `lost` are those that were lost before."""
+    """The identities of the pods that are failures of their own, not consequences of another pod's loss, and all lost
+    nodes and units. `lost` are the nodes and units that were lost before."""
     failed, units = [], list(lost)
     for pod in sorted(pods, key=lambda pod: pod.cause in _WITHOUT_EVIDENCE):
         node = f"node {pod.node}" if pod.node and pod.cause in _WITH_THE_NODE else ""

@@ -118,8 +118,8 @@ def with_log_at_end(state: JobState, progress: Progress) -> JobState:
 
 
 def _with_end_step(state: JobState) -> JobState:
-    """The state in which the attempt of the newest commit ends with it, if it has ended: its last commit may be read
-    later, and an attempt that is cut off commits until the program of the next one has started."""
+    """The state in which an ended attempt that made the newest commit ends at the step of this commit. The log may be
+    read after the end of the attempt, and an attempt that is cut off commits until the next program has started."""
     writer, step = state.progress.writer, state.progress.step
     if not any(record.number == writer and record.end_step < step for record in state.history):
         return state

@@ -14,8 +14,8 @@ _BY_ITSELF = (Reason.INTERRUPTED, Reason.MAX_FAILURES_EXCEEDED)
 
 def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -> JobState:
     """The state with a pause before the next attempt if this one ends with exit code 75 without a notice, a loss or
-    its own commit. After the first such attempt there is no pause, and then that of `crashes.backoff`. The count
-    includes the job's attempts since the last one that committed."""
+    its own commit. There is no pause after the first such attempt; later pauses are those of `crashes.backoff`. The
+    count includes the job's attempts since the last one that committed."""
     if progress.step > attempt.start_step:
         return state
     before = takewhile(lambda record: record.end_step <= record.start_step, reversed(state.history))

@@ -115,7 +115,7 @@ def _record_reader(kind: type) -> Callable[[Any], Any]:
 # --- fields of a newer version ----------------------------------------------------------------------------------------
 
 _NAMES = ("number", "name", "node")
-"""The fields that tell one record from the others of a list, and from an earlier one in the same place."""
+"""The fields that distinguish a record from the others of a list, and from an earlier one in the same place."""
 
 
 def unknown_fields(kind: Any, plain: Any) -> list[list[Any]]:

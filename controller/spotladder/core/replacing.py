@@ -90,7 +90,7 @@ def _unready(pod: PodSeen, going: tuple[str, ...]) -> PodSeen:
 
 
 def without_finished_replacement(situation: Situation) -> Situation:
-    """The situation without a replacement whose pods are gone and that has left no worker over."""
+    """The situation without a replacement whose leaving pods are gone and which has no surplus worker."""
     attempt, seen = situation.state.attempt, situation.attempt_seen
     if attempt is None or not attempt.leaving or seen is None or not seen.reachable:
         return situation

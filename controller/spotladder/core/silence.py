@@ -20,7 +20,7 @@ def has_stopped(situation: Situation) -> bool:
 
 
 def silenced(situation: Situation) -> list[PodSeen]:
-    """The suspect pods, as lost pods, of an attempt whose head, or all of whose pods, are on silent nodes while its
+    """The suspect pods of an attempt, as lost pods, if its head or all of its pods are on silent nodes while its
     program has stopped its heartbeats: it cannot continue. Empty for every other attempt."""
     seen, stage = situation.attempt_seen, situation.state.stage
     if seen is None or not seen.reachable or not seen.heartbeat_stopped or situation.finished:

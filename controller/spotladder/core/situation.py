@@ -44,22 +44,22 @@ READY = frozenset({Stage.RUNNING, Stage.REPLACING})
 """Stages in which all workers of the attempt are ready."""
 
 HANDOVER_GRACE_PERIOD: Seconds = 10.0
-"""How long the next attempt waits until a fenced attempt is gone."""
+"""Time that the next attempt waits for the end of a fenced attempt."""
 
 MAINTENANCE_LIMIT: Seconds = 600.0
-"""How long a node that an administrator drains may wait for the job's pods: their disruption budget refuses the
+"""Time that a node that an administrator drains may wait for the job's pods: their disruption budget refuses the
 eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
 
 AVOIDANCE_TIMEOUT: Seconds = 60.0
-"""How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
+"""Time that an attempt that avoids nodes waits for another node for its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
 
 MISFIT_TIMEOUT: Seconds = 60.0
-"""How long an attempt stays on a tier whose provisioner reports that it makes no node that can hold its pods. Such a
+"""Time that an attempt stays on a tier whose provisioner reports that it creates no node for these pods. Such a
 report may be from before a change of the node pools."""
 
 STEP_DELAY: Seconds = 10.0
-"""How long after a step its heartbeat may be observed."""
+"""Maximum delay from a step until its heartbeat is observed."""
 
 REMOVAL_DELAY: Seconds = 3.0
 """Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
@@ -356,7 +356,8 @@ class Situation:
         return self.silence_deadline(self.spec.stall_timeout)
 
     def silence_deadline(self, limit: Seconds) -> Instant | None:
-        """When a program without a start entry has had this time to show that it lives; None as above."""
+        """The time by which a program without a start entry must have shown progress, `limit` after the last one; None
+        in the cases of `start_entry_deadline`."""
         if self.uses_library or self.held_by is not None:
             return None
         return self.last_progress + limit
@@ -401,7 +402,7 @@ class Situation:
         return deadline is not None and self.now >= deadline
 
     def _since(self, *reasons: Reason) -> Instant:
-        """Since when the job is impeded for one of these reasons; now if it is not."""
+        """The time since which the job is impeded for one of these reasons; now if it is not."""
         impeded = self.state.impeded
         return impeded.since if impeded is not None and impeded.reason in reasons else self.now
 

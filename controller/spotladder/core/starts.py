@@ -1,4 +1,4 @@
-"""How long an attempt needs from its plan to its first step, as the job has measured it.
+"""The time that an attempt needs from its plan to its first step, as the job has measured it.
 
 Rules
  1. A start is the wait until all workers are ready, and the boot of the program until its first step. The starts of a

@@ -23,8 +23,8 @@ help, and not a new attempt."""
 
 
 def without_impeded_time(situation: Situation, last: JobState) -> Situation:
-    """The situation with the start of each timer moved that was suspended since the last decision, whose state is
-    `last`."""
+    """The situation in which the start of each timer that was suspended since the last decision is moved. `last` is the
+    state of that decision."""
     state, now = situation.state, situation.now
     if state.waiting_since is None and state.recovering_since is None:
         return situation

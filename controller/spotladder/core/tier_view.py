@@ -13,8 +13,8 @@ from spotladder.core.work import work_left
 
 
 def sightings(situation: Situation) -> dict[str, bool]:
-    """For each tier whose availability is known now: whether it has capacity for the job; for the smallest size of an
-    elastic one."""
+    """For each tier whose availability is known now, whether it has capacity for the job, or for the smallest size of
+    an elastic job."""
     found = dict.fromkeys(situation.seen.offered, True)
     found.update(dict.fromkeys(situation.seen.unavailable, False))
     attempt = situation.attempt_seen

@@ -1,4 +1,4 @@
-"""How long jobs waited for the nodes of a tier: counts of waits by duration, over all jobs, in a bounded form."""
+"""The waits of all jobs for the nodes of a tier: their number by duration, in a bounded form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def added(one: Waits, other: Waits) -> Waits:
 
 
 def usual_wait(waits: Waits, share: float = QUANTILE) -> Seconds:
-    """How long this share of the waits took at most, in seconds: the bound of the class. The last class counts as
+    """The longest of this share of the waits: the bound of its class. The last class counts as
     twice the longest bound. 0 without a wait."""
     below, total = 0, sum(waits)
     for bound, count in zip((*BOUNDS, 2 * BOUNDS[-1]), waits, strict=False):

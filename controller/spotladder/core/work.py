@@ -19,8 +19,8 @@ from dataclasses import replace
 from spotladder.core.model import Instant, JobSpec, JobState, Progress, Seconds
 
 CLOCK_TOLERANCE: Seconds = 60.0
-"""How much two intervals may differ: that between the times of two commits, by the clock of the job's machine, and that
-between their observations, which come when the log is read."""
+"""Maximum difference between two measurements of the time between two commits: by the clock of the job's machine, and
+by the reads of the log."""
 
 
 def with_total(state: JobState, total: int) -> JobState:

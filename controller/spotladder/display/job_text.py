@@ -20,7 +20,7 @@ from spotladder.timestamps import seconds_of
 Object = dict[str, Any]
 
 ENDED = frozenset({"Succeeded", "Failed", "Deleted"})
-"""The phases of jobs that have ended. Deleted: a deleted job that had not, from its records."""
+"""The phases of jobs that have ended. Deleted is a job that was deleted before it had ended, from its records."""
 
 COLUMNS = ("Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
 
@@ -74,8 +74,8 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def problem(job: Mapping[str, Any], now: float) -> str:
-    """That the job was deleted, else that no controller answers, else why the job does not train or what is wrong with
-    it; "" if nothing is."""
+    """The sentence about the deletion of the job, else about a controller that does not answer, else about what the job
+    waits for or what is wrong with it; "" if nothing is."""
     if job.get("deleted"):
         return "; ".join(filter(None, ("deleted", message(job.get("status") or {}, now))))
     return _unattended(job, now) or message(job.get("status") or {}, now)
@@ -130,7 +130,7 @@ def _degraded(status: Mapping[str, Any], now: float) -> str:
 
 
 def _unused(status: Mapping[str, Any]) -> str:
-    """That the program does not use spotladder.train."""
+    """The warning that the program does not use spotladder.train; "" if it does."""
     log = condition({"status": status}, "Checkpointing")
     return str(log.get("message") or "") if log.get("reason") == "NoStartEntry" else ""
 
@@ -168,11 +168,11 @@ def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
 
 def _smaller(elastic: Mapping[str, Any] | None) -> str:
     smaller = elastic is not None and elastic["workers"] < elastic["wanted"]
-    return f"goes on with {elastic['workers']} of {elastic['wanted']} workers" if elastic and smaller else ""
+    return f"continues with {elastic['workers']} of {elastic['wanted']} workers" if elastic and smaller else ""
 
 
 def _size(elastic: Mapping[str, Any] | None) -> str:
-    """With how many workers an elastic job trains."""
+    """The number of workers of an elastic job, as text; "" for another job."""
     return _smaller(elastic) or (f"trains with all {elastic['workers']} workers" if elastic else "")
 
 

@@ -205,7 +205,7 @@ _BEGINNINGS = frozenset(
     {Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK, Reason.BEGIN_AGAIN, Reason.WAITING_TO_BEGIN_AGAIN}
 )
 _SILENT = frozenset({Reason.GONE, Reason.MOVED_ON, Reason.DRAINED})
-"""Reasons of moves that only carry out one that is known already."""
+"""Reasons of moves that only carry out an earlier move, which has its own sentence."""
 
 _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.STARTED: (Tone.QUIET, lambda _: "starts"),

@@ -16,7 +16,7 @@ AGE = ": last reconcile "
 
 
 def unattended(state: JobState | None, created_at: Instant, now: Instant) -> str:
-    """That no controller answers, and since when; "" if one does, or if the status does not show it.
+    """The sentence that no controller answers, and since when; "" if one does, or if the status does not show it.
 
     `state` is the controller's state of the job; None if the job has no status.
     """
@@ -30,13 +30,13 @@ def reconciled_at(state: JobState) -> Instant | None:
 
 
 def no_status(created_at: Instant, now: Instant) -> str:
-    """That no controller has given the job a status, once it is late."""
+    """The sentence that no controller has given the job a status; "" until `FIRST_RECONCILE_TIMEOUT`."""
     late = now - created_at >= FIRST_RECONCILE_TIMEOUT
     return f"no controller answers{AGE}never, created {span(now - created_at)} ago" if late else ""
 
 
 def silent_since(reconciled: Instant | None, now: Instant) -> str:
-    """That no controller has reconciled the job since `reconciled_at`, once it is late."""
+    """The sentence that no controller has reconciled the job since `reconciled`; "" until `RECONCILE_TIMEOUT`."""
     if reconciled is None or now - reconciled < RECONCILE_TIMEOUT:
         return ""
     return f"no controller answers{AGE}{span(now - reconciled)} ago"

@@ -14,13 +14,13 @@ from spotladder.jobs.waiting import OutageTolerance
 from spotladder.resources import TIEREDJOBS
 
 POLL_INTERVAL = 0.5
-"""Seconds between two looks at a job that is being deleted."""
+"""Seconds between two reads of a job that is being deleted."""
 
 REPORT_DELAY = 5.0
 """Seconds after which a message says what the deletion waits for."""
 
 NO_ANSWER_TIMEOUT = 300.0
-"""Seconds for which the API server may fail to answer while the deletion is waited for."""
+"""Seconds for which the API server may fail to answer during the wait for the deletion."""
 
 
 async def requested(cluster: ConnectedCluster, job: Object, *, force: bool = False) -> None:

@@ -128,8 +128,8 @@ class Printing:
         return ""
 
     async def _pieces(self, cluster: ConnectedCluster, source: Source) -> AsyncIterator[bytes]:
-        """The output of a source. A stream that breaks while it is followed is opened again at its end; the line that
-        it broke off ends there."""
+        """The output of a source. A followed stream that breaks is opened again at its end, and the interrupted line
+        ends at the break."""
         tail, earliest, piece = self._tail, 0.0, b"\n"
         while True:
             try:

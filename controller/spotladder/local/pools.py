@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `start` (inclusive) to `end` (exclusive), in seconds after the start of the run."""
+    """An interval from `start` (inclusive) to `end` (exclusive), in seconds after the start of the run."""
 
     start: Seconds
     end: Seconds = math.inf
@@ -64,7 +64,7 @@ class PoolPlan:
         return f'the pool "{self.name}" has 0 nodes: set pools.{self.name}.nodes in the world file'
 
     def lifetime(self, ordinal: int) -> Seconds:
-        """How long the pool's n-th node lives, in seconds; drawn from the seed and `n` only."""
+        """The lifetime of the pool's n-th node, drawn from the seed and `n` only."""
         if self.hazard_per_hour <= 0:
             return math.inf
         # Repeatable on purpose: it simulates a market and protects no secret.
@@ -96,7 +96,7 @@ class PoolClock:
         return self.plan.available(now - self._began)
 
     def free(self, now: Instant) -> int:
-        """How many more nodes the pool provides now."""
+        """The number of further nodes that the pool provides now."""
         return max(0, self.plan.nodes - self.held) if self.available(now) else 0
 
     def give(self, now: Instant) -> int | None:

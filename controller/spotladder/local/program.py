@@ -214,7 +214,7 @@ class Program:
             return None
 
     def hang(self) -> str:
-        """How long the program has made no step, if it hangs; "" if it does not."""
+        """The time for which the program has made no step, as text; "" if it does not hang."""
         return str((_read(self.heartbeat_file) or {}).get("hang", ""))
 
     def kill(self) -> None:

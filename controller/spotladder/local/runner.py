@@ -54,7 +54,7 @@ DRAW_INTERVAL: Seconds = 0.25
 """Interval between two updates of the live view."""
 
 WAIT_SHOWN_AFTER: Seconds = 1.5
-"""How long a job waits until the view and the timeline show what for. Nodes of this machine are often up sooner."""
+"""Time after which the view and the timeline show that a job waits. Nodes of this machine are often ready sooner."""
 
 SAVE_INTERVAL: Seconds = 5.0
 """Interval between two writes of a state in which only cost and clock have changed."""

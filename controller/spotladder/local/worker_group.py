@@ -30,7 +30,7 @@ from spotladder.local.pools import LentNode, PoolClock
 from spotladder.records.model import NodeChange, NodeChanged, Record
 
 STARTS = 3
-"""How many times `ray start` is tried for one pod: on a busy machine it can time out."""
+"""Number of tries of `ray start` for one pod: on a busy machine it can time out."""
 
 
 class NodeStage(Enum):
@@ -123,11 +123,11 @@ class WorkerGroup:
 
     @property
     def surplus(self) -> int:
-        """How many pods there are beyond the size of the group."""
+        """The number of pods beyond the size of the group."""
         return sum(pod.replaced and pod.stage is not NodeStage.GONE for pod in self._pods)
 
     def room(self, now: Instant) -> int:
-        """How many pods the group may have beyond its size, as far as the pool has nodes."""
+        """The number of pods that the group may have beyond its size, limited by the nodes of the pool."""
         return self.surplus + self._pool.free(now)
 
     def replace(self, uids: Collection[str]) -> None:

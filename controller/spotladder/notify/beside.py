@@ -13,7 +13,7 @@ from spotladder.notify.targets import Target
 from spotladder.places.this_machine import ThisMachine
 
 LAST_SECONDS = 20.0
-"""How long the last messages may take after the run has ended, in seconds."""
+"""Seconds that the last messages may take after the run has ended."""
 
 
 async def notify_of_runs(

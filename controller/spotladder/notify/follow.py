@@ -13,11 +13,11 @@ from spotladder.places.place import FollowedPlace, Object
 from spotladder.timestamps import seconds_of
 
 LOOK_INTERVAL = 1.0
-"""Seconds between two looks at jobs that change all the time, at least."""
+"""Minimum seconds between two reads of jobs that change all the time."""
 
 
 class Follower:
-    """What happens to the jobs of these places from now on, of these kinds. `told` is called with each notice."""
+    """Collects new notices of these kinds about the jobs of these places. Calls `told` with each."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Follower:
         self._changed = asyncio.Event()
 
     async def follow(self) -> None:
-        """Follow until cancelled. The outbox runs beside it."""
+        """Follow until cancelled. The outbox runs concurrently."""
         async with asyncio.TaskGroup() as group:
             for place in self._places:
                 group.create_task(place.follow(lambda _namespace: self._changed.set()))
@@ -43,7 +43,7 @@ class Follower:
                 self._changed.clear()
 
     def look(self) -> None:
-        """Compare each job with the last look at it."""
+        """Compare each job with its last version."""
         seen, now = {}, time.time()
         for place in self._places:
             for job in place.jobs():
@@ -59,7 +59,7 @@ class Follower:
         self._seen = seen
 
     def _before(self, key: tuple[str, str, str], job: Object) -> Mapping[str, Any]:
-        """The last look at the job; nothing for one that began since, and the job itself for one that is older."""
+        """The last version of the job; {} for a new job, and the job itself if it is older than the process."""
         known = self._seen.get(key)
         if known is not None and known["metadata"].get("uid") == job["metadata"].get("uid"):
             return known

@@ -30,13 +30,13 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message about one notice or many, at least one."""
+    """One message about one or more notices."""
 
     notices: tuple[Notice, ...]
 
     @property
     def title(self) -> str:
-        """One line: the kind of the notice, or how many jobs have which."""
+        """One line: the kind of the notice, or the number of jobs for each kind."""
         if len(self.notices) == 1:
             one = self.notices[0]
             return f"{one.kind}: {one.namespace}/{one.job} ({one.where})"

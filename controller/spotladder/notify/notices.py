@@ -1,4 +1,4 @@
-"""What is worth telling about a job: the difference between two looks at it."""
+"""The notable differences between two reads of a job."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Notice:
 
     @property
     def id(self) -> str:
-        """The same for every notice of the same event, so that a receiver can drop a repetition."""
+        """An ID that all notices of one event share, so that a receiver can drop a repetition."""
         return "/".join((self.uid or f"{self.namespace}/{self.job}", str(self.attempt), self.kind, self.detail))
 
 
 def notices(where: str, before: Mapping[str, Any], after: Mapping[str, Any], now: float) -> list[Notice]:
-    """What has happened between two looks at the TieredJob object of one job. `before` is empty for a new job."""
+    """The events between two reads of the TieredJob object of one job. `before` is empty for a new job."""
     metadata, status = after["metadata"], after.get("status") or {}
     name = metadata["name"]
     return [
@@ -130,6 +130,6 @@ def _status(job: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _usd(job: Mapping[str, Any]) -> float:
-    """What the job has cost at least; 0 if that is unknown."""
+    """The minimum cost of the job so far; 0 if that is unknown."""
     text = str((_status(job).get("cost") or {}).get("spent") or "").removeprefix(">")
     return float(text) if text.replace(".", "", 1).isdecimal() else 0.0

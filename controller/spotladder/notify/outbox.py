@@ -27,7 +27,7 @@ MAX_WAITING = 100
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long the outbox waits. Tests shorten it."""
+    """The delays and timeouts of an outbox. Tests shorten them."""
 
     window: float = WINDOW
     first: float = FIRST_PAUSE

@@ -13,7 +13,7 @@ from spotladder.display.report.facts import Facts
 from spotladder.records.restarts import Restart
 
 FLUSH_TIMEOUT = 10.0
-"""Seconds for which the end waits for spans that are not sent yet."""
+"""Seconds that the process waits at its end for spans that are not sent."""
 
 
 class Spans:

@@ -20,7 +20,7 @@ from spotladder.records.restarts import Restart
 from spotladder.timestamps import seconds_of
 
 LOOK_INTERVAL: Seconds = 5.0
-"""Seconds between two looks for jobs that have fallen back."""
+"""Seconds between two searches for jobs that have fallen back."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 300.0
 """Seconds between two reads of the records of a job whose first step is awaited, at first and at last."""
@@ -61,7 +61,7 @@ class Tracer:
         self._reading = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        """Look until cancelled. The places are followed beside it."""
+        """Search until cancelled. The caller follows the places concurrently."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_INTERVAL)

@@ -61,11 +61,11 @@ CALL: Seconds = 15.0
 """Timeout of a call to a member cluster, which occupies a worker."""
 
 FIRST_LIST_TIMEOUT: Seconds = 120.0
-"""How long a new leader waits for the first list of a kind while the API server does not answer it. After that, the
+"""Time that a new leader waits for the first list of a kind while the API server does not answer. After that, the
 jobs that need the kind are held, and the others are reconciled."""
 
 CANCEL_INTERVAL: Seconds = 5.0
-"""Interval after which a background task that goes on is cancelled again at the end of the term."""
+"""Interval after which a background task that still runs is cancelled again at the end of the term."""
 
 FIRST_LIST_POLL_INTERVAL: Seconds = 0.5
 """Interval between two checks of these lists."""
@@ -340,7 +340,7 @@ class LeaderRuntime:
 
 
 async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel the tasks until they have ended: a task that hides its cancellation would go on, and with it the term."""
+    """Cancel the tasks until they have ended: a task that suppresses its cancellation would extend the term."""
     while running := [task for task in tasks if not task.done()]:
         for task in running:
             task.cancel()

@@ -25,7 +25,7 @@ LONGEST_ERROR = 300
 """Maximum length of `last_error`, in characters."""
 
 LONGEST_READ = 16_384
-"""Number of characters of the end of the output in which the error is searched."""
+"""Number of characters at the end of the output that are searched for the error."""
 
 LONGEST_LINE = 1_000
 """Maximum length of one of the last lines, in characters."""

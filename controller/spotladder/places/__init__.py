@@ -1,1 +1,1 @@
-"""Where jobs are, followed: this machine and clusters. For the page and for notifications."""
+"""Follows jobs in their places, on this machine and in clusters, for the page and for notifications."""

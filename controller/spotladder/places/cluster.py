@@ -33,7 +33,7 @@ REPORT_INTERVAL = 10.0
 """Seconds between two reads of the records of one job."""
 
 FLEET_INTERVAL = 30.0
-"""Seconds between two looks at a cluster of the fleet."""
+"""Seconds between two reads of a cluster of the fleet."""
 
 DELETED_INTERVAL = 600.0
 """Seconds between two searches for deleted jobs in the buckets."""
@@ -233,7 +233,7 @@ class JobsOfCluster:
             group.create_task(self._find_deleted())
 
     async def _find_deleted(self) -> None:
-        """Look for deleted jobs now and then. A bucket that this machine cannot read has none."""
+        """Search for deleted jobs at intervals. A bucket that this machine cannot read has none."""
         uris: set[str] = set()
         while not self._shared:
             await self._jobs.wait_for_sync()

@@ -21,7 +21,7 @@ THIS_MACHINE = "this-machine"
 """The name of this machine in addresses."""
 
 POLL_INTERVAL = 1.0
-"""Seconds between two looks at the files of the runs on this machine."""
+"""Seconds between two reads of the files of the runs on this machine."""
 
 
 class ThisMachine:
@@ -94,12 +94,12 @@ def _stamps(seen: Mapping[Path, tuple[_Stamp, Object]]) -> dict[Path, _Stamp]:
 
 
 def _stamp(run: LocalRun) -> _Stamp:
-    """What changes whenever the state of the run, its timeline or its runner does."""
+    """A value that changes when the state of the run, its timeline or its runner changes."""
     return run.process, _version(run.folder.path / "state.json"), _version(run.folder.timeline)
 
 
 def _printed(run: LocalRun) -> _Stamp:
-    """What changes whenever the newest attempt prints. The run as an object does not depend on it."""
+    """A value that changes when the newest attempt prints. The run as an object does not depend on it."""
     attempts = run.attempts()
     return _version(run.log(attempts[-1])) if attempts else ()
 

@@ -74,7 +74,7 @@ class IntervalAdvice:
 
 
 def interval(question: Question, commit_time: Seconds) -> IntervalAdvice | None:
-    """None if the job has no spot tier with a known loss rate, or if commits take no time."""
+    """The suggested interval; None if no spot tier has a known loss rate, or if commits take no time."""
     facts = first_lossy(question)
     if facts is None or commit_time <= 0:
         return None

@@ -122,7 +122,7 @@ def _varied(tier: Tier) -> bool:
 
 
 def _steady(tier: Tier) -> str:
-    """That the price of the tier no longer changes."""
+    """The assumption that the price of the tier no longer changes."""
     usd = [point.usd for point in tier.prices]
     return (
         f"the price of {tier.name} stays at ${tier.price.per_node_hour:.4g} per node-hour, as now; it was "

@@ -57,7 +57,7 @@ def _counted(results: Iterable[T], done: Callable[[int], None]) -> list[T]:
 
 
 _RUN: dict[str, Callable[[int], Any]] = {}
-"""In a forked process, what it does for each item."""
+"""The function that a forked process calls for each item."""
 
 
 def _begin(run: Callable[[int], Any]) -> None:

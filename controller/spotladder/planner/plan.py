@@ -174,8 +174,8 @@ def between_failures(question: Question) -> float:
 
 
 def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
-    """How long the job may take, from its submission; None: without limit. Raises InvalidSpec for less than the work,
-    of this number of hours."""
+    """The time that the job may take from its submission; None: without limit. Raises InvalidSpec for less than the
+    work, of this number of hours."""
     limits = {}
     if spec.max_duration is not None:
         limits["spec.maxDuration"] = spec.max_duration

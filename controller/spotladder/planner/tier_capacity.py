@@ -38,14 +38,14 @@ MOST_LOSSES = 500
 """A job with more expected losses than this in its longest run is not simulated."""
 
 PRIOR_LOSSES, PRIOR_HOURS = 0.5, 1.0
-"""What a run counts beside the observed losses and node-hours of a tier: without any, 80 % of the rates are between
-0.01 and 1.4 losses per node and hour, as wide as those of public spot traces."""
+"""The prior of the loss rate: losses and node-hours that a run adds to the observed ones. Without observations, 80 % of
+the rates are between 0.01 and 1.4 losses per node and hour, the spread of public spot traces."""
 
 OUTAGE: Seconds = 3600.0
 """Mean time for which a request that fails waits beyond provisionTimeout."""
 
 REPLACED: Seconds = 1.0
-"""How long a lost node is missing if the request for another one is met at once."""
+"""Time for which a lost node is missing if the provisioner starts another one at once."""
 
 DRIFT = 0.8
 """Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
@@ -194,8 +194,8 @@ def _stretch(found: Sequence[Spell], available: bool, dice: Random) -> float:
 
 
 def spread_of(ended: int) -> float:
-    """The standard deviation of the logarithm of the mean length of the spells of a run, relative to a trace in which
-    so many of them ended."""
+    """The standard deviation of the logarithm of the mean length of the spells of a run, relative to a trace with
+    `ended` ended spells."""
     return math.sqrt(DRIFT**2 + 1 / (ended + 1))
 
 

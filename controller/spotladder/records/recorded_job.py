@@ -18,7 +18,7 @@ from spotladder.records.model import Looked, Recorded
 
 
 def recorded_in(folder: Store, uid: str, now: Instant | None = None) -> Recorded:
-    """The job of this uid in its folder of the bucket. `now` is the time of the look at a job that may be running; None
+    """The job of this uid in its folder of the bucket. `now` is the time of the read of a job that may be running; None
     if it no longer exists. Raises EnvironmentFailure if the folder has no records of it, and StoreUnavailable."""
     found = _with_output(folder, uid, stored.read(stored.of_job(folder, uid)))
     if now is None or found.state.stage in TERMINAL or not found.records:

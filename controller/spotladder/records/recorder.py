@@ -47,8 +47,8 @@ from spotladder.records.model import (
 
 
 class Recorder:
-    """Of one job. `recorded` are the spec and the policy that were recorded last; None: unknown. `shown_after` is how
-    long the job waits until that is recorded."""
+    """The recorder of one job. `recorded` are the spec and the policy that were recorded last; None: unknown. A wait of
+    the job is recorded after `shown_after`."""
 
     def __init__(
         self, job: str, namespace: str, recorded: tuple[JobSpec, str] | None = None, *, shown_after: Seconds = 0.0
@@ -153,5 +153,5 @@ def _waited(waits: Explanation | None, now: Instant) -> Waited | None:
 
 
 def _cause(waited: Waited | None) -> tuple[str, str]:
-    """What changes only if the job waits for something else: a suspended timer moves its end all the time."""
+    """The part of a wait that changes only with its cause: a suspended timer moves its end all the time."""
     return ("", "") if waited is None else (waited.message, waited.timer)

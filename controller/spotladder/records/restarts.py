@@ -98,7 +98,7 @@ class Restart:
 
 @dataclass(slots=True)
 class _Start:
-    """An attempt whose start is being read: its points, the times of which may be those of a standby attempt."""
+    """An attempt whose start is being read: its points, whose times may be those of a standby attempt."""
 
     move: Move
     noticed: bool

@@ -23,7 +23,7 @@ SAMPLED = tuple(SPACINGS)
 
 
 class Sampler:
-    """Of one stream. `began` is the time of its first record; None: it has none."""
+    """Samples one stream. `began` is the time of its first record; None: it has none."""
 
     def __init__(self, began: Instant | None) -> None:
         self._began = began

@@ -69,7 +69,7 @@ def read(store: Store) -> Recorded:
     objects = _objects(store)
     if not objects:
         raise EnvironmentFailure(
-            f"{store.uri}: has no records of the job: the controller writes them from its first decision on, if its "
+            f"{store.uri}: has no records of the job: the controller writes them after each decision, if its "
             "credentials allow it to write to the bucket"
         )
     records: list[Record] = []

@@ -25,7 +25,7 @@ MAX_LINE = 16 * 1024 * 1024
 """Maximum bytes of a line; a longer one counts as damaged."""
 
 MAX_SAMPLED = 64 * 1024 * 1024
-"""Size of the file in bytes from which on only the last samples are written."""
+"""Size of the file in bytes above which only the last samples are written."""
 
 
 class Timeline:

@@ -20,7 +20,7 @@ AGES = (1, 2, 4, 8, 16, 36)
 """Upper bounds in ticks of the ages that share one probability; the last one holds for all greater ages."""
 
 LONGEST = 4000
-"""Most ticks of a spell in a mean length."""
+"""Maximum length of a spell, in ticks, that counts towards a mean length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 
 def _of_store(error: BaseException | None) -> ExitCode | None:
-    """The exit code for an error of the store that no retry mends."""
+    """The exit code for an error of the store that no retry fixes."""
     if isinstance(error, RightsRefused):
         return ExitCode.ACCESS_DENIED
     return ExitCode.STORE_UNSAFE if isinstance(error, StoreUnsafe) else None

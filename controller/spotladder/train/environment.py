@@ -28,7 +28,7 @@ DEFAULT_GROW_AFTER = "10m"
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """How often to commit: every `steps` steps, or every `seconds` seconds. The other field is 0."""
+    """The interval between commits: `steps` steps, or `seconds` seconds. The other field is 0."""
 
     steps: int = 0
     seconds: float = 0.0
@@ -90,7 +90,7 @@ class Environment:
 
     @property
     def keep(self) -> int:
-        """How many commits to keep."""
+        """The number of commits to keep."""
         return self._count(Variable.KEEP, DEFAULT_KEEP)
 
     @property
@@ -134,7 +134,7 @@ class Environment:
 
     @property
     def hangs(self) -> int:
-        """How often the job has hung before."""
+        """The number of earlier hangs of the job."""
         return self._count(Variable.HANGS, 1) if self._get(Variable.HANGS) else 0
 
     @property

@@ -20,10 +20,10 @@ LOOK_INTERVAL = 0.5
 """Minimum seconds between two scans of the folder; longer if a scan takes long."""
 
 SHARE = 20
-"""Scans take at most one part in this number of the time."""
+"""Scans take at most 1 / SHARE of the time."""
 
 SETTLED_AFTER = 1.0
-"""Seconds for which the files of a complete checkpoint have not changed when it is committed."""
+"""Seconds without a change of its files after which a complete checkpoint is committed."""
 
 CHECKPOINT = "{checkpoint}"
 """The text in an argument of the program that stands for the path of the checkpoint."""
@@ -98,7 +98,7 @@ class Watch:
         try:
             files = copied(self.folder, saved)
         except Changed:
-            return  # The next look sees the newest version.
+            return  # The next scan finds the newest version.
         except OSError as error:
             self._warn(f"{saved.name} cannot be read: {error}")
             return

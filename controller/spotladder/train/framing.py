@@ -31,7 +31,7 @@ STRANGER_TIMEOUT = 5.0
 """Seconds in which a new connection must prove to rank 0 that it is a rank."""
 
 STRANGER_LIMIT = 4096
-"""Maximum size in bytes of a frame from a connection that has not proved it."""
+"""Maximum size in bytes of a frame from a connection that has not proved that it has the token."""
 CONNECT_TIMEOUT = 3.0
 BACKLOG = 4096
 """Number of connections that wait to be accepted, if the system allows as many: all ranks connect at once, and a

@@ -17,7 +17,7 @@ raw data: `orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without 
 array that is sharded over processes; `spotladder.train.shards` describes the files of the shards, and those of the
 process-local state.
 
-In a commit `save` copies the arrays to the host's memory, and they are written while the training goes on.
+In a commit `save` copies the arrays to the host's memory, and they are written while the training continues.
 """
 
 from __future__ import annotations
@@ -173,7 +173,8 @@ def _pinned(array: Any) -> Any:
 
 
 def _as_numpy(tree: Any) -> Any:
-    """The tree with NumPy arrays for JAX's, converted in parallel: most of the time goes to the pages of new memory."""
+    """The tree with NumPy arrays in place of JAX's, converted in parallel: most of the time goes to the pages of new
+    memory."""
     import jax
     import numpy as np
 

@@ -91,7 +91,8 @@ class Member:
         return self.node if notice.kind == NoticeKind.HANDOVER else ""
 
     def going(self, notice: Notice | None) -> list[str]:
-        """For `leaving_of`: what the program continues without after this rank's notice, and the wish to resize."""
+        """The nodes without which the program continues after this rank's notice, and RESIZED if it is to resize, for
+        `leaving_of`."""
         return [*([] if notice is None else [self.goes(notice)]), *([RESIZED] if self.resizing else [])]
 
     def close(self) -> None:

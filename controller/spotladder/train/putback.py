@@ -109,7 +109,8 @@ def put_back(member: Member, folder: Path) -> PutBack:
 
 
 def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
-    """Let the program's folder have the commit, or something newer of this run, and nothing that misleads it."""
+    """Put the commit, or a newer checkpoint of this run, into the program's folder, and move aside what could mislead
+    the program."""
     own, here = own_folder(folder), saved_in(folder)
     mark, run = own / "run", f"{member.log.uri} {member.environment.uid}\n"
     if here and not (mark.is_file() and mark.read_text(encoding="utf-8") == run):

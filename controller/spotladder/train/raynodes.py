@@ -25,7 +25,7 @@ LONGEST_SILENCE = 2.0
 
 
 class SilentNodes:
-    """Records since when live worker nodes accept no connection. Each controller process has one."""
+    """Records when live worker nodes stopped accepting connections. Each controller process has one."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}

@@ -244,7 +244,7 @@ def _sent(notice: Notice) -> _Notice:
 
 
 def _count(value: Any) -> int:
-    """A number of steps of any library; 0 if it is none."""
+    """A number of steps, of any library's type; 0 if it is not a number."""
     if isinstance(value, bool | str):
         return 0
     try:

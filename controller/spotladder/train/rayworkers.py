@@ -47,7 +47,7 @@ NODE_LOSS_WINDOW = 5.0
 before Ray knows about the node."""
 
 UNEXPLAINED_LIMIT = 3
-"""How many worker groups may end because a process died on a live node (out of memory, a crash) before the error
+"""Number of worker groups that may end because a process died on a live node (out of memory, a crash) before the error
 counts as the program's."""
 
 DRAIN_LIMIT = 60.0

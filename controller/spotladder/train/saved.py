@@ -6,6 +6,7 @@
 | PyTorch DCP | a folder | it has `.metadata`, which is written last |
 | Accelerate | a folder | it has `random_states_0.pkl` |
 | Orbax | a folder | it has `_CHECKPOINT_METADATA` or `commit_success.txt`, and its final name |
+| DeepSpeed | a folder with `mp_rank_…_model_states.pt` | the file `latest` beside it names it or a later one |
 | Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth`, `.pth.tar` | a zip file has its end |
 
 Files of one folder and one step are one checkpoint. The marks say that the framework has finished, not that the files
@@ -36,6 +37,11 @@ LARGEST_STATE = 64 << 20
 _HUGGING_FACE = re.compile(r"checkpoint-(\d{1,15})")
 _MARKS = frozenset({".metadata", "random_states_0.pkl", "_CHECKPOINT_METADATA", "commit_success.txt"})
 _UNFINISHED = ".orbax-checkpoint-tmp"
+_DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt$")
+_LONGEST_NAME = 255
+_LATEST = "latest"
+"""DeepSpeed writes it when all ranks have saved, and reads it to find the newest checkpoint."""
+
 _NUMBERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -122,11 +128,18 @@ def _folder(folder: Path, at: str) -> Saved | None:
     """The checkpoint that this folder is; None if it is another folder."""
     name, inside = at.rpartition("/")[2], {entry.name for entry in _entries(folder / at)}
     trainer = _HUGGING_FACE.fullmatch(name)
+    deepspeed = any(map(_DEEPSPEED.search, inside))
     complete = not _MARKS.isdisjoint(inside)
-    step, total = number_of(name), 0
-    if not complete and trainer is None:
+    step, total, roots = number_of(name), 0, (at,)
+    if not complete and trainer is None and not deepspeed:
         return None
     files, left_out = _files(folder, at)
+    if deepspeed and (latest := file_at(folder, _joined(at.rpartition("/")[0], _LATEST))):
+        newest = _name_in(folder / latest.name)
+        complete = name == newest or (step or 0) < (number_of(newest) or 0)
+        if name == newest:
+            roots = (at, latest.name)
+            files.append(latest)
     if trainer is not None and "trainer_state.json" in inside:
         state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
         progress = state and _trainer_state(folder, state)
@@ -134,7 +147,7 @@ def _folder(folder: Path, at: str) -> Saved | None:
         step, total = progress or (step, 0)
     torn = any(_is_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
     complete = complete and not torn
-    return Saved(at, (at,), tuple(files), step, total, complete, complete, tuple(left_out))
+    return Saved(at, roots, tuple(files), step, total, complete, complete, tuple(left_out))
 
 
 def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
@@ -151,6 +164,15 @@ def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
         elif entry.is_symlink():
             links.append(name)
     return files, links
+
+
+def _name_in(file: Path) -> str:
+    """The name of a checkpoint that DeepSpeed has written into this file; "" if it cannot be read."""
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.read(_LONGEST_NAME).strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _joined(folder: str, name: str) -> str:

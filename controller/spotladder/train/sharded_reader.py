@@ -28,7 +28,7 @@ PIECE = 64 << 20
 """Bytes that are sent at once."""
 
 LONGEST_WAIT = timedelta(days=1)
-"""How long a rank waits for another one, whose store may be unavailable, or which serves other ranks first. If the
+"""Time that a rank waits for another one, whose store may be unavailable, or which serves other ranks first. If the
 process of a rank ends, the others stop waiting at once."""
 
 METADATA = ".metadata"

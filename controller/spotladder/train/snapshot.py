@@ -1,4 +1,4 @@
-"""Copies of tensors in the host's memory, from which a checkpoint is written while the training goes on.
+"""Copies of tensors in the host's memory, from which a checkpoint is written while the training continues.
 
 1. A copy is complete when `take` returns: the next step may change the tensors.
 2. Whole storages are copied, as torch.save writes them: tensors that share memory also share it in the file.

@@ -1,4 +1,4 @@
-"""Writes the heartbeat of a program on a cluster to the store, in the background: the store may be slow or away.
+"""Writes the heartbeat of a program on a cluster to the store, in the background: the store may be slow or unavailable.
 
 It is written at a fixed interval while the process lives, even without a new step, so that heartbeats that stop are a
 sign of a lost machine and not of a long step.

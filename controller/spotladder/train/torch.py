@@ -14,7 +14,7 @@ scalers) into `state.pt`. Each rank writes every other part that has a `state_di
 into `rank-N.pt`, and the random state of PyTorch, Python and NumPy. Both files are read with `weights_only=True`, so
 that a checkpoint can never run code.
 
-In a commit, `save` copies the tensors to the host's memory, and the files are written while the training goes on.
+In a commit, `save` copies the tensors to the host's memory, and the files are written while the training continues.
 Without enough free memory for a copy it writes them itself. In a commit with `replicated=True` only rank 0 writes.
 
 For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and `restore_sharded`, which use

@@ -31,7 +31,8 @@ SLOW_STATE = "3600"
 committed state instead, so during a bucket outage the warning would be wrong."""
 
 TRIAL_FAILURES = 3
-"""How many times a trial may fail in one attempt, lost machines included, unless the program sets its own limit."""
+"""Number of failures of a trial that one attempt allows, lost machines included, unless the program sets its own
+limit."""
 
 
 def tune_restore(

@@ -1,4 +1,4 @@
-"""`spotladder web`: a read-only page over the jobs of this machine and of a cluster."""
+"""`spotladder web`: a read-only page of the jobs of this machine and of a cluster."""
 
 HOST = "127.0.0.1"
 

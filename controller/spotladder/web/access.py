@@ -35,7 +35,7 @@ LIST_TIERS = Right("list", CAPACITYTIERS)
 
 
 MAX_PAGES = 250
-"""Number of open pages of all users that are told about changes."""
+"""Maximum number of open pages of all users that get changes."""
 
 
 class User(Protocol):
@@ -54,15 +54,15 @@ class Users(Protocol):
 
     @property
     def hosts(self) -> Sequence[str]:
-        """The names under which they reach the page."""
+        """The host names at which users reach the page."""
 
     @property
     def pages(self) -> int:
-        """Number of open pages of one user that are told about changes."""
+        """Maximum number of open pages of one user that get changes."""
 
     @property
     def interval(self) -> float:
-        """Seconds between two messages to the open pages, at least."""
+        """Minimum seconds between two messages to the open pages."""
 
     @property
     def none(self) -> str:

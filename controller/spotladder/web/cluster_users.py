@@ -38,7 +38,7 @@ TOKENS_PER_SECOND, TOKENS_AT_ONCE = 10.0, 100
 """Average and burst of TokenReviews of unknown tokens."""
 
 KNOWN_TTL = 3600.0
-"""Seconds since the last acceptance of a token for which its reviews count for its user alone."""
+"""Seconds after the API server accepted a token in which its requests count against the limit of its user only."""
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 """What differs between two tokens of one service account. No right depends on it."""

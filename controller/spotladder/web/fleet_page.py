@@ -13,7 +13,7 @@ HEADINGS = ("Cluster", "State", "Kubernetes", "KubeRay", "Karpenter", "Controlle
 
 
 def fleet_page(places: Sequence[Place], clusters: Sequence[ClusterSeen]) -> str:
-    """These clusters, which are those of the places."""
+    """The page of these clusters, which are those of the places."""
     note = "As far as this page may read it; a dash: not found, or not readable."
     shown = [table("Clusters", HEADINGS, map(_row, clusters)), element("p", note, class_="note")]
     none = [element("p", "No cluster is configured: --kubeconfig or KUBECONFIG selects one.", class_="soft")]

@@ -30,7 +30,7 @@ def framed(title: str, *body: Markup, here: str = "") -> str:
 
 
 def live(*children: Markup | None, every: int | None = None) -> Markup:
-    """The part of a page that the script replaces after a change, and every so many seconds."""
+    """The part of a page that the script replaces after a change, and at a fixed interval."""
     return element("div", *children, id="live", data_every=every)
 
 

@@ -41,7 +41,7 @@ TONES = dict(zip(STATES, ("caution", "good", "bad", "ended"), strict=True))
 
 
 def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection, none: str = NO_JOBS) -> str:
-    """The list of all jobs. `none` is what it says without any."""
+    """The list of all jobs. `none` is the text of an empty list."""
     shown = chosen.applied(rows)
     return framed(
         "Jobs – spotladder",
@@ -68,13 +68,13 @@ def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: flo
 
 
 def missing_page(title: str, message: str) -> str:
-    """A page that says what is wrong, and where to go on."""
+    """A page with an error and a link to the next page."""
     back = element("p", element("a", "All jobs", href="/"))
     return framed(f"{title} – spotladder", element("main", element("h1", title), element("p", message), back))
 
 
 def _summary(rows: Sequence[JobRow]) -> Markup:
-    """How many jobs are in which state, what they have lost, and what they cost."""
+    """The number of jobs in each state, their losses and their cost."""
     found = Counter(row.state for row in rows)
     states = [
         (state, count(found[index]), "", TONES[state] if found[index] else "") for index, state in enumerate(STATES)

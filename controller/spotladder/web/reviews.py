@@ -31,7 +31,7 @@ ACCESS_REVIEWS = APIResource(
 )
 
 REVIEW_TTL, REFUSAL_TTL = 60.0, 300.0
-"""Seconds for which a yes and a no of the API server are used again."""
+"""Seconds for which a positive and a negative answer of the API server are reused."""
 
 REVIEWS_PER_SECOND, REVIEWS_AT_ONCE = 20.0, 400
 """Average and burst of the reviews of one account."""
@@ -53,7 +53,7 @@ class Reviews:
 
     def admits(self, name: str) -> bool:
         """Whether the user of this name may cause one more review. The service accounts of a namespace have one budget,
-        since who may create one may create many."""
+        since a user who may create one may create many."""
         account = name.rpartition(":")[0] if name.startswith(SERVICE_ACCOUNT) else name
         return len(self._under_way) < REVIEWS_UNDER_WAY and self._budgets.admits(account)
 
@@ -121,7 +121,7 @@ class ReviewedUser:
         return self._reviews.ticks() - asked < (REVIEW_TTL if task.result() else REFUSAL_TTL)
 
     def forget_old(self) -> bool:
-        """Drop what would be asked again; returns whether nothing is left."""
+        """Drop the answers that have expired. Returns whether no answer is left."""
         self._answers = {right: known for right, known in self._answers.items() if self._is_current(*known)}
         return not self._answers
 

@@ -21,7 +21,7 @@ STATES: Mapping[str, frozenset[str]] = {
     "failed": frozenset({"Failed"}),
     "ended": job_text.ENDED | {"Suspended"},
 }
-"""What people look for first, and its phases. All phases that are not named wait for something."""
+"""The states in the order of the list, with their phases. Jobs in all other phases wait for something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

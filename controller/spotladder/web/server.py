@@ -45,10 +45,10 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Of every answer. The charts have their sizes in style attributes; no script but the page's own runs."""
+"""Headers of every response. The charts have their sizes in style attributes; no script but the page's own runs."""
 
 STREAM = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
-"""Of the stream of changes, which proxies must not hold back."""
+"""Headers of the stream of changes, which proxies must not buffer."""
 
 STATIC = {"live.js": "text/javascript", "web.css": "text/css", "icon.svg": "image/svg+xml"}
 
@@ -244,8 +244,8 @@ class Pages:
 async def serving(
     places: Sequence[FollowedPlace], host: str | None, port: int, users: Users | None = None
 ) -> AsyncIterator[int]:
-    """Serve the pages at this address, None: at all of this machine; yields the port. The users are by default the one
-    of this machine. Raises OSError if the port is in use."""
+    """Serve the pages at this address, or with None at all addresses of this machine. Yields the port. The users are by
+    default the one of this machine. Raises OSError if the port is in use."""
     pages = Pages(places, users or OnThisMachine())
     runner = web.AppRunner(pages.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -261,7 +261,7 @@ async def serving(
 
 
 async def _read(what: str, reading: Awaitable[T]) -> tuple[T | None, str]:
-    """What files, a bucket or a cluster have, or why it cannot be read."""
+    """The result of reading files, a bucket or a cluster, or the reason why they cannot be read."""
     try:
         async with asyncio.timeout(READ_TIMEOUT):
             return await reading, ""

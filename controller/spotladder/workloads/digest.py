@@ -1,4 +1,4 @@
-"""Digests tell whether an object, or the pods of a tier, would be made of the same again."""
+"""Digests show whether an object, or the pods of a tier, would have the same content again."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from spotladder.core.model import Instant, Seconds
 from spotladder.workloads.records import PodRecord
 
 SILENCE: Seconds = 15.0
-"""How long an operator may take to act on a new object. A healthy one needs less than a second."""
+"""Time after which an operator that has not acted on a new object is reported. A healthy one needs less than a
+second."""
 
 
 def silent_scheduler(pods: Iterable[PodRecord], now: Instant) -> str:

@@ -70,8 +70,8 @@ BLOCKERS: Mapping[Meaning, Blocker] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sentence. `says` is the part of it that is the same whenever it is said, `upstream` the source or the page
-    that has it, `remedy` what the user can do, where the sentence itself does not say it."""
+    """One sentence. `says` is its invariable part, `upstream` the source file or the page that has it, `remedy` what
+    the user can do, where the sentence itself does not say it."""
 
     speaker: Speaker
     says: str

@@ -142,7 +142,7 @@ class PodRecord(Made):
 
     @property
     def outlived(self) -> bool:
-        """Whether its program has ended while other containers run on, which keep the pod's phase at Running."""
+        """Whether its program has ended while other containers still run, which keep the pod's phase at Running."""
         program = self.program_container
         ended = program is not None and program.exit_code is not None
         return ended and any(entry.running for entry in self.other_containers)

@@ -15,7 +15,7 @@ from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
 PARALLEL_PULL_THROUGHPUT = 600
-"""MiB/s of the root volume from which on AWS recommends parallel pulls; with less, pulls become slower."""
+"""MiB/s of the root volume above which AWS recommends parallel pulls; with less, pulls become slower."""
 
 _AL2023_PARALLEL_PULL = """\
 MIME-Version: 1.0

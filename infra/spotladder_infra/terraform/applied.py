@@ -132,7 +132,7 @@ def record(stack: TerraformStack, state: Path) -> ClusterOutputs:
     """Writes the outputs of an applied stack below `state` and returns them."""
     found = stack.output()
     if found is None:
-        raise EnvironmentFailure(f"cluster {stack.cluster}: was not created yet: run spotladder infra bootstrap")
+        raise EnvironmentFailure(f"cluster {stack.cluster}: does not exist: run spotladder infra bootstrap")
     read = contract.read(found, stack.cluster)
     path = path_of(stack.cluster, state)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ PROTECTED_AWS = ">= 6.9.0, < 7.0.0"
 """Versions that support deletion protection of clusters."""
 
 GOOGLE = ">= 7.9.0, < 8.0.0"
-"""From the version on that lets tokens of Kubernetes use the DNS endpoint of a cluster."""
+"""Versions that let tokens of Kubernetes use the DNS endpoint of a cluster."""
 
 
 def required(cluster: Cluster) -> str:

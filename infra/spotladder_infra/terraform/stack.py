@@ -16,7 +16,7 @@ from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.terraform.tool import Tool
 
 LOCK_TIMEOUT = "10s"
-"""How long Terraform waits for the lock of the state."""
+"""Time that Terraform waits for the lock of the state."""
 
 PLAN = "tfplan"
 LOCK_FILE = ".terraform.lock.hcl"

@@ -33,7 +33,7 @@ _GCP_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
 
 def check(fleet: Fleet, today: date) -> list[FleetFinding]:
-    """All errors and warnings. `today` is the date by which a version is near the end of its support."""
+    """All errors and warnings. A warning says which versions reach the end of their support soon after `today`."""
     return [found for rule in CHECKS for found in rule(fleet, today)]
 
 

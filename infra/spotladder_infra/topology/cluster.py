@@ -287,7 +287,12 @@ def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, .
     if pool.selectors:
         found.append((("selectors",), "selects existing nodes: use labels for nodes that Karpenter creates"))
     if pool.node_class is not None:
-        found.append((("nodeClass",), "belongs to existing and kind: here the node class is made from the pool"))
+        found.append(
+            (
+                ("nodeClass",),
+                "is only for clouds existing and kind: here spotladder creates the node class from the pool",
+            )
+        )
     if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
         found.append(((), "is reserved but names no capacity: specify reservation"))
     gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.KARPENTER

@@ -22,7 +22,7 @@ class FleetFinding:
 
 
 Check = Callable[[Fleet, date], Iterator[FleetFinding]]
-"""A rule. The date is the one by which versions and images are old."""
+"""A rule. The age of versions and images is relative to the date."""
 
 
 def with_stack(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:

@@ -221,7 +221,7 @@ def test_a_try_beside_the_live_attempt_needs_less_probable_capacity() -> None:
 
 
 FITS = "the rest of the job fits into the budget of 30 USD there"
-NONE_FITS = "no tier on which the rest of the job fits into the budget of 30 USD has capacity"
+NONE_FITS = "no tier with capacity is cheap enough to finish the job within the budget of 30 USD"
 GONE = {"spot-cheap": False, "spot-dear": False}
 
 

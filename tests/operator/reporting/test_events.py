@@ -58,7 +58,7 @@ ELASTIC = JobState(
     ("before", "after", "message"),
     [
         (0, 4, "attempt 2 on spot-a trains with 4 workers"),
-        (4, 3, "attempt 2 on spot-a goes on with 3 of 4 workers"),
+        (4, 3, "attempt 2 on spot-a continues with 3 of 4 workers"),
         (3, 4, "attempt 2 on spot-a grew to 4 workers"),
         (3, 3, None),
     ],

@@ -38,7 +38,9 @@ def submit(
     ] = None,
     pip: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --working-dir: install these requirements, a file in the folder."),
+        typer.Option(
+            metavar="FILE", help="With --working-dir: install the packages of this requirements file or uv.lock."
+        ),
     ] = None,
     follow: Annotated[bool, typer.Option("--watch", "-w", help="Watch the job until it ends.")] = False,
     output: OutputOption = Format.TABLE,

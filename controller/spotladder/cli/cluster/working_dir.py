@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
+import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +21,9 @@ from spotladder.errors import Refused, SpotladderError
 
 LARGEST = 100 << 20
 """Bytes of all files of an archive."""
+
+LOCK = "uv.lock"
+"""The lock file of uv. pip does not read it, so the archive also has its packages as a requirements file."""
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MIB = 1 << 20
@@ -49,6 +54,7 @@ class Archive:
                 f"allowed: exclude data in .rayignore; the largest files are {named}"
             )
         requirements = None if pip is None else _place(pip, folder, files)
+        exported = _exported(pip) if pip is not None and pip.name == LOCK else None
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
@@ -56,6 +62,9 @@ class Archive:
                 entry.external_attr = (0o755 if file.stat().st_mode & 0o100 else 0o644) << 16
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, file.read_bytes())
+            if exported is not None:
+                requirements = f"{requirements}.txt"
+                archive.writestr(zipfile.ZipInfo(requirements, _DATE), exported)
         data = buffer.getvalue()
         return cls(data, hashlib.sha256(data).hexdigest(), len(files)), requirements
 
@@ -112,3 +121,17 @@ def _place(pip: Path, folder: Path, files: list[Path]) -> str:
         if file.resolve() == pip.resolve():
             return file.relative_to(folder).as_posix()
     raise Refused(f"--pip {pip} is not among the files of --working-dir {folder}: move it there")
+
+
+def _exported(lock: Path) -> str:
+    """The packages of a lock file of uv with their hashes, without the project itself and its group `dev`, as a
+    requirements file. Raises Refused if the lock does not match its `pyproject.toml`, or uv is not installed."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise Refused(f"--pip {lock} needs uv on this machine: install it, or pass a requirements file")
+    command = [uv, "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate"]
+    done = subprocess.run([*command, "--project", lock.parent], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip().removeprefix("error: ") or "failed"
+        raise Refused(f"--pip {lock}: uv export: {said.splitlines()[0]}")
+    return done.stdout

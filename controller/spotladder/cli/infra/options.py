@@ -30,7 +30,7 @@ STATE = Path(".spotladder")
 
 @dataclass(frozen=True, slots=True)
 class FleetTarget:
-    """The clusters of a fleet for which a command runs. As a parameter of a command, it is these options."""
+    """The clusters of a fleet for which a command runs. A command with a parameter of this type has these options."""
 
     fleet: FleetOption = FLEET
     cluster: Annotated[

@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class RolloutTarget(FleetTarget):
-    """The clusters and the charts of a rollout. As a parameter of a command, it is these options."""
+    """The clusters and the charts of a rollout. A command with a parameter of this type has these options."""
 
     charts: Annotated[
         Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")

@@ -62,10 +62,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """Ask for this number of workers of this attempt. Repeated; must be idempotent.
+    """Set the number of workers of this attempt. Repeated; must be idempotent.
 
-    With fewer than the attempt was launched with, its program begins without the workers that have no node: these are
-    no longer asked for, and a worker that has a node stays. Otherwise all of them are asked for again.
+    If `workers` is less than at the launch of the attempt, the backend withdraws the workers without a node, and the
+    program begins with the others. Otherwise the backend requests all workers again.
     """
 
     attempt: int

@@ -73,7 +73,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """A price in USD per node and hour, and since when a tier has it."""
+    """A price of a tier in USD per node and hour, and when it began."""
 
     since: Instant
     usd: float

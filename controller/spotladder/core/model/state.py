@@ -89,8 +89,8 @@ class LeftAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Impeded:
-    """Why a job is not training, and since when. `impediment.IMPEDIMENTS` has the evidence and the effect of each
-    reason."""
+    """The reason why a job does not train, and when that began. `impediment.IMPEDIMENTS` has the evidence and the
+    effect of each reason."""
 
     reason: Reason
     since: Instant
@@ -123,8 +123,8 @@ class Spell:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How long an attempt took to begin: from its plan until all workers were ready, and then until its program made
-    its first step."""
+    """The times that an attempt took to begin: from its plan until all workers were ready, and then until its first
+    step."""
 
     wait: Seconds
     boot: Seconds
@@ -154,7 +154,7 @@ class TierRecord:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailures:
-    """How many pods of the job have failed on a node that lives."""
+    """The number of pods of the job that have failed on a live node."""
 
     node: str
     failures: int
@@ -267,7 +267,7 @@ class JobState:
 
     @property
     def left_nodes(self) -> int:
-        """The number of nodes that attempts hold which are being removed."""
+        """The number of nodes that the attempts in removal hold."""
         return sum(one.nodes for one in self.left)
 
     @property

@@ -102,7 +102,7 @@ class Adaptive:
         if startable:
             best = min(startable, key=_useful_price)
             return net.choice(best.tier.name, f"the rest of the job fits into the budget of {view.budget:g} USD there")
-        why = f"no tier on which the rest of the job fits into the budget of {view.budget:g} USD has capacity"
+        why = f"no tier with capacity is cheap enough to finish the job within the budget of {view.budget:g} USD"
         return net.choice(view.current if trains else net.waiting, why, _review_at(prospects))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
@@ -202,7 +202,7 @@ def _of_uniform_progress(view: TierView, prospects: Sequence[Prospect]) -> TierC
 
 def _useful_price(prospect: Prospect) -> tuple[float, float]:
     """USD per node and hour of training on this tier, with the overhead of a start and the costs of a move spread over
-    the expected life of the capacity; then its price."""
+    the expected life of the capacity, and the price of the tier as the second key."""
     price, start = price_of(prospect.tier), prospect.overhead
     useful = prospect.life(prospect.age) - start
     return (price * (useful + start) + prospect.extra) / useful if useful > 0 else math.inf, price

@@ -155,8 +155,8 @@ class Prospect:
         return saves - self._egress(source) if lasts < self.remaining else saves
 
     def pays(self, source: Tier) -> bool:
-        """Whether a move from `source`, or a start here instead of there, saves more than it costs beyond what the
-        model has. True if a price is unknown."""
+        """Whether a move from `source`, or a start here instead of there, saves more than the costs that the model does
+        not include. True if a price is unknown."""
         if not (self.extra and self.tier.price.known and source.price.known):
             return True
         view = self._net.view
@@ -176,12 +176,12 @@ class Prospect:
 
     @property
     def until_ready(self) -> Seconds:
-        """How long a start here takes, with the usual wait of all jobs for nodes."""
+        """The duration of a start on the tier, with the usual wait of all jobs for its nodes."""
         return max(self.start, self.tier.wait)
 
     @property
     def longest_try(self) -> Seconds:
-        """How long the job makes no progress at most because of a try that fails."""
+        """The longest time without progress because of a try that fails."""
         view, fallback = self._net.view, self._net.fallback
         if self.outlook.overlaps:
             return self.until_ready

@@ -93,7 +93,8 @@ class SafetyNet:
         return steady[0] if len(steady) == 1 else min(steady, key=self._preference)
 
     def _preference(self, tier: Tier) -> tuple[bool, bool, float]:
-        """The least is the fallback: a move from one tier to another like it costs a start and saves little."""
+        """The sort key of the fallback tier, smallest first: a move between two similar tiers costs a start and saves
+        little."""
         view = self.view
         lives = view.live and tier.name == view.current
         lacks = view.outlook(tier.name).capacity is False if lives else self._failed_recently(tier)
@@ -101,7 +102,7 @@ class SafetyNet:
 
     @property
     def waiting(self) -> str | None:
-        """The tier of a job that waits for spot capacity: that of its live attempt, which goes on waiting."""
+        """The tier of a job that waits for spot capacity: that of its live attempt, which continues to wait."""
         return self.view.current if self.view.live and self.view.current in self.view.open else None
 
     @property
@@ -200,7 +201,7 @@ class SafetyNet:
 
 
 RETRY_INTERVAL: Seconds = 60.0
-"""How long a tier that had no capacity is assumed to have none, at least, without newer information."""
+"""Minimum time for which a tier that had no capacity is assumed to have none, without newer information."""
 
 RETRY_SHARE = 0.5
 """The share of the length of an outage that lies between the starts of two attempts on its tier."""
@@ -220,7 +221,7 @@ EXACT: Seconds = 1e-6
 
 
 JUST_AFTER: Seconds = 4 * EXACT
-"""Added to a limit that must be exceeded, so that the policy is asked as soon as it is."""
+"""Added to a limit that must be exceeded, so that the next review comes right after the limit."""
 
 
 def price_of(tier: Tier) -> float:

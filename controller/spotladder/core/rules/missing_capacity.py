@@ -22,7 +22,7 @@ from spotladder.core.standing_by import PlannedMove, given_up, with_standby
 
 
 def ready_hedge(situation: Situation) -> Effect | None:
-    """The attempt waits for capacity beside a hedge, and one of both is ready: the other one ends, without a failure
+    """The attempt waits for capacity beside a hedge, and one of the two is ready: the other one ends, without a failure
     and without exhausting its tier."""
     hedge, attempt = situation.state.standby, situation.attempt
     if hedge is None or situation.state.standby_reason is not Reason.HEDGED:

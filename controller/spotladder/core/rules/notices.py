@@ -3,7 +3,8 @@
 `notice` decides among four answers, in this order:
 
 1. **Replace.** A replacement for each noticed pod boots inside the attempt (`replacing.py`).
-2. **Go on smaller.** An elastic program that has enough workers left continues without the noticed ones (`elastic.py`).
+2. **Continue smaller.** An elastic program that has enough workers left continues without the noticed ones
+   (`elastic.py`).
 3. **Boot the next attempt.** With `overlap` the next attempt boots as a standby attempt (`standing_by.py`).
 4. **Drain.** The attempt commits and stops, and the next one follows.
 
@@ -35,7 +36,7 @@ def drained_node(situation: Situation) -> Effect | None:
 
 
 def notice(situation: Situation) -> Effect | None:
-    """Nodes will be reclaimed or are drained: the pods on them are replaced, or the program goes on without them, or
+    """Nodes will be reclaimed or are drained: the pods on them are replaced, or the program continues without them, or
     the next attempt boots beside this one, or this one commits and stops."""
     notices = _fresh(situation)
     if not notices:
@@ -88,7 +89,7 @@ def _smaller(situation: Situation, notices: list[PodSeen]) -> Effect | None:
 
 def _next_boots(situation: Situation, notices: list[PodSeen]) -> Effect | None:
     """The next attempt boots as a standby attempt, on the tier that it would have after a drain. The live one commits
-    at once, and trains on until the last moment for another commit."""
+    at once, and continues to train until the last moment for another commit."""
     by = commit_due(situation, notices)
     if situation.state.stage is not Stage.RUNNING or by <= situation.now:
         return None
@@ -115,7 +116,7 @@ def _drained(situation: Situation, notices: list[PodSeen]) -> Effect:
 
 
 def _leaves(situation: Situation, notices: list[PodSeen]) -> tuple[Reason, str]:
-    """The reason and the message with which an attempt ends that does not survive these notices."""
+    """The reason and the message for the end of an attempt that does not survive these notices."""
     if situation.notice_reason is Reason.MAINTENANCE:
         return Reason.MAINTENANCE, maintenance(situation)
     return Reason.EVICTION_NOTICE, ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)

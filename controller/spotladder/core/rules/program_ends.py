@@ -78,7 +78,7 @@ def fenced_job(situation: Situation) -> Effect:
 
 
 def _ended_by_queue(situation: Situation, how: Exit | None) -> bool:
-    """Whether the queue that holds the attempt has ended its pods: it waits for quota."""
+    """Whether the queue that holds the attempt has ended its pods, so that the attempt waits for quota."""
     return situation.held_by is not None and how in (None, Exit.LOST, Exit.INTERRUPTED)
 
 

@@ -17,7 +17,7 @@ BETWEEN = (Stage.IDLE, Stage.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `start` to `end`, in seconds of the run."""
+    """An interval from `start` to `end`, in seconds of the run."""
 
     start: Seconds
     end: Seconds

@@ -108,7 +108,7 @@ class Facts:
     start: Began | None = None  # None if it was not recorded
     plan: PlanPlace | None = None  # None if it is unknown or was not computed
     restarts: tuple[Restart, ...] = ()
-    """With times of the clock, not of the run."""
+    """The restarts, with times of the clock, not of the run."""
 
     @property
     def spent(self) -> float:

@@ -36,7 +36,7 @@ class Stretch:
         return self.last - self.first
 
     def steps_until(self, at: Instant) -> float:
-        """How many of its steps are done at that moment."""
+        """The number of its steps that are done at that moment."""
         done = (at - self.start) / self.seconds if self.seconds > 0 else math.inf if at >= self.start else 0.0
         return self.steps * min(1.0, max(0.0, done))
 

@@ -38,7 +38,7 @@ _NOT_YET = "is being connected for the first time"
 
 
 class Busy(SpotladderError):
-    """The maximum number of workers waits for this cluster already: requeue with a short delay."""
+    """The maximum number of workers already waits for this cluster: requeue with a short delay."""
 
     exit_code = 5
 

@@ -12,7 +12,7 @@ from spotladder.core.model import Seconds
 from spotladder.workloads.records import PodRecord, job_of
 
 RETENTION: Seconds = 60.0
-"""How long a deleted pod is kept: longer than a reconcile is delayed."""
+"""Time for which a deleted pod is kept: longer than the longest delay of a reconcile."""
 
 KEPT_PODS = 16
 """Maximum number of deleted pods of a job, the newest."""
@@ -23,7 +23,7 @@ class FailedPods:
 
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], deque[tuple[Seconds, PodRecord]]] = {}
-        """In the order of the newest deleted pod."""
+        """The deleted pods of each job with their times; the job of the newest one is last."""
 
     def deleted(self, pod: PodRecord, now: Seconds) -> None:
         """Record a deleted pod, if it had failed."""

@@ -25,7 +25,8 @@ cost a write for each of its deletions."""
 
 
 class Guards:
-    """Calls `wake` with the job of which a guard was deleted, and `token_gone` with the namespace whose token was."""
+    """Calls `wake` with the job whose guard was deleted, and `token_gone` with the namespace whose token was
+    deleted."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Guards:
         return None if cache is None else cache.get(name, namespace) is not None
 
     def may_create_again(self, kind: APIResource, name: str, namespace: str) -> bool:
-        """Whether the last time that the deleted object was created again is long enough ago."""
+        """Whether enough time has passed since the controller last created the deleted object again."""
         at = self._created_again.get((kind, name, namespace))
         return at is None or self._clock.ticks() >= at + PAUSE
 
@@ -79,7 +80,7 @@ class Guards:
         self._created_again[kind, name, namespace] = now
 
     def is_current(self, kind: APIResource, body: Object) -> bool:
-        """Whether the guard is known to exist, made of the same as this one."""
+        """Whether the guard is known to exist with the content of `body`."""
         name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
         cache = self._readable(kind, namespace)
         guard = None if cache is None else cache.get(name, namespace)

@@ -17,7 +17,7 @@ LATE_AFTER = 0.625
 """Share of its duration after which a Lease is late: kubelets renew after 0.25, so two renewals are missing."""
 
 OVERDUE_AFTER = 0.3
-"""Share of its duration after which a renewal of a Lease is overdue: kubelets add 4 % to the quarter at most."""
+"""Share of its duration after which a renewal of a Lease is overdue: kubelets add at most 4 % to the quarter."""
 
 LEAST_LATENESS: Seconds = 25.0
 """Minimum time after which a Lease is late, for clusters with shorter Leases: a busy machine may miss some renewals."""

@@ -49,7 +49,7 @@ ANSWER_TIMEOUT: Seconds = 5.0
 """Time that a kubelet has to answer, and the API server to list the Leases."""
 
 STOPS_MEANWHILE: Seconds = 2.5
-"""How long before the heartbeats of a program have stopped the kubelets of its nodes are asked. It is shorter than
+"""Time before the heartbeats of a program count as stopped at which its kubelets are asked. It is shorter than
 `ANSWER_TIMEOUT` by the interval between two reads of the heartbeat."""
 
 REFUSED_RETRY_INTERVAL: Seconds = 300.0

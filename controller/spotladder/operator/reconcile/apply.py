@@ -181,8 +181,8 @@ class Applier:
         return None
 
     def _is_ours(self, cluster: WorkloadCluster, kind: APIResource, record: JobRecord, attempt: int) -> bool:
-        """Whether the object is of this very attempt. Its operator sets defaults in fields of the controller's, and
-        owns them then."""
+        """Whether the object belongs to exactly this attempt. Its operator sets defaults in fields that the controller
+        applies, and then owns these fields."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
         return found.top is not None and found.top.kind == kind
 

@@ -145,8 +145,8 @@ class AttemptRemover:
             cluster.inventory.written(kind, answer)
 
     async def remove_outlived_pods(self, loaded: Loaded) -> None:
-        """Remove the pods whose program was killed while their other containers run on. Until such a pod is gone, its
-        operator does not replace it."""
+        """Remove the pods whose program was killed while their other containers continue to run. Until such a pod is
+        gone, its operator does not replace it."""
         for found in loaded.found.attempts.values():
             for pod in found.objects.pods:
                 program = pod.program_container

@@ -48,7 +48,7 @@ def is_ended(held: Sequence[Condition]) -> bool:
 
 
 def not_read(state: JobState) -> str:
-    """That the newest known step may not be the last."""
+    """The sentence that the newest known step may not be the last."""
     return f"step {state.progress.step} is the newest that was read, and there may be a later one"
 
 
@@ -61,7 +61,7 @@ def of_error(error: Exception) -> Diagnosis:
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
-    """The updates of the condition Valid and, without which the job cannot go on, Stalled."""
+    """The updates of the condition Valid and, without which the job cannot continue, Stalled."""
     if problem is None:
         return {ConditionType.VALID: ConditionUpdate("True", "Valid")}
     return {
@@ -160,7 +160,7 @@ def of_decision(
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(situation, reading)
     elif decision.moves:  # `Finish` reads the log after the end.
-        text = f"the commit log was not read after the end yet: {not_read(state)}"
+        text = f"the commit log has not been read since the end: {not_read(state)}"
         updates[ConditionType.CHECKPOINTING] = ConditionUpdate("Unknown", "EndNotRead", text)
     return updates
 
@@ -170,7 +170,7 @@ def _asked(reason: Reason, deleting: bool) -> str:
 
 
 def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
-    """Why the job waits, since when, and what follows when; otherwise the last transition."""
+    """Why the job waits, the start of the wait, and the next step with its time; otherwise the last transition."""
     waits = explain(Situation(spec, state, seen, state.clock))
     if waits is None:
         return state.message

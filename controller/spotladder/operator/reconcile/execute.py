@@ -175,7 +175,8 @@ class Executor:
 
 
 async def _failure(work: Awaitable[object]) -> SpotladderError | None:
-    """Do the work; its error, if the other actions must go on. Raises Conflict, NotFound, NotLeading."""
+    """Do the work. Returns its error if the other actions must be carried out. Raises Conflict, NotFound,
+    NotLeading."""
     try:
         await work
     except (Conflict, NotFound, NotLeading):

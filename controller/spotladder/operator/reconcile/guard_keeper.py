@@ -1,5 +1,5 @@
-"""Keeps the guards of the attempts that run, and their tokens: those that someone has deleted are created again, at
-once and then after pauses."""
+"""Keeps the guards of the attempts that run, and their tokens: it creates deleted ones again, at once the first
+time and then after pauses."""
 
 from __future__ import annotations
 

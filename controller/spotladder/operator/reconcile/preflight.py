@@ -39,7 +39,7 @@ from spotladder.workloads.tenancy import Level
 from spotladder.workloads.tiers import PlacedTier
 
 FOUND_TTL: Seconds = 60.0
-"""How long an object that was found is not checked again."""
+"""Time after which an object that was found is checked again."""
 
 MISSING_RETRY_INTERVAL: Seconds = 30.0
 """Interval between two checks for objects that a later tier lacks; `LATER` if none is missing."""

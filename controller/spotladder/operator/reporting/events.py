@@ -154,8 +154,8 @@ class Events:
             self._pending.task_done()
 
     async def _let_jobs_go_first(self) -> None:
-        """Wait while jobs wait, but no longer than `LONGEST_DELAY` after they began to. That the Event is old is no
-        reason: after the start of many jobs a backlog of Events takes minutes."""
+        """Wait while jobs wait, but no longer than `LONGEST_DELAY` after they began to wait. The age of the Event does
+        not matter: after the start of many jobs a backlog of Events takes minutes."""
         if self._no_backlog.is_set():
             self._busy_since = None
             return

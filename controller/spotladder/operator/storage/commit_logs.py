@@ -67,7 +67,7 @@ QUEUED_LIMIT: Seconds = 60.0
 """Maximum time for which a decision waits for a read that waits for its turn at the bucket."""
 
 DOUBTED_POLL_INTERVAL: Seconds = 2.0
-"""How often the log of a job is read while its nodes seem to be silent."""
+"""Interval between two reads of the log of a job whose nodes seem to be silent."""
 
 PROMPT: Seconds = 1.0
 """Maximum time that a reconcile, which occupies a worker, waits for the outcome to be written."""
@@ -341,7 +341,7 @@ class Logs:
 
 
 def _hidden(address: LogAddress) -> str:
-    """One text for a chosen endpoint that is open but no store, closed or slow."""
+    """The message about a chosen endpoint, the same for one that is closed, slow or not a store."""
     return f"{address.uri}: the endpoint of the Secret cannot be reached or is not allowed"
 
 

@@ -14,7 +14,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.resources import SECRETS
 
 SECRET_TTL: Seconds = 60.0
-"""How long a Secret is cached."""
+"""Time for which a Secret is cached."""
 
 MISSING_RETRY_INTERVAL: Seconds = 10.0
 """Interval between two reads of a Secret that does not exist."""

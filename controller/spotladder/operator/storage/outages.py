@@ -1,4 +1,4 @@
-"""What only the output of a program shows: outages of the checkpoint store, and that a program lives which commits
+"""What only the output of a program shows: outages of the checkpoint store, and progress of a program that commits
 nothing.
 
 The controller may reach a bucket that the pods do not reach, or may not be allowed to read it. Then the program's log
@@ -33,7 +33,7 @@ from spotladder.operator.storage.readings import interval_of
 from spotladder.output.outage import Outage, ReportedOutage, last_reported
 
 QUIET_TIME: Seconds = 60.0
-"""How long a job may go without a commit, beyond an interval in seconds, before its output is read."""
+"""Time without a commit, beyond an interval in seconds, after which the output of a job is read."""
 
 FIRST_POLL_INTERVAL: Seconds = 30.0
 """Delay between the first two reads of a job without an outage. Each further delay is twice as long."""
@@ -115,7 +115,7 @@ class Outages:
         return Outage(watched.since, reported.message)
 
     def quiet_for(self, key: JobKey, attempt: int) -> Seconds | None:
-        """How long the output of the attempt's program had not grown when it was last read; None if it was not read, or
+        """The time for which the program's output had not grown when it was last read; None if it was not read, or
         was empty."""
         watched = self._watched.get(key)
         if watched is None or watched.attempt != attempt or watched.output is None:

@@ -122,7 +122,7 @@ class Outputs:
         entry.going = going
 
     async def before_delete(self, loaded: Loaded, attempt: int, address: Address) -> bool:
-        """Whether the attempt may be deleted now. The first call reads its output and has it written. If the result
+        """Whether the attempt may be deleted now. The first call reads its output and starts to write it. If the result
         was False, the job is requeued when it changes."""
         found = loaded.found.attempts.get(attempt)
         if found is None or found.cluster.problem or loaded.record.forced:

@@ -21,7 +21,8 @@ _LONGEST_POLL_INTERVAL: Seconds = 60.0
 _SHORTEST_POLL_INTERVAL: Seconds = 5.0
 
 STANDBY_POLL_INTERVAL: Seconds = 2.0
-"""How often the log is read while a standby attempt boots, which reports beside the log that it is ready."""
+"""Interval between two reads of the log while a standby attempt boots, which reports beside the log that it is
+ready."""
 
 
 class Readings:
@@ -56,7 +57,7 @@ class Readings:
 
 
 def reads_every(job: TieredJob) -> Seconds:
-    """How often the log is read: about twice for each commit."""
+    """The interval between two reads of the log, about two for each commit."""
     interval = interval_of(job)
     return min(_LONGEST_POLL_INTERVAL, max(_SHORTEST_POLL_INTERVAL, interval / 2)) if interval else _STEP_POLL_INTERVAL
 

@@ -37,7 +37,7 @@ BACKLOG_TIMEOUT: Seconds = 10.0
 """Maximum time for which a write waits while jobs wait or are reconciled."""
 
 CLOSE_TIMEOUT: Seconds = 2.0
-"""How long the end of a controller waits for pending writes."""
+"""Time that a controller waits for pending writes when it stops."""
 
 _URGENT = (Began, Moved, Lost, NodeChanged, Ended)
 
@@ -46,8 +46,8 @@ _log = structlog.get_logger("spotladder")
 
 @dataclass(slots=True)
 class _Stream:
-    """Of one job. `number` is that of the last object that was written; None: unknown. `lost` is the number of records
-    that were dropped since the last write, `written_at` the ticks of that."""
+    """The stream of one job. `number` is that of the last object that was written; None: unknown. `lost` is the number
+    of records that were dropped since the last write, `written_at` the ticks of that."""
 
     recorder: Recorder
     sampler: Sampler

@@ -50,7 +50,7 @@ IS_TRUE = "-> True"
 """Part of the message of an event about a condition that becomes true."""
 
 TRANSITION = "Status condition transitioned"
-"""Begin of the message of an event about a condition."""
+"""Beginning of the message of an event about a condition."""
 
 _TIMES = ("eventTime", "lastTimestamp", "deprecatedLastTimestamp", "firstTimestamp", "deprecatedFirstTimestamp")
 

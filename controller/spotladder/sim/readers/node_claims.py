@@ -1,7 +1,7 @@
 """The capacity that Karpenter's NodeClaims show over time.
 
 Rules
- 1. A launched NodeClaim is capacity from its launch on. One that ends without a launch was there from the start.
+ 1. A launched NodeClaim is capacity as of its launch. One that ends without a launch existed from the start.
  2. A reclaimed one (an interruption, an instance that is gone) is capacity that is lost.
  3. A node that Karpenter removes by itself (empty, consolidated, expired), or that a user removes, is capacity that
     nothing used: it counts until the next launch takes its place, or until a launch fails or a node is reclaimed.

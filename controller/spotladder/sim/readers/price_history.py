@@ -38,7 +38,7 @@ def parse(document: Any, path: Path) -> Trace:
     field."""
     prices = dict(sorted(_changes(document, path)))
     if len(prices) < 2:
-        raise InvalidSpec(f"has fewer than two prices in {LIST}: take a longer --start-time", where=str(path))
+        raise InvalidSpec(f"has fewer than two prices in {LIST}: set an earlier --start-time", where=str(path))
     times = np.array(list(prices))
     return Trace(
         _zone(document, path),

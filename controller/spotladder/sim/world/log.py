@@ -10,8 +10,8 @@ from spotladder.sim.world.program import ProgramPlan
 
 
 class SimulatedLog:
-    """Of a job with this program. `progress` is what a backend observes of it, `committed` the work of the newest
-    commit in seconds, and `region` that of its zone; "" before the first commit."""
+    """The log of a job with this program. `progress` is what a backend observes of it, `committed` the work of the
+    newest commit in seconds, and `region` that of its zone; "" before the first commit."""
 
     def __init__(self, program: ProgramPlan) -> None:
         self.progress = Progress(total=program.work, hands_over=program.hands_over, stands_by=program.stands_by)

@@ -56,7 +56,8 @@ class Market:
         return self.zones[name]
 
     def free(self, name: str) -> int:
-        """How many more nodes the zone can give now. Nodes with a notice no longer count as capacity of the zone."""
+        """The number of further nodes that the zone can provide now. Nodes with a notice no longer count as capacity of
+        the zone."""
         zone = self.zones[name]
         if zone.closed(self.now):
             return 0

@@ -20,7 +20,7 @@ class ProgramPlan:
     `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later, while
     training continues. `commit_size` is that of the files of a commit, for which the spec and the world may have
     prices. `commits_wake`: the controller decides after every commit; otherwise, and in `quiet_zones`, it learns of
-    commits at the next other event, which is faster and makes no difference to a policy that does not look at progress
+    commits at the next other event, which is faster and makes no difference to a policy that does not use progress
     there. `hands_over`: it can continue inside an attempt without pods that are leaving.
     `stands_by`: it can be held in a standby attempt; `resume` is the part of `restart` that is left when such a program
     is let go, in which it reads the newest checkpoint. `sizes` are the ascending numbers of workers with which an

@@ -104,7 +104,7 @@ def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None,
 
 
 def _finished(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> bool:
-    """Whether the programs have ended that end the set. JobSet reports this later, and not at all while other
+    """Whether all programs whose end ends the set have ended. JobSet reports this later, and not at all while other
     containers run."""
     done = {pod.slot for pod in pods if pod.restart == jobset.restarts and _is_done(pod)}
     met = [

@@ -27,7 +27,7 @@ _ALIVE = ("Pending", "Running")
 
 
 def surplus(objects: AttemptObjects) -> int | None:
-    """How many workers are asked for beyond those of the RayJob; None where pods cannot be replaced: an autoscaler
+    """The number of requested workers beyond those of the RayJob; None where pods cannot be replaced: an autoscaler
     decides, or a worker is more than one pod."""
     found = _surged(objects)
     if found is None:
