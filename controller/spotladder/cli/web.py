@@ -13,7 +13,7 @@ import typer
 
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption, contexts_given
-from spotladder.cli.places import places_of, shared_place_of, warn_of_problems
+from spotladder.cli.places import places_of, recorded_place, shared_place_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.web import HOST, PORT
@@ -29,6 +29,13 @@ _PORT_ERRORS = {errno.EADDRINUSE: "is in use", errno.EACCES: "is reserved for ad
 
 
 def web(
+    records: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH|URI]",
+            help="Show only the jobs recorded there: a folder of checkpoints, of simulated runs, or a timeline.jsonl.",
+        ),
+    ] = None,
     *,
     port: Annotated[
         int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port of the page. 0: any free one.")
@@ -61,6 +68,7 @@ def web(
     Examples:
       spotladder web
       spotladder web --open
+      spotladder web s3://bucket/prefix
       spotladder web --all-namespaces --port 9000
     """
 
@@ -68,11 +76,16 @@ def web(
     if host is not None and (contexts or open_page):
         raise Refused("--host shows one cluster to users elsewhere: remove --context-for and --open")
 
+    if records is not None and (host or contexts or everywhere or state_dir or target.is_explicit or target.namespace):
+        raise Refused("PATH or URI shows only the jobs recorded there: remove the options that select other jobs")
     if host is not None and not re.fullmatch(HOST_NAME, host):
         raise Refused(f"--host must be a lowercase host name without a port, as spotladder.example.com: got {host!r}")
 
     @asynccontextmanager
     async def served() -> AsyncIterator[tuple[list[FollowedPlace], Users | None]]:
+        if records is not None:
+            yield [recorded_place(records)], None
+            return
         if host is None:
             async with places_of(target, state_dir, everywhere=everywhere, contexts=contexts) as places:
                 yield places, None
