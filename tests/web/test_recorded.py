@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import folder_of
 from spotladder.cli.main import main
-from spotladder.core.model import JobSpec, JobState, Observation, Progress, Stage, Tier
+from spotladder.core.model import JobSpec, JobState, LeftAttempt, Observation, Progress, Stage, Tier
 from spotladder.errors import EnvironmentFailure
 from spotladder.places.recorded import RecordedJobs
 from spotladder.records.model import Began, Decided, Record, encode
@@ -40,6 +41,14 @@ def looked_at(address: Path) -> RecordedJobs:
 
 def phases(place: RecordedJobs) -> dict[str, str]:
     return {job["metadata"]["name"]: job["status"]["phase"] for job in place.jobs()}
+
+
+def test_attempts_are_being_removed_only_while_records_are_written(tmp_path: Path) -> None:
+    state = replace(TRAINED, left=(LeftAttempt(1, "spot-a", 0.0, 2),))
+    record(tmp_path, "digits", state, ago=60.0)
+    record(tmp_path, "mnist", state)
+    statuses = {job["metadata"]["name"]: job["status"] for job in looked_at(tmp_path).jobs()}
+    assert ("removing" in statuses["digits"], "removing" in statuses["mnist"]) == (True, False)
 
 
 def test_a_folder_has_its_jobs_and_one_without_new_records_is_interrupted(tmp_path: Path) -> None:

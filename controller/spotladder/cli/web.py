@@ -14,6 +14,7 @@ import typer
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption, contexts_given
 from spotladder.cli.places import places_of, recorded_place, shared_place_of, warn_of_problems
+from spotladder.cli.question import simulator_installed
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.web import HOST, PORT
@@ -21,6 +22,7 @@ from spotladder.web import HOST, PORT
 if TYPE_CHECKING:
     from spotladder.places.place import FollowedPlace
     from spotladder.web.access import Users
+    from spotladder.web.plans import Plan
 
 HOST_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """The names that the chart's value `web.host` may have."""
@@ -100,7 +102,7 @@ def web(
 
         async with served() as (places, users):
             try:
-                async with serving(places, None if users else HOST, port, users) as chosen:
+                async with serving(places, None if users else HOST, port, users, _plan()) as chosen:
                     address = f"http://{host or 'localhost'}:{chosen}"
                     typer.echo(f"The page is at {address} (Ctrl-C ends it).", err=True)
                     if open_page:
@@ -116,3 +118,14 @@ def web(
                 ) from None
 
     asyncio.run(serve())
+
+
+def _plan() -> Plan:
+    """Finds the place of an ended job in its plan, if the packages of the simulator are installed."""
+    from spotladder.web.plans import no_plan
+
+    if not simulator_installed():
+        return no_plan
+    from spotladder.planner.hindsight import hindsight_aside
+
+    return hindsight_aside
