@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.places.recorded import RecordedJobs
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call
 
@@ -92,12 +93,26 @@ def test_a_tier_without_a_trace_loses_nodes_at_its_rate(capsys: Capture, tmp_pat
     assert json.loads(answer.out)["policies"][0]["losses"] > 0
 
 
+def test_recorded_runs_are_jobs_of_the_page(capsys: Capture, tmp_path: Path) -> None:
+    options = ("--policy", "ordered", "--policy", "greedy", "--seeds", "2", "--to", tmp_path / "runs")
+    assert simulated(capsys, tmp_path, *options).err == ""
+    place = RecordedJobs(str(tmp_path / "runs"))
+    place.look()
+    runs = {job["metadata"]["name"]: job["status"]["phase"] for job in place.jobs()}
+    assert runs == dict.fromkeys(
+        ("digits-greedy-0", "digits-greedy-1", "digits-ordered-0", "digits-ordered-1"), "Succeeded"
+    )
+    again = simulated(capsys, tmp_path, *options)
+    assert (again.code, again.err) == (2, f"error: --to: {tmp_path / 'runs'} is not empty: name a new folder\n")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
         (("--hours", "nan"), "Invalid value for '--hours': expected a number, 1000000 or less"),
         (("--seeds", "0"), "--seeds"),
+        (("--seeds", "501", "--to", "runs"), "error: --to: 501 runs, at most 500 are recorded: use fewer --seeds"),
         (("--restart", "3"), "--restart: '3' has no unit: write 3h, 3m or 3s"),
         (("--trace", "on-demand=nowhere.csv"), "nowhere.csv: cannot be read"),
         (("--trace", "spot-b=zone.csv"), "zone.csv: cannot be read"),

@@ -12,7 +12,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import BucketPrice, KnownCapacity, Price
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
-from spotladder.planner.hindsight import hindsight
+from spotladder.planner.hindsight import hindsight, hindsight_aside
 from spotladder.planner.simulated import Assumptions, outcomes
 from spotladder.records.model import Began
 from tests.display.builders import SPEC, CloudEvents, PlayedRun
@@ -41,6 +41,11 @@ def test_a_run_without_losses_takes_as_long_as_a_plan_without_losses_says() -> N
     last_commit = Assumptions().commit_time  # The run did not measure any.
     assert found.hours.p10 == found.hours.p90 == pytest.approx((facts.time.total + last_commit) / HOUR, rel=0.01)
     assert found.cost.p50 == pytest.approx(facts.spent, rel=0.15)
+
+
+async def test_a_process_of_its_own_finds_the_same() -> None:
+    facts = finished(spot=NEVER_LOST)
+    assert await hindsight_aside(facts) == hindsight(facts) is not None
 
 
 def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,20 +14,23 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout, CookieJar
 
 from spotladder.cli.main import main
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.places.beside import beside
 from spotladder.places.place import Printed
 from spotladder.places.this_machine import ThisMachine
 from spotladder.web.access import MAX_PAGES
 from spotladder.web.beside import serve_runs
+from spotladder.web.plans import Plan, no_plan
 from spotladder.web.server import serving
 from tests.web.builders import HOSTILE, Shelf, job, recorded_run, seen_clusters, tier
 
 
 @asynccontextmanager
-async def browsing(*places: object) -> AsyncIterator[ClientSession]:
+async def browsing(*places: object, plan: Plan = no_plan) -> AsyncIterator[ClientSession]:
     """A client of a server of these places."""
     async with (
-        serving(places, "127.0.0.1", 0) as port,  # type: ignore[arg-type]
+        serving(places, "127.0.0.1", 0, plan=plan) as port,  # type: ignore[arg-type]
         ClientSession(
             f"http://127.0.0.1:{port}", timeout=ClientTimeout(60), cookie_jar=CookieJar(unsafe=True)
         ) as client,
@@ -126,6 +129,41 @@ async def test_a_run_of_this_machine_has_its_report(tmp_path: Path) -> None:
         text = await (await client.get("/jobs/this-machine/default/digits-tensorflow")).text()
         assert "<h2>Timeline</h2>" in text
         assert "<h2>Attempts</h2>" in text
+
+
+async def test_the_place_of_an_ended_run_in_its_plan_is_found_once_while_its_page_is_shown_without(
+    tmp_path: Path,
+) -> None:
+    recorded_run(tmp_path)
+    here = ThisMachine(tmp_path)
+    here.look()
+    known, asked = asyncio.Event(), []
+
+    async def plan(facts: Facts) -> PlanPlace:
+        asked.append(facts.job)
+        await known.wait()
+        return PlanPlace(100, 1.0, Place(1.5, 0.4, 1.0, 1.6, 2.0), None)
+
+    path = "/jobs/this-machine/default/digits-tensorflow"
+    async with browsing(here, plan=plan) as client, client.get("/changes") as stream:
+        assert "<h2>Plan</h2>" not in await (await client.get(path)).text()
+        known.set()
+        assert await stream.content.readline() == b"event: changed\n"
+        assert "more than 40\u202f% of the planned runs" in await (await client.get(path)).text()
+    assert asked == ["digits-tensorflow"]
+
+
+async def test_a_plan_that_cannot_be_computed_leaves_the_page_without_it(tmp_path: Path) -> None:
+    recorded_run(tmp_path)
+    here = ThisMachine(tmp_path)
+    here.look()
+
+    async def plan(_facts: Facts) -> None:
+        raise OSError("no process can be started")
+
+    async with browsing(here, plan=plan) as client:
+        for _ in range(2):
+            assert (await client.get("/jobs/this-machine/default/digits-tensorflow")).status == 200
 
 
 def test_a_changed_run_is_read_again_and_a_damaged_one_is_named(tmp_path: Path) -> None:

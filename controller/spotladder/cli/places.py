@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from spotladder.cli.target import ClusterTarget
 from spotladder.errors import Refused
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from spotladder.clusters.client import Client
     from spotladder.places.place import FollowedPlace
 
@@ -53,6 +52,15 @@ async def places_of(
         async with AttemptClusters(cluster, target.kubeconfig, contexts) as members:
             namespace = "" if everywhere else cluster.namespace
             yield [*here, JobsOfCluster(client, cluster.context, namespace, members)]
+
+
+def recorded_place(address: str) -> FollowedPlace:
+    """The jobs recorded at this address. Raises EnvironmentFailure without any, InvalidSpec, and StoreUnavailable."""
+    from spotladder.places.recorded import RecordedJobs
+
+    place = RecordedJobs(address.rstrip("/") if "://" in address else str(Path(address).expanduser().resolve()))
+    place.look()
+    return place
 
 
 @asynccontextmanager

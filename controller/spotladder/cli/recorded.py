@@ -14,18 +14,20 @@ from spotladder.cli.local.selection import print_place, run_of
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import Refused
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
-from spotladder.records import stored
+from spotladder.records import stored, timeline
 from spotladder.records.model import Recorded
 from spotladder.records.recorded_job import recorded_in, recorded_of_job
 
 JobOrAddress = Annotated[
-    str, typer.Argument(metavar="NAME|URI", help="Name of the job, or the folder of its checkpoints.")
+    str, typer.Argument(metavar="NAME|URI", help="Name of the job, the folder of its checkpoints, or a timeline.jsonl.")
 ]
 
 
 def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Recorded:
     """The records, with the last lines of the job's programs. Raises Refused, EnvironmentFailure, StoreUnavailable."""
     if "://" in name or name.startswith(("/", "./", "../")):
+        if Path(name).is_file():
+            return timeline.read(Path(name))
         folder = open_store(name)
         return recorded_in(folder, stored.newest_uid(folder))
     try:

@@ -13,7 +13,8 @@ import typer
 
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption, contexts_given
-from spotladder.cli.places import places_of, shared_place_of, warn_of_problems
+from spotladder.cli.places import places_of, recorded_place, shared_place_of, warn_of_problems
+from spotladder.cli.question import simulator_installed
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.web import HOST, PORT
@@ -21,6 +22,7 @@ from spotladder.web import HOST, PORT
 if TYPE_CHECKING:
     from spotladder.places.place import FollowedPlace
     from spotladder.web.access import Users
+    from spotladder.web.plans import Plan
 
 HOST_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """The names that the chart's value `web.host` may have."""
@@ -29,6 +31,13 @@ _PORT_ERRORS = {errno.EADDRINUSE: "is in use", errno.EACCES: "is reserved for ad
 
 
 def web(
+    records: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH|URI]",
+            help="Show only the jobs recorded there: a folder of checkpoints, of simulated runs, or a timeline.jsonl.",
+        ),
+    ] = None,
     *,
     port: Annotated[
         int, typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="Port of the page. 0: any free one.")
@@ -61,6 +70,7 @@ def web(
     Examples:
       spotladder web
       spotladder web --open
+      spotladder web s3://bucket/prefix
       spotladder web --all-namespaces --port 9000
     """
 
@@ -68,6 +78,8 @@ def web(
     if host is not None and (contexts or open_page):
         raise Refused("--host shows one cluster to users elsewhere: remove --context-for and --open")
 
+    if records is not None and (host or contexts or everywhere or state_dir or target.is_explicit or target.namespace):
+        raise Refused("PATH or URI shows only the jobs recorded there: remove the options that select other jobs")
     if host is not None and not re.fullmatch(HOST_NAME, host):
         raise Refused(
             f"--host must be a lowercase host name without a port, such as spotladder.example.com: got {host!r}"
@@ -75,6 +87,9 @@ def web(
 
     @asynccontextmanager
     async def served() -> AsyncIterator[tuple[list[FollowedPlace], Users | None]]:
+        if records is not None:
+            yield [recorded_place(records)], None
+            return
         if host is None:
             async with places_of(target, state_dir, everywhere=everywhere, contexts=contexts) as places:
                 yield places, None
@@ -89,7 +104,7 @@ def web(
 
         async with served() as (places, users):
             try:
-                async with serving(places, None if users else HOST, port, users) as chosen:
+                async with serving(places, None if users else HOST, port, users, _plan()) as chosen:
                     address = f"http://{host or 'localhost'}:{chosen}"
                     typer.echo(f"The page is at {address} (Ctrl-C ends it).", err=True)
                     if open_page:
@@ -105,3 +120,14 @@ def web(
                 ) from None
 
     asyncio.run(serve())
+
+
+def _plan() -> Plan:
+    """Finds the place of an ended job in its plan, if the packages of the simulator are installed."""
+    from spotladder.web.plans import no_plan
+
+    if not simulator_installed():
+        return no_plan
+    from spotladder.planner.hindsight import hindsight_aside
+
+    return hindsight_aside

@@ -26,6 +26,7 @@ from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live,
 from spotladder.places.deleted import BUCKETS, deleted_from
 from spotladder.places.fleet import ClusterSeen, lost, names_of_clusters, seen
 from spotladder.places.place import Object, Printed
+from spotladder.places.recorded import stored_output
 from spotladder.records.recorded_job import recorded_in
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS, APIResource
 
@@ -217,10 +218,8 @@ class JobsOfCluster:
     def _stored(self, held: _Held, attempt: int) -> Sequence[Printed]:
         if not held.uri.startswith(BUCKETS):
             return ()
-        store = outputs.of_job(folder_of(open_store(held.uri), held.name), held.uid)
-        found = outputs.kept(store, attempt)[:SHOWN_OUTPUTS]
-        texts = outputs.read(store, found)
-        return [Printed(output.title, text) for output, text in zip(found, texts, strict=True)]
+        folder = folder_of(open_store(held.uri), held.name)
+        return stored_output(folder, held.uid, attempt, SHOWN_OUTPUTS)
 
     async def wait_for_sync(self) -> None:
         await self._jobs.wait_for_sync()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from spotladder.checkpoints.open_store import open_store
 from spotladder.errors import SpotladderError
 from spotladder.places.place import Object
-from spotladder.records.deleted import deleted_jobs
+from spotladder.records.recorded_jobs import deleted_jobs
 
 BUCKETS = ("s3://", "gs://", "az://")
 """Addresses that are the same from every machine. A path would be one of this machine."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from spotladder.core.accounting import HOUR
 from spotladder.display.figures import NONE, numbered, span
 from spotladder.planner.plan import Question
+from spotladder.planner.recording import Recording
 from spotladder.planner.simulated import Assumptions, Forecast, expected_uninterrupted_usd, outcomes, summed
 from spotladder.sim.world.run import SimulationOutcome
 
@@ -36,12 +37,14 @@ def compare(
     policies: Sequence[str],
     seeds: Sequence[int],
     done: Callable[[int], None] = lambda _runs: None,
+    *,
+    recording: Recording | None = None,
 ) -> list[Compared]:
     """Every policy on every seed: for one seed the capacity is the same under every policy. `done` is called with the
-    numbers of runs that have ended. Raises InvalidSpec, as `simulator`."""
+    numbers of runs that have ended. Raises InvalidSpec and StoreUnavailable, as `outcomes`."""
     usd, found = expected_uninterrupted_usd(question, assumptions), []
     for name in policies:
-        runs = outcomes(replace(question, policy=name), assumptions, seeds, done)
+        runs = outcomes(replace(question, policy=name), assumptions, seeds, done, recording=recording)
         found.append(Compared(name, tuple(runs), summed(question, runs), usd))
     return found
 

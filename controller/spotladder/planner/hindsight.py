@@ -7,10 +7,16 @@ plan promised: when capacity comes and goes, and what that costs.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pickle
+import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
+from subprocess import DEVNULL, PIPE
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import BucketPrice, Stage
@@ -62,6 +68,20 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     )
 
 
+async def hindsight_aside(facts: Facts) -> PlanPlace | None:
+    """The same from a process of its own with low priority, since the runs can take a minute of a processor."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", __name__, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+    )
+    try:
+        answer, _ = await process.communicate(pickle.dumps(facts))
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)  # Also the processes of its runs.
+    found: PlanPlace | None = pickle.loads(answer) if answer else None  # noqa: S301 – of this program
+    return found
+
+
 def place(value: float, simulated: Sequence[float], luck: float = 0.5) -> float:
     """The share of the simulated runs below the value; of equal ones (to 1 %), the part `luck`."""
     below = sum(one < value * 0.99 for one in simulated)
@@ -85,3 +105,8 @@ def _assumptions(facts: Facts) -> Assumptions:
         commit_interval=(median(gaps) if gaps else 0.0) or usual.commit_interval,
         commit_size=state.progress.size if state.progress.size.files else None,
     )
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    pickle.dump(hindsight(pickle.load(sys.stdin.buffer)), sys.stdout.buffer)  # noqa: S301 – of this program

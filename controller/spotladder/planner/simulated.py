@@ -31,6 +31,7 @@ from spotladder.core.model import (
 from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
+from spotladder.planner.recording import Recording
 from spotladder.planner.tier_capacity import MOST_LOSSES, drawn
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.world.market import START
@@ -132,25 +133,30 @@ def outcomes(
     assumptions: Assumptions,
     seeds: Iterable[int],
     done: Callable[[int], None] = lambda _runs: None,
+    *,
+    recording: Recording | None = None,
 ) -> list[SimulationOutcome]:
     """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
-    `simulator`."""
-    return spread(simulator(question, assumptions), list(seeds), done)
+    `simulator`, and StoreUnavailable if a run cannot be recorded."""
+    return spread(simulator(question, assumptions, recording), list(seeds), done)
 
 
-def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], SimulationOutcome]:
-    """Makes the run of a seed. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
-    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
+def simulator(
+    question: Question, assumptions: Assumptions, recording: Recording | None = None
+) -> Callable[[int], SimulationOutcome]:
+    """Makes, and records, the run of a seed. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction
+    rate, a deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
+    each_commit = recording is not None or _pays_for_commits(spec)
     program = ProgramPlan(
         max(1, round(question.hours * HOUR)),
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=_pays_for_commits(spec) or looks_at_progress(question.policy, spec),
-        quiet_zones=() if _pays_for_commits(spec) else _quiet_tiers(question),
+        commits_wake=each_commit or looks_at_progress(question.policy, spec),
+        quiet_zones=() if each_commit else _quiet_tiers(question),
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
         sizes=question.sizes,
@@ -163,7 +169,13 @@ def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], S
 
     def run(seed: int) -> SimulationOutcome:
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
-        return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
+        scenario = Scenario(spec, program, zones, tiers)
+        if recording is None:
+            return simulate(scenario, question.policy, seed)
+        recorder = recording.of(question.policy, seed, tuple(facts.known for facts in question.tiers))
+        outcome = simulate(scenario, question.policy, seed, recorder)
+        recorder.close()
+        return outcome
 
     if all(facts.never_open for facts in question.tiers if facts.spot):
         only = cache(lambda: run(0))  # The seed draws nothing but the capacity of spot tiers.

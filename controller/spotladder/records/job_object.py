@@ -8,7 +8,7 @@ from typing import Any
 from spotladder.core.deadline_risk import CONDITION, deadline_risk
 from spotladder.core.elastic import trains_with
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState
-from spotladder.core.savings import savings
+from spotladder.core.savings import uninterrupted_usd
 from spotladder.records.model import Began, Record, Specified, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp
@@ -72,7 +72,7 @@ def _status(state: JobState, records: Sequence[Record], *, active: bool) -> dict
         },
         "removing": [
             {"number": left.number, "tier": left.tier, "since": utc_timestamp(left.since), "nodes": left.nodes}
-            for left in state.left
+            for left in (state.left if active else ())
         ],
         "waiting": None if waited is None else _waiting(waited),
     }
@@ -90,11 +90,15 @@ def _conditions(spec: JobSpec | None, state: JobState) -> list[dict[str, str]]:
 
 def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
     spec = _began(records)
-    saved = None if spec is None else savings(spec, state)
+    whole = None if spec is None else uninterrupted_usd(spec, state)
+    compared = whole and {
+        "savingsPercent": f"{100 * (1 - state.spent_usd / whole):z.0f}",
+        "uninterrupted": f"{whole:.4f}",
+    }
     return {
         "spent": f"{state.spent_usd:.4f}",
         "onDemandEquivalent": f"{state.on_demand_usd:.4f}",
-        **({} if saved is None else {"savingsPercent": f"{100 * saved:z.0f}"}),
+        **(compared or {}),
         **({"overlap": f"{state.surplus_usd:.4f}"} if state.surplus_usd else {}),
     }
 

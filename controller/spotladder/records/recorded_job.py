@@ -21,7 +21,12 @@ def recorded_in(folder: Store, uid: str, now: Instant | None = None) -> Recorded
     """The job of this uid in its folder of the bucket. `now` is the time of the read of a job that may be running; None
     if it no longer exists. Raises EnvironmentFailure if the folder has no records of it, and StoreUnavailable."""
     found = _with_output(folder, uid, stored.read(stored.of_job(folder, uid)))
-    if now is None or found.state.stage in TERMINAL or not found.records:
+    return found if now is None else looked_at(found, now)
+
+
+def looked_at(found: Recorded, now: Instant) -> Recorded:
+    """The records of a job that may be running, as seen at this time."""
+    if found.state.stage in TERMINAL or not found.records:
         return found
     return replace(found, records=(*found.records, Looked(max(now, found.records[-1].at))))
 

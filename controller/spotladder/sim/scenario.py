@@ -13,7 +13,7 @@ from spotladder.policies import registry
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
+from spotladder.sim.world.run import SimulationOutcome, SimulationRun, Watch, run
 from spotladder.sim.world.zone import ZonePlan
 
 
@@ -55,7 +55,7 @@ def installed(name: str) -> Policy:
     return registry.by_name(name)
 
 
-def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
+def simulate(scenario: Scenario, policy: str, seed: int, watch: Watch | None = None) -> SimulationOutcome:
     """One run. Raises InvalidSpec for an unknown policy."""
     market = scenario.market(seed)
     spec = replace(scenario.spec, submitted_at=START, min_workers=min(scenario.program.sizes, default=None))
@@ -64,4 +64,4 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     backend = SimBackend(
         market, spec.workers, scenario.program, scenario.tiers, scenario.egress, probed=scenario.probed
     )
-    return run(market, [SimulationRun(spec, installed(policy), backend)], scenario.limit)[0]
+    return run(market, [SimulationRun(spec, installed(policy), backend, watch=watch)], scenario.limit)[0]

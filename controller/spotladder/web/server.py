@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from importlib.resources import files
 from typing import ParamSpec, TypeVar
 
@@ -18,6 +19,7 @@ from spotladder.web.access import MAX_PAGES, OnThisMachine, Users, View
 from spotladder.web.fleet_page import fleet_page
 from spotladder.web.output_page import Attempt, output_page
 from spotladder.web.pages import job_page, jobs_page, missing_page
+from spotladder.web.plans import Plan, Plans, no_plan
 from spotladder.web.rows import ROW_AGE, Rows, Selection
 from spotladder.web.tiers_page import tiers_page
 
@@ -62,10 +64,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages:
-    """The pages over these places, for these users."""
+    """The pages over these places, for these users. `plan` finds the place of an ended job in its plan."""
 
-    def __init__(self, places: Sequence[FollowedPlace], users: Users) -> None:
+    def __init__(self, places: Sequence[FollowedPlace], users: Users, plan: Plan = no_plan) -> None:
         self._places, self._users = places, users
+        self._plans = Plans(plan, self._note)
         self._rows = Rows()
         self._renewed = asyncio.Event()
         self._changed = asyncio.Event()
@@ -164,6 +167,8 @@ class Pages:
         if place is None or job is None:
             return _missing(request)
         facts, gap = await _read("records", place.facts(*_name(job)))
+        if facts is not None:
+            facts = replace(facts, plan=self._plans.of(facts))
         return _html(job_page(place, job, facts, time.time(), gap))
 
     async def _output(self, request: web.Request) -> web.StreamResponse:
@@ -242,11 +247,11 @@ class Pages:
 
 @asynccontextmanager
 async def serving(
-    places: Sequence[FollowedPlace], host: str | None, port: int, users: Users | None = None
+    places: Sequence[FollowedPlace], host: str | None, port: int, users: Users | None = None, plan: Plan = no_plan
 ) -> AsyncIterator[int]:
     """Serve the pages at this address, or with None at all addresses of this machine. Yields the port. The users are by
     default the one of this machine. Raises OSError if the port is in use."""
-    pages = Pages(places, users or OnThisMachine())
+    pages = Pages(places, users or OnThisMachine(), plan)
     runner = web.AppRunner(pages.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

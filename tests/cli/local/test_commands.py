@@ -113,7 +113,7 @@ def test_scripts_may_rely_on_what_get_prints(runs: Runs, capsys: pytest.CaptureF
     promised = {
         "phase": "Succeeded", "attempt": 2, "tier": "spot-a", "failures": 1,
         "progress": {"step": 60, "total": 60, "text": "60/60"},
-        "cost": {"spent": "0.4000", "onDemandEquivalent": "1.0000", "savingsPercent": "60"},
+        "cost": {"spent": "0.4000", "onDemandEquivalent": "1.0000", "savingsPercent": "60", "uninterrupted": "1.0000"},
     }  # fmt: skip
     assert {key: one["status"].get(key) for key in promised} == promised
     assert promised.keys() <= {field.alias for field in TieredJobStatus.model_fields.values()}

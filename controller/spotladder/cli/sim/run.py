@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.api.read import errors_located, read_job
+from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.forecast import forecast_data
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
@@ -16,10 +18,13 @@ from spotladder.cli.policies import policies
 from spotladder.cli.question import Given, asked, assumed_program
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import progress
+from spotladder.errors import Refused
 from spotladder.extras import needs
+from spotladder.records.recorded_jobs import MOST_JOBS
 
 if TYPE_CHECKING:
     from spotladder.planner.comparison import Compared
+    from spotladder.planner.recording import Recording
     from spotladder.sim.world.run import SimulationOutcome
 
 MAX_SEEDS = 100_000
@@ -39,6 +44,15 @@ def run(
         int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of each policy, each on the capacity of another seed.")
     ] = 1,
     restart: RestartOption = "3m",
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="DIR",
+            parser=folder,
+            help="Also record each run in this new folder, for spotladder web, report and sim replay.",
+        ),
+    ] = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -52,9 +66,9 @@ def run(
     Examples:
       spotladder sim run job.yaml --world world.yaml --hours 5 --trace spot-a=us-west-2b.csv --seeds 20
       spotladder sim run job.yaml --hours 48 --trace spot-a=synthetic --policy ordered --policy adaptive -o json
+      spotladder sim run job.yaml --hours 48 --evictions-per-node-hour 0.1 --to runs
     """
     with needs("sim"):
-        from spotladder.api.read import errors_located
         from spotladder.planner import comparison
         from spotladder.planner.assumptions import assumed
 
@@ -62,8 +76,9 @@ def run(
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     assumptions = assumed_program(question, known, given)
     names = list(policies(policy or [question.policy]))
+    recording = None if to is None else _recording(to, file, len(names) * seeds)
     with errors_located(file), progress(len(names) * seeds) as bar:
-        found = comparison.compare(question, assumptions, names, range(seeds), bar.update)
+        found = comparison.compare(question, assumptions, names, range(seeds), bar.update, recording=recording)
     sentences = assumed(assumptions, question)
     if output is not Format.TABLE:
         return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)
@@ -73,6 +88,21 @@ def run(
     for sentence in sentences:
         typer.echo(f"assumed: {sentence}")
     return None
+
+
+def _recording(to: Path, file: Path, runs: int) -> Recording:
+    """Records the runs in this folder. Raises Refused if there are too many for the page, or if the folder has files,
+    and EnvironmentFailure if it cannot be written."""
+    from spotladder.checkpoints.open_store import open_store
+    from spotladder.planner.recording import Recording
+
+    if runs > MOST_JOBS:
+        raise Refused(f"--to: {runs:,} runs, at most {MOST_JOBS} are recorded: use fewer --seeds or policies")
+    check_writable(to)
+    if any(to.iterdir()):
+        raise Refused(f"--to: {to} is not empty: name a new folder")
+    job = read_job(file).metadata
+    return Recording(open_store(to), job.name, job.namespace)
 
 
 def _plain(one: Compared) -> dict[str, Any]:

@@ -42,13 +42,23 @@ class SimPod:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a program has trained: its first step, which was done at `since` in seconds after the start of the run, and
+    its last one so far."""
+
+    since: Seconds
+    first: float
+    last: float
+
+
 @dataclass
 class SimAttempt:
     """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
     `handing_over`: the program commits in order to continue without them. `standby`: its program is held until it may
     take over; `held_at` is when its program is, or was, ready to resume, None before all workers are ready. `wanted`
     is the number of requested workers apart from those beside pods that are being replaced, `size` the number
-    with which its program last started; 0: it has not."""
+    with which its program last started; 0: it has not. `trained` is what its last program had trained when it ended."""
 
     number: int
     zone: str
@@ -64,6 +74,7 @@ class SimAttempt:
     handing_over: bool = False
     standby: bool = False
     held_at: Seconds | None = None
+    trained: Trained | None = None
 
     def held(self, now: Seconds) -> bool | None:
         """Whether the program of a standby attempt is ready to resume; None for another attempt."""

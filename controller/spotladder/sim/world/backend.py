@@ -29,7 +29,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.core.work import speed
-from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
+from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally, Trained
 from spotladder.sim.world.log import SimulatedLog
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.observed_attempt import attempt_seen
@@ -193,6 +193,17 @@ class SimBackend:
                 times.append(attempt.held_at)
         return min(times)
 
+    def trained(self) -> dict[int, Trained]:
+        """What the newest program of each attempt has trained, by the number of the attempt."""
+        found = {number: self._trained(attempt) for number, attempt in self._attempts.items()}
+        return {number: trained for number, trained in found.items() if trained is not None}
+
+    def _trained(self, attempt: SimAttempt) -> Trained | None:
+        program = attempt.program
+        if program is None or program.step(self.market.now) < program.base + 1:
+            return attempt.trained
+        return Trained(program.trains_at + 1 / program.rate, program.base + 1, program.step(self.market.now))
+
     def advance(self) -> None:
         """Process the events up to the current time of the market."""
         now = self.market.now
@@ -306,6 +317,7 @@ class SimBackend:
     def _stop(self, attempt: SimAttempt) -> None:
         """End the program: work that it has not committed is lost."""
         program, now = attempt.program, self.market.now
+        attempt.trained = self._trained(attempt)
         if program is not None:
             self.bill.lose_work(attempt.zone, max(0.0, program.step(now) - self.log.committed))
             self.bill.overhead += program.overhead(now)

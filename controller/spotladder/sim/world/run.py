@@ -11,11 +11,13 @@ from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
+    Decision,
     ExtraCosts,
     JobSpec,
     JobState,
     Loss,
     Move,
+    Observation,
     Seconds,
     Stage,
     Tier,
@@ -32,6 +34,9 @@ DECISIONS_AT_ONCE = 100
 
 
 NO_EXTRA = ExtraCosts()
+
+Watch = Callable[["SimulationRun", Decision, Observation], None]
+"""Called with each decision and its observation, before the run has the state of the decision and acts on it."""
 
 
 class PolicyOscillates(SpotladderError):
@@ -102,6 +107,7 @@ class SimulationRun:
     state: JobState = field(default_factory=JobState)
     wake_at: Seconds = 0.0
     decisions: int = 0
+    watch: Watch | None = None
     _path: list[DecidedMove] = field(default_factory=list)
     _losses: list[DecidedLoss] = field(default_factory=list)
 
@@ -114,8 +120,11 @@ class SimulationRun:
         """Decide and act until nothing is due. Raises PolicyOscillates."""
         backend, now = self.backend, self.backend.market.now
         for _ in range(DECISIONS_AT_ONCE):
-            decision = decide(self._priced(), self.state, backend.observe(), START + now, self.policy)
+            seen = backend.observe()
+            decision = decide(self._priced(), self.state, seen, START + now, self.policy)
             self.decisions += 1
+            if self.watch is not None:
+                self.watch(self, decision, seen)
             backend.market.grants.record(self.state, decision, backend.tiers, now)
             self.state, before = decision.state, backend.changes
             self._path += [DecidedMove(now, move, float(self.state.progress.step)) for move in decision.moves]

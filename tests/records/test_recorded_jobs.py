@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, JobState, Observation, Progress, Stage, Tier
-from spotladder.records.deleted import deleted_jobs
 from spotladder.records.model import Began, Decided, Record, encode
+from spotladder.records.recorded_jobs import deleted_jobs
 from spotladder.records.stored import append, of_job
 from tests.checkpoints.memory_store import MemoryStore
 
