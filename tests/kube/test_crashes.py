@@ -1,10 +1,10 @@
-"""The controller crashes at one of its changes; another one continues from the objects that it left.
-
-`tests/operator/reconcile/test_crashes.py` has all changes of these plays, on an API server in memory."""
+"""The controller crashes at each of its changes, on an API server in memory, and at some of them on a real one. Another
+controller continues from the objects that it left."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -31,6 +31,8 @@ from tests.kube.test_standby import (
 )
 from tests.kube.world import WORKERS, KubeWorld, eventually, world
 from tests.operator.crash import Crash, Point
+from tests.operator.member_cluster import two_clusters_in_memory
+from tests.operator.memory_world import filled_world
 
 BINDINGS = APIResource("", "v1", "bindings", "Binding")
 
@@ -111,7 +113,7 @@ async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
     await eventually(lambda: kube.has_phase("Running"))
     assert await kube.rayjobs() == [names.attempt_name("digits", last)]
     await kube.report(last, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-    await eventually(lambda: kube.has_phase("Succeeded"))
+    await eventually(lambda: _succeeded(kube))
     await eventually(lambda: _removed(kube, names.attempt_name("digits", last)))
     await kube.client.delete_all(RAYCLUSTERS, kube.namespace, labels="")  # as the garbage collector does
     await kube.collect(last)
@@ -158,6 +160,12 @@ async def _let_go(kube: KubeWorld) -> bool:
 
 async def _removed(kube: KubeWorld, name: str) -> bool:
     return name not in await kube.rayjobs()
+
+
+async def _succeeded(kube: KubeWorld) -> bool:
+    """Whether the job has succeeded; no loss explains the end of its program once the attribution window is over."""
+    await kube.pass_time(5)
+    return await kube.has_phase("Succeeded")
 
 
 async def _outcome_appended(kube: KubeWorld) -> bool:
@@ -224,6 +232,38 @@ async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
 Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
 
 PLAYS: tuple[Play, ...] = (suspend_and_resume, begin_with_fewer_workers, hand_over, take_over)
+
+
+MOST_RUNS = 900
+"""Seconds for a play, which takes a run for each of its changes."""
+
+LEAST_CHANGES = 12
+"""Every play has more changes than this."""
+
+
+@pytest.mark.timeout(MOST_RUNS)
+@pytest.mark.parametrize("play", PLAYS)
+async def test_another_controller_continues_whatever_change_was_the_last(play: Play) -> None:
+    for turn in itertools.count(1):
+        crash = Crash(Point("before", turn=turn))
+        async with filled_world() as kube:
+            await crash.during(play(kube), kube)
+        if not crash.happened.is_set():
+            break
+    assert turn > LEAST_CHANGES
+
+
+@pytest.mark.timeout(MOST_RUNS)
+async def test_another_controller_continues_between_two_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    for turn in itertools.count(1):
+        crash = Crash(Point("before", turn=turn))
+        with monkeypatch.context() as patches:
+            async with two_clusters_in_memory(patches) as (kube, east):
+                await submit_to_both(kube, f"{kube.namespace}-spot-east")
+                await crash.during(play_in_two_clusters(kube, east), kube, sources={"east": east.source})
+        if not crash.happened.is_set():
+            break
+    assert turn > LEAST_CHANGES
 
 
 @pytest.mark.parametrize(
