@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.upload import upload_folder
@@ -58,3 +59,9 @@ def a_folder(path: Path, **files: bytes) -> Path:
     for name, data in files.items():
         (path / name).write_bytes(data)
     return path
+
+
+def wait_for_save(caches: CompileCaches) -> None:
+    """Wait until the folder of the compile caches is stored."""
+    if caches._saving.is_alive():
+        caches._saving.join()

@@ -11,6 +11,7 @@ import pytest
 from spotladder.checkpoints import compiled
 from spotladder.checkpoints.compiled import CompileCaches, settled, superseded
 from spotladder.errors import StoreUnavailable
+from tests.checkpoints.builders import wait_for_save
 from tests.checkpoints.memory_store import MemoryStore
 
 KIND = "0123456789ab"
@@ -53,7 +54,7 @@ def machine(folder: Path, store: MemoryStore, kind: str = KIND) -> CompileCaches
 
 def save(caches: CompileCaches, start: int = 0) -> None:
     caches.save(start)
-    caches.wait_for_save()
+    wait_for_save(caches)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from spotladder.checkpoints.entries import NewerLog
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.removal import remove
 from spotladder.errors import LogCorrupt, StoreUnavailable
-from tests.checkpoints.builders import a_log, committed
+from tests.checkpoints.builders import a_log, committed, wait_for_save
 from tests.checkpoints.memory_store import MemoryStore
 
 START, SECOND = "digits/log/00000000.json", "digits/log/00000001.json"
@@ -38,7 +38,7 @@ def test_compile_caches_are_deleted(store: MemoryStore, tmp_path: Path) -> None:
     (tmp_path / "stored").touch()
     caches = CompileCaches(tmp_path, a_log(store).store)
     caches.save(7)
-    caches.wait_for_save()
+    wait_for_save(caches)
     assert [key for key in keys(store) if key.startswith("digits/compiled/")]
     remove(a_log(store))
     assert keys(store) == []

@@ -60,7 +60,9 @@ for step in job.steps(start, start + 10):
     if job.should_commit(step):
         with job.commit(step) as folder:
             (folder / "step").write_text(str(step))
-job._member.log.compiled.wait_for_save()
+saving = job._member.log.compiled._saving
+if saving.is_alive():
+    saving.join()
 print(json.dumps({"start": start, "result": result, **seen()}))
 """
 

@@ -12,6 +12,7 @@ from spotladder.checkpoints import compiled
 from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.train.session import Job
+from tests.checkpoints.builders import wait_for_save
 from tests.train.builders import Ranks, job, train
 from tests.train.program_site import Site
 
@@ -40,7 +41,7 @@ def compiling(folder: Path, name: str) -> Callable[[int], object]:
 def saved(job: Job) -> None:
     caches = job._member.log.compiled
     assert caches is not None
-    caches.wait_for_save()
+    wait_for_save(caches)
 
 
 def test_rank_0_stores_what_was_compiled_and_every_machine_of_the_next_attempt_has_it(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_a_program_with_its_own_checkpoints_has_the_caches_when_it_starts(tmp_pa
     first.put_back()
     first.wait()
     first.save(0)
-    first.wait_for_save()
+    wait_for_save(first)
     site, folder = Site(tmp_path), tmp_path / "2"
     code, said = site.end(site.start(2, "ls", str(folder / "torch"), compiled=folder))
     assert code == 0, said

@@ -99,11 +99,6 @@ class CompileCaches:
         if not self._putting.is_alive() and not self._saving.is_alive():
             self._saving = _started(lambda: self._save(start))
 
-    def wait_for_save(self) -> None:
-        """Wait until the folder is stored."""
-        if self._saving.is_alive():
-            self._saving.join()
-
     def _put_back(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._mark.open("a+") as mark:
