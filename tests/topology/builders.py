@@ -111,7 +111,9 @@ EVERY_OPTION = (
     network: {cidr: 10.0.0.0/16, nat: per-zone, interfaceEndpoints: true}
     api: {allowed: [203.0.113.0/24], admins: ["arn:aws:iam::123456789012:role/admins"]}
     system: {instanceType: m7i.xlarge, count: 3}
-    addons: {coredns: v1.12.4-eksbuild.1, amazon-cloudwatch-observability: v6.2.0-eksbuild.1}
+    addons: {coredns: v1.12.4-eksbuild.1, amazon-cloudwatch-observability: v6.2.0-eksbuild.1,
+      aws-efs-csi-driver: v2.1.0-eksbuild.1}
+    volumes: [{name: data, spec: {csi: {driver: efs.csi.aws.com, volumeHandle: fs-0123456789abcdef0}}}]
     budgetAlarm: {monthly: 900, email: ml@example.com}
     imageRepository: true
 """,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spotladder_infra.bringup.hop import Hop, Sight, both, hop
-from spotladder_infra.facts.addons import BEFORE_NODES
+from spotladder_infra.facts.addons import BEFORE_NODES, DRIVERS
 from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.names import (
     CONTROLLER_ACCOUNT,
@@ -90,7 +90,15 @@ def hops(sight: Sight) -> Iterator[Hop]:
                 for pool in sight.with_accelerators("nvidia")
             },
         )
-    yield hop("nodes pull images", policy=sight.having(attached, NODE_POLICIES[2], _NODE), route=routes)
+    images = {"repository": sight.having("aws_ecr_repository")} if cluster.image_repository else {}
+    yield hop("nodes pull images", policy=sight.having(attached, NODE_POLICIES[2], _NODE), route=routes, **images)
+    for volume in cluster.volumes:
+        if (driver := DRIVERS.get(volume.driver or "")) is not None:
+            yield hop(
+                f"pods mount {volume.name}",
+                driver=yours or sight.having("aws_eks_addon", f'"{driver}"'),
+                claim=sight.release("pools", f'"{volume.name}"'),
+            )
     yield hop(
         "the controller has its identity",
         association=_bound(sight, "controller", CONTROLLER_NAMESPACE, CONTROLLER_ACCOUNT),

@@ -67,7 +67,9 @@ def hops(sight: Sight) -> Iterator[Hop]:
     for vendor, what in (("nvidia", "GPUs"), ("tpu", "TPUs")):
         if any(sight.with_accelerators(vendor)):
             yield hop(f"nodes report their {what}", plugin=[_OWN_PLUGIN])
-    yield hop("nodes pull images", role=sight.having(_GRANTED, "roles/artifactregistry.reader", _NODE), route=routes)
+    images = {"repository": sight.having("google_artifact_registry_repository")} if cluster.image_repository else {}
+    reader = sight.having(_GRANTED, "roles/artifactregistry.reader", _NODE)
+    yield hop("nodes pull images", role=reader, route=routes, **images)
     pool = f'"workload_pool": "{project}.svc.id.goog"'
     identities = yours or sight.having("google_container_cluster", pool)
     subject = f"/subject/ns/{CONTROLLER_NAMESPACE}/sa/{CONTROLLER_ACCOUNT}"
