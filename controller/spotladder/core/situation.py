@@ -47,8 +47,8 @@ HANDOVER_GRACE_PERIOD: Seconds = 10.0
 """Time that the next attempt waits for the end of a fenced attempt."""
 
 MAINTENANCE_LIMIT: Seconds = 600.0
-"""Maximum time that the drain of a node by an administrator waits for the job's pods: their disruption budget refuses the
-eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
+"""Maximum time that the drain of a node by an administrator waits for the job's pods: their disruption budget refuses
+the eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
 
 AVOIDANCE_TIMEOUT: Seconds = 60.0
 """Time that an attempt waits until a node that it does not avoid can take its pods, unless the provisioner reports that
