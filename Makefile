@@ -70,24 +70,24 @@ $(STREAMING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 	@touch $@
 
 test-public: $(VENV)/.setup-public $(STREAMING_VENV)/.setup ## Public examples of the frameworks, each killed ten times, streams of data, and the documented scripts from the wheel
-	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/packaging/test_walk.py
+	SPOTLADDER_REQUIRE=public $(FRAMEWORKS) tests/frameworks/test_public_examples.py tests/frameworks/test_streams.py tests/frameworks/test_deepspeed.py tests/packaging/test_walk.py
 	SPOTLADDER_REQUIRE=mosaicml $(STREAMING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_streams.py -k mosaicml
 
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost, and what `make demo` shows
 	$(FRAMEWORKS) -k "raytrain or tune or tensorflow" tests/train tests/examples
 
-# MLflow needs older versions of two packages than constraints.txt has, so the trackers have a virtual environment of
-# their own.
-TRACKERS      := mlflow==3.17.2 wandb==0.31.0 tensorboard==2.21.0 tensorboardX
+# MLflow and Aim need older versions of three packages than constraints.txt has, so the trackers have a virtual
+# environment of their own.
+TRACKERS      := mlflow==3.17.2 wandb==0.31.0 tensorboard==2.21.0 tensorboardX 'aim==3.29.1; python_version < "3.13"'
 TRACKING_VENV := $(VENV)-tracking
 
 $(TRACKING_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
 	@test -x $(TRACKING_VENV)/bin/python || $(PYTHON) -m venv $(TRACKING_VENV)
-	@grep -vE '^(pyarrow|graphql-core)==' constraints.txt > $(TRACKING_VENV)/constraints.txt
+	@grep -vE '^(filelock|graphql-core|pyarrow)==' constraints.txt > $(TRACKING_VENV)/constraints.txt
 	@$(BIN)/uv pip install --quiet --python $(TRACKING_VENV)/bin/python --constraint $(TRACKING_VENV)/constraints.txt --editable '.[operator,dev]' $(TRACKERS)
 	@touch $@
 
-test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B and TensorBoard for all attempts of a job
+test-tracking: $(TRACKING_VENV)/.setup ## One run of MLflow, W&B, TensorBoard and Aim for all attempts of a job
 	SPOTLADDER_REQUIRE=tracking $(TRACKING_VENV)/bin/python -m pytest -m frameworks tests/frameworks/test_tracking.py
 
 # The requirements of workflow engines exclude each other's and those of constraints.txt, so each engine has a virtual

@@ -35,6 +35,7 @@ EVERY = 3
 _OWN = "-m spotladder.train.program out -- {python}"
 COMMANDS = {
     "accelerate_nlp_example": f"{_OWN} {{script}} --resume_from_checkpoint {{checkpoint}}",
+    "deepspeed_hello": f"{_OWN} -m torch.distributed.run --nproc-per-node 2 {{script}}",
     "flax_mnist": f"{_OWN} {{script}}",
     "ray_data_batch_inference": "{script}",
     "ray_lightgbm": "{script}",

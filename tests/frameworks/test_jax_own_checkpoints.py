@@ -41,3 +41,25 @@ def test_a_single_checkpoint(tmp_path: Path) -> None:
     checkpointer.save(tmp_path / "step_9", {"weight": np.arange(4)})
     checkpointer.wait_until_finished()
     assert [(saved.name, saved.step, saved.complete) for saved in saved_in(tmp_path)] == [("step_9", 9, True)]
+
+
+def test_the_checkpointer_of_maxtext_continues_from_what_was_put_back(tmp_path: Path) -> None:
+    """MaxText saves several parts of a step in the background, with the second version of Orbax's interface."""
+    import numpy as np
+    from orbax.checkpoint import v1
+
+    first, out, clock = member(tmp_path / "bucket"), tmp_path / "out", ManualClock()
+    watch = Watch(out, first, first.commits, put_back(first, out), clock)
+    with v1.training.Checkpointer(out) as checkpointer:
+        for step in (0, 10):
+            checkpointer.save_checkpointables_async(step, {"items": {"weight": np.arange(4) + step}}).result()
+    assert [(saved.name, saved.step, saved.complete) for saved in saved_in(out)] == [("0", 0, True), ("10", 10, True)]
+    watch.look(ended=True)
+    first.commits.wait()
+    out.rename(tmp_path / "gone")
+    put_back(member(tmp_path / "bucket", attempt=2), out)
+    with v1.training.Checkpointer(out) as checkpointer:
+        assert checkpointer.latest is not None
+        assert checkpointer.latest.step == 10
+        restored = checkpointer.load_checkpointables(10, {"items": {"weight": np.zeros(4, dtype=int)}})
+    assert list(restored["items"]["weight"]) == [10, 11, 12, 13]

@@ -55,6 +55,32 @@ board.close()
 """
 
 
+AIM = """
+import json
+import os
+
+import aim
+
+from spotladder import train
+
+job, value, start = train.current(), 0.0, 0
+with job.resume() as found:
+    if found:
+        value, start = json.loads((found.path / "value.json").read_text()), found.step
+run = aim.Run(run_hash=train.tracking.aim(), force_resume=True, system_tracking_interval=None)
+for step in job.steps(start, 40):
+    value += 1.0
+    run.track(value, name="value", step=step)
+    if job.should_commit(step):
+        with job.commit(step) as folder:
+            (folder / "value.json").write_text(json.dumps(value))
+    if job.attempt == 1 and step == 25:
+        job.flush()
+        os._exit(9)  # as if the machine were lost
+run.close()
+"""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of MLflow's own server."""
@@ -113,6 +139,23 @@ def test_all_attempts_are_one_run(tmp_path: Path, server: str) -> None:
     board = EventAccumulator(str(tmp_path / "logs"))
     board.Reload()
     assert [event.step for event in board.Scalars("value")] == list(range(1, 41))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Aim has no wheels for this Python")
+def test_all_attempts_are_one_run_of_aim(tmp_path: Path) -> None:
+    if importlib.util.find_spec("aim") is None:
+        absent("make test-tracking installs Aim", "tracking")
+    (tmp_path / "train.py").write_text(AIM)
+    assert attempt(tmp_path, "", 1) == 9
+    assert attempt(tmp_path, "", 2) == 0
+
+    from aim import Repo, Run
+
+    repo = Repo.from_path(str(tmp_path))
+    (only,) = repo.list_all_runs()
+    (metric,) = Run(run_hash=only, repo=repo, system_tracking_interval=None).metrics()
+    steps, (values, *_) = metric.data.items_list()
+    assert dict(zip(steps, values, strict=True)) == {step: float(step) for step in range(1, 41)}
 
 
 def test_a_job_whose_checkpoints_are_removed_begins_a_new_run(tmp_path: Path, server: str) -> None:

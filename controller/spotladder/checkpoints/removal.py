@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
 _FILE = re.compile(
-    r"(attempts|outputs(/[\w-]+)?)/\d{4,}(\.\d+)?/.+|probes/\d{8}-.+|records/[\w-]+/\d{8}\.jsonl\.gz|run-id"
+    r"(attempts|outputs(/[\w-]+)?)/\d{4,}(\.\d+)?/.+|probes/\d{8}-.+|records/[\w-]+/\d{8}\.jsonl\.gz|run-id|aim-run"
     r"|source/[0-9a-f]{64}\.zip|compiled/\d{8,}-\d{4,}-[0-9a-f]{12}\.tar"
 )
 

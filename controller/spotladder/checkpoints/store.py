@@ -98,7 +98,7 @@ class Store(Protocol):
 
     def folders(self, prefix: str = "") -> Sequence[str]:
         """The names of the folders directly below `prefix`, which is "" or ends with a slash. Their content is not
-        listed, unless the store can only do that."""
+        listed, unless the store has no other way."""
         keys = (meta.key.removeprefix(prefix) for meta in self.list(prefix))
         return sorted({key.partition("/")[0] for key in keys if "/" in key})
 

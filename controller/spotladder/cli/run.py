@@ -54,14 +54,12 @@ def run(
         typer.Option(
             "--evict",
             metavar="TIME",
-            help="Of a command: take its node away at this time or step (60s, 20steps), with a notice. Repeatable.",
+            help="Take the node of a command away at this time or step (60s, 20steps), with a notice. Repeatable.",
         ),
     ] = None,
     program_folder: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR", help="Of a command that does not use spotladder.train: the folder of its checkpoints."
-        ),
+        typer.Option(metavar="DIR", help="Folder in which a command without spotladder.train saves its checkpoints."),
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start from step 0: remove the previous run and its checkpoints.")

@@ -111,8 +111,8 @@ def _waits_after(situation: Situation, reason: Reason) -> bool:
 
 
 def waits_for_quota(situation: Situation) -> str:
-    """The message about an attempt that Kueue holds until its queue has quota; "" if the attempt does not wait for
-    quota. An attempt whose queue has quota, but whose provisioner has no nodes, lacks capacity."""
+    """Kueue holds the attempt until its queue has quota. An attempt with quota, for which the provisioner has no nodes,
+    lacks capacity instead."""
     queue = situation.held_by
     return (
         "" if queue is None or queue.inadmissible or queue.refused else queue.message or "the attempt waits for quota"

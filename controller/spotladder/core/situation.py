@@ -47,15 +47,15 @@ HANDOVER_GRACE_PERIOD: Seconds = 10.0
 """Time that the next attempt waits for the end of a fenced attempt."""
 
 MAINTENANCE_LIMIT: Seconds = 600.0
-"""Time that a node that an administrator drains may wait for the job's pods: their disruption budget refuses the
-eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
+"""Maximum time that the drain of a node by an administrator waits for the job's pods: their disruption budget refuses
+the eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
 
 AVOIDANCE_TIMEOUT: Seconds = 60.0
-"""Time that an attempt that avoids nodes waits for another node for its pods, unless the provisioner reports that
+"""Time that an attempt waits until a node that it does not avoid can take its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
 
 MISFIT_TIMEOUT: Seconds = 60.0
-"""Time that an attempt stays on a tier whose provisioner reports that it creates no node for these pods. Such a
+"""Time after which an attempt leaves a tier whose provisioner reports that it creates no node for its pods. Such a
 report may be from before a change of the node pools."""
 
 STEP_DELAY: Seconds = 10.0

@@ -130,7 +130,8 @@ def _folder(folder: Path, at: str) -> Saved | None:
     trainer = _HUGGING_FACE.fullmatch(name)
     deepspeed = any(map(_DEEPSPEED.search, inside))
     complete = not _MARKS.isdisjoint(inside)
-    step, total, roots = number_of(name), 0, (at,)
+    step, total = number_of(name), 0
+    roots: tuple[str, ...] = (at,)
     if not complete and trainer is None and not deepspeed:
         return None
     files, left_out = _files(folder, at)

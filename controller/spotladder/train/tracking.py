@@ -4,9 +4,10 @@
 
     train.tracking.wandb()                                    # before wandb.init
     train.tracking.mlflow()                                   # before mlflow.start_run or mlflow.autolog
+    aim.Run(run_hash=train.tracking.aim(), force_resume=True)
     SummaryWriter("logs", purge_step=start + 1)               # TensorBoard: `start` is the step of the commit
 
-Only rank 0 tracks. Both functions set the variables that the tracker itself reads, so loggers of trainers need nothing
+Only rank 0 tracks. The first two set the variables that the tracker itself reads, so loggers of trainers need nothing
 else. They work in a program that does not call `train.current()`, too.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
@@ -21,8 +23,9 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
 from spotladder.train.store_retry import StoreRetry
 
-RUN_ID_KEY = "run-id"
-"""The object in the job's folder that holds the identifier. It is removed with the checkpoints."""
+RUN_ID_KEY, AIM_KEY = "run-id", "aim-run"
+"""The objects in the job's folder with the identifier, and with that of Aim's run. They are removed with the
+checkpoints."""
 
 LONGEST_ID = 64
 """Maximum bytes of the object."""
@@ -37,18 +40,24 @@ def run_id() -> str:
 
     For trackers that accept an identifier. Waits while the store is unavailable; raises StoreRefused, InvalidSpec.
     """
+    return _kept(RUN_ID_KEY, lambda: uuid.uuid4().hex)
+
+
+def _kept(key: str, create: Callable[[], str]) -> str:
+    """The identifier in this object of the job's folder; a created one if the object does not exist."""
     env = environment.read()
     store = CommitLog(open_store(env.uri), env.job, namespace=env.namespace).store
 
     def read_or_create() -> str:
-        new = uuid.uuid4().hex
-        if store.put_if_absent(RUN_ID_KEY, new.encode()):
-            return new
-        return store.get(RUN_ID_KEY, LONGEST_ID).decode(errors="replace").strip()
+        if store.head(key) is None:
+            new = create()
+            if store.put_if_absent(key, new.encode()):
+                return new
+        return store.get(key, LONGEST_ID).decode(errors="replace").strip()
 
     found = StoreRetry(store).until_answered(read_or_create, starting=True)
     if not (found.isascii() and found.isalnum()):
-        raise InvalidSpec(f"{found!r} is no identifier: remove this object", where=f"{env.uri}/{env.job}/{RUN_ID_KEY}")
+        raise InvalidSpec(f"{found!r} is no identifier: remove this object", where=f"{env.uri}/{env.job}/{key}")
     return found
 
 
@@ -97,3 +106,22 @@ def mlflow(start: int = 0) -> str | None:
     tracker.MlflowClient().set_tag(found, f"spotladder.io/attempt-{env.attempt}", began)
     os.environ["MLFLOW_RUN_ID"] = found
     return found
+
+
+def aim(repo: str | None = None) -> str | None:
+    """The hash of the job's run, for `aim.Run(run_hash=…, repo=repo, force_resume=True)`; None on ranks other than 0.
+
+    Aim accepts only hashes of its own, so the first attempt creates the run, by default in Aim's default repository.
+    `force_resume` takes the run over from an attempt whose machine was lost. Aim keeps the newest value of each step.
+    Waits while the store is unavailable; raises StoreRefused, InvalidSpec and Aim's errors.
+    """
+    if ranks.discover().rank:
+        return None
+    from aim import Run
+
+    def create() -> str:
+        run = Run(repo=repo, system_tracking_interval=None)
+        run.close()
+        return str(run.hash)
+
+    return _kept(AIM_KEY, create)

@@ -113,7 +113,7 @@ ORDERS: Mapping[str, Callable[[JobRow], Any]] = {
     "failures": lambda row: row.failures,
     "cost": lambda row: row.spent,
 }
-"""The orders of the list by column, each as the value that it sorts by."""
+"""The sort key of the list for each column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token, groups
-    of pods without a price, volume claims that several pods or tiers share, and those of the programs."""
+    """The warnings about valid files: conditions that only the cluster's administrator can check, Ray clusters without
+    a token, groups of pods without a price, volume claims that several pods or tiers share, and those of the
+    programs."""
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
