@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,23 @@ async def test_a_truncated_stream_shows_what_it_has_and_says_what_is_missing(tmp
     place = looked_at(tmp_path)
     assert phases(place) == {"digits": "Succeeded"}
     assert place.problem == "the records of 1 job have no beginning"
+
+
+async def test_a_new_job_is_a_change_and_records_that_are_gone_leave_the_last_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spotladder.places.recorded.POLL_INTERVAL", 0.01)
+    record(tmp_path, "digits", TRAINED)
+    place, changed = looked_at(tmp_path), asyncio.Event()
+    following = asyncio.create_task(place.follow(lambda _namespace: changed.set()))
+    record(tmp_path, "mnist", TRAINED, uid="u2")
+    await changed.wait()
+    changed.clear()
+    tmp_path.rename(tmp_path.with_name("gone"))
+    await changed.wait()
+    following.cancel()
+    assert phases(place) == {"digits": "Interrupted", "mnist": "Interrupted"}
+    assert "has no records" in place.problem
 
 
 def test_what_a_newer_version_records_is_left_out(tmp_path: Path) -> None:
