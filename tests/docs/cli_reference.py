@@ -9,7 +9,8 @@ from spotladder.cli.main import GROUPS, group
 
 HEAD = """# Commands
 
-`kubectl spotladder` is the same as `spotladder`. `--help` after a command explains its options and shows examples. This page is generated from the commands (`make reference`).
+`kubectl spotladder` is the same as `spotladder`. `--help` after a command explains its options and shows examples. This
+page is generated from the commands (`make reference`).
 
 For scripts, `get --output json` prints TieredJobs with the fields of the [API](reference.md), several in a Kubernetes
 List, `watch --output json` one in a line after each change, and `watch` ends with an exit code for the outcome: later
