@@ -116,7 +116,10 @@ async def test_a_new_job_is_a_change_and_records_that_are_gone_leave_the_last_jo
 
 
 async def test_names_of_a_stream_never_become_markup(tmp_path: Path) -> None:
-    records = [Began(1.8e9, HOSTILE, HOSTILE, SPEC), Decided(1.8e9, Observation(0), replace(TRAINED, message=HOSTILE))]
+    records: list[Record] = [
+        Began(1.8e9, HOSTILE, HOSTILE, SPEC),
+        Decided(1.8e9, Observation(0), replace(TRAINED, message=HOSTILE)),
+    ]
     file = tmp_path / "timeline.jsonl"
     file.write_text("".join(f"{encode(each)}\n" for each in records))
     place = looked_at(file)
