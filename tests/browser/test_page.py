@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from spotladder.places.place import Printed
+from spotladder.places.recorded import RecordedJobs
 from tests.browser.conftest import Served
-from tests.web.builders import HOSTILE, job
+from tests.web.builders import HOSTILE, RECORDED, job
 
 PAGES = (
     *("/", "/tiers", "/fleet", "/jobs/west/team-a/digits", "/jobs/west/team-a/digits/output"),
@@ -33,6 +34,21 @@ def test_no_page_has_an_obstacle_for_anyone(
             found = Axe().run(page)
             assert found.violations_count == 0, found.generate_report()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} scrolls sideways"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_recorded_run_has_its_report(chromium: Any, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    place = RecordedJobs(str(RECORDED))
+    place.look()
+    with Served([place]) as served, chromium.new_context(color_scheme=scheme, bypass_csp=True) as context:
+        page = context.new_page()
+        page.goto(served.address)
+        page.get_by_role("link", name="digits-tensorflow").click()
+        page.get_by_role("heading", name="Timeline").wait_for()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
 
 
 def test_a_change_is_visible_without_a_reload(chromium: Any, served: Served) -> None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 from rich.console import Console
+from ruamel.yaml import YAML
 
+from spotladder.cli.cluster import watch
 from spotladder.cli.cluster.watch import snapshot_of
+from spotladder.cli.main import main
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display import job_text
 from spotladder.display.picture import draw
 from spotladder.display.view_state import RunSummary
 from spotladder.workloads.records import EventRecord
+from tests.clusters.test_client import api, refused
 
 NOW = 1_800_000_000.0
 SPEC = JobSpec(tiers=(Tier("spot", max_failures=0, price=Price(0.4, 1.2)),), workers=3, submitted_at=NOW - 900)
@@ -105,3 +114,38 @@ GOING = "attempt 3 on spot-a is being removed (1m 30s, 2 nodes)"
 )
 def test_a_job_shows_why_it_waits_and_what_is_being_removed(status: dict[str, object], message: str) -> None:
     assert job_text.message(status, NOW + 90) == message
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+async def test_scripts_get_the_job_once_for_each_change_through_an_outage(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(version: int, phase: str) -> dict[str, Any]:
+        about = {"apiVersion": "spotladder.io/v1alpha1", "kind": "TieredJob"}
+        metadata = {"name": "digits", "namespace": "team-a", "resourceVersion": str(version), "managedFields": []}
+        completed = {"type": "Completed", "status": "True", "reason": "TiersExhausted"}
+        return {**about, "metadata": metadata, "status": {"phase": phase, "conditions": [completed]}}
+
+    answers = [job(1, "Running"), job(1, "Running"), refused(503), job(2, "Running"), job(3, "Failed")]
+    monkeypatch.setattr(watch, "DRAW_INTERVAL", 0.01)
+
+    def answer(request: web.Request) -> object:
+        assert request.path == "/apis/spotladder.io/v1alpha1/namespaces/team-a/tieredjobs/digits"
+        return answers.pop(0)
+
+    async with api(answer) as client:
+        config = {
+            "clusters": [{"name": "west", "cluster": {"server": client.connection.server}}],
+            "contexts": [{"name": "west", "context": {"cluster": "west", "namespace": "team-a"}}],
+        }
+        file = tmp_path / "kubeconfig"
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "west", **config}))
+        code = await asyncio.to_thread(main, ["watch", "digits", "--kubeconfig", str(file), "--output", output])
+    printed = capsys.readouterr().out
+    found = (
+        list(map(json.loads, printed.splitlines())) if output == "json" else list(YAML(typ="safe").load_all(printed))
+    )
+    assert [(each["metadata"]["resourceVersion"], each["status"]["phase"]) for each in found] == [
+        ("1", "Running"), ("2", "Running"), ("3", "Failed"),
+    ]  # fmt: skip
+    assert code == FAILED_EXIT_CODES[Reason.TIERS_EXHAUSTED]

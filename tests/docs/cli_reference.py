@@ -9,11 +9,12 @@ from spotladder.cli.main import GROUPS, group
 
 HEAD = """# Commands
 
-Look up the commands of `spotladder`; `kubectl spotladder COMMAND` is the same. `--help` after a command explains its
-options and shows examples. This page is generated from the commands (`make reference`).
+`kubectl spotladder` is the same as `spotladder`. `--help` after a command explains its options and shows examples. This
+page is generated from the commands (`make reference`).
 
 For scripts, `get --output json` prints TieredJobs with the fields of the [API](reference.md), several in a Kubernetes
-List, and `watch` ends with an exit code for the outcome: later versions may add fields, but keep these and the codes.
+List, `watch --output json` one in a line after each change, and `watch` ends with an exit code for the outcome: later
+versions may add fields, but keep these and the codes.
 """
 
 

@@ -23,7 +23,7 @@ from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import kubelet, ray_pod
 from tests.kube.test_report import walk
 from tests.kube.world import eventually, world
-from tests.records.test_deleted import TRAINED, began, decided
+from tests.records.test_recorded_jobs import TRAINED, began, decided
 
 
 async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> None:

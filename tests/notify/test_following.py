@@ -66,6 +66,15 @@ def test_only_the_wanted_kinds_are_told() -> None:
     assert told == [Kind.FAILED]
 
 
+def test_only_the_named_jobs_are_told() -> None:
+    shelf, told = Shelf(job("a"), job("b")), list[str]()
+    following = Follower([shelf], Outbox([], print), told=lambda notice: told.append(notice.job), names=["b"])
+    following.look()
+    shelf.put(job("a", "Failed"), job("b", "Failed"))
+    following.look()
+    assert told == ["b"]
+
+
 async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
     async with receiving() as receiver:
         file = tmp_path / "receivers.txt"

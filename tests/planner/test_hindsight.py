@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from spotladder.core.accounting import HOUR
@@ -46,6 +48,16 @@ def test_a_run_without_losses_takes_as_long_as_a_plan_without_losses_says() -> N
 async def test_a_process_of_its_own_finds_the_same() -> None:
     facts = finished(spot=NEVER_LOST)
     assert await hindsight_aside(facts) == hindsight(facts) is not None
+
+
+async def test_a_plan_that_is_not_wanted_any_more_leaves_no_process() -> None:
+    task = asyncio.create_task(hindsight_aside(finished(spot=NEVER_LOST)))
+    while not (found := [child for child in psutil.Process().children() if hindsight.__module__ in child.cmdline()]):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert psutil.wait_procs(found, timeout=60)[1] == []
 
 
 def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
@@ -17,7 +19,9 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.places.recorded import RecordedJobs
 from spotladder.records.model import Began, Decided, Record, encode
 from spotladder.records.stored import append, of_job
-from tests.web.builders import RECORDED
+from spotladder.web.frame import job_address
+from tests.web.builders import HOSTILE, RECORDED
+from tests.web.test_server import browsing
 
 SPEC = JobSpec((Tier("spot-a"),))
 TRAINED = JobState(stage=Stage.RUNNING, tier="spot-a", progress=Progress(step=40, total=100))
@@ -92,6 +96,38 @@ async def test_a_truncated_stream_shows_what_it_has_and_says_what_is_missing(tmp
     place = looked_at(tmp_path)
     assert phases(place) == {"digits": "Succeeded"}
     assert place.problem == "the records of 1 job have no beginning"
+
+
+async def test_a_new_job_is_a_change_and_records_that_are_gone_leave_the_last_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spotladder.places.recorded.POLL_INTERVAL", 0.01)
+    record(tmp_path, "digits", TRAINED)
+    place, changed = looked_at(tmp_path), asyncio.Event()
+    following = asyncio.create_task(place.follow(lambda _namespace: changed.set()))
+    record(tmp_path, "mnist", TRAINED, uid="u2")
+    await changed.wait()
+    changed.clear()
+    tmp_path.rename(tmp_path.with_name("gone"))
+    await changed.wait()
+    following.cancel()
+    assert phases(place) == {"digits": "Interrupted", "mnist": "Interrupted"}
+    assert "has no records" in place.problem
+
+
+async def test_names_of_a_stream_never_become_markup(tmp_path: Path) -> None:
+    records: list[Record] = [
+        Began(1.8e9, HOSTILE, HOSTILE, SPEC),
+        Decided(1.8e9, Observation(0), replace(TRAINED, message=HOSTILE)),
+    ]
+    file = tmp_path / "timeline.jsonl"
+    file.write_text("".join(f"{encode(each)}\n" for each in records))
+    place = looked_at(file)
+    async with browsing(place) as client:
+        for path in ("/", job_address(place.name, HOSTILE, HOSTILE)):
+            answer = await client.get(URL(path, encoded=True))
+            assert answer.status == 200
+            assert "<img" not in await answer.text()
 
 
 def test_what_a_newer_version_records_is_left_out(tmp_path: Path) -> None:

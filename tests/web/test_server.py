@@ -153,13 +153,19 @@ async def test_the_place_of_an_ended_run_in_its_plan_is_found_once_while_its_pag
     assert asked == ["digits-tensorflow"]
 
 
-async def test_a_plan_that_cannot_be_computed_leaves_the_page_without_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("endless", [False, True])
+async def test_a_plan_that_cannot_be_computed_leaves_the_page_without_it(
+    endless: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spotladder.web.plans.PLAN_TIMEOUT", 0.01)
     recorded_run(tmp_path)
     here = ThisMachine(tmp_path)
     here.look()
 
     async def plan(_facts: Facts) -> None:
-        raise OSError("no process can be started")
+        if not endless:
+            raise OSError("no process can be started")
+        await asyncio.Event().wait()
 
     async with browsing(here, plan=plan) as client:
         for _ in range(2):

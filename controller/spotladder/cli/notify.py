@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli import kubernetes_names
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.places import places_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
@@ -26,6 +27,10 @@ KEY = "SPOTLADDER_WEBHOOK_KEY"
 
 
 def notify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", parser=kubernetes_names.job, help="Names of jobs to follow. Default: all."),
+    ] = None,
     *,
     to: Annotated[
         list[str] | None,
@@ -72,6 +77,7 @@ def notify(
     Examples:
       spotladder notify --to-file receivers.txt --test
       spotladder notify --to-file receivers.txt --all-namespaces
+      spotladder notify digits --to-file receivers.txt
       spotladder notify --to webhook+https://hooks.example/jobs --on FellBack --on Failed
       spotladder notify --otlp http://localhost:4318
     """
@@ -87,15 +93,15 @@ def notify(
         spans = spans_to(otlp) if otlp else None
         outbox = Outbox(targets, given_up)
         async with places_of(target, state_dir, everywhere=everywhere) as places, asyncio.TaskGroup() as group:
-            names = ", ".join(place.title for place in places)
+            followed = ", ".join(place.title for place in places)
             receiving = ", ".join([*(each.name for each in targets), *(["OpenTelemetry"] if spans else [])])
-            typer.echo(f"follows {names}; tells {receiving} (Ctrl-C ends it)", err=True)
+            typer.echo(f"follows {followed}; tells {receiving} (Ctrl-C ends it)", err=True)
             group.create_task(outbox.run())
             group.create_task(warn_of_problems(places))
             if spans:
                 group.create_task(Tracer(places, spans, given_up).run())
             try:
-                await Follower(places, outbox, frozenset(on or Kind), _print).follow()
+                await Follower(places, outbox, frozenset(on or Kind), _print, names=names or ()).follow()
             finally:
                 if spans:
                     spans.close()

@@ -34,7 +34,7 @@ def web(
     records: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH|URI]",
+            metavar="PATH|URI",
             help="Show only the jobs recorded there: a folder of checkpoints, of simulated runs, or a timeline.jsonl.",
         ),
     ] = None,

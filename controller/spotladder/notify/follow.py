@@ -17,7 +17,8 @@ LOOK_INTERVAL = 1.0
 
 
 class Follower:
-    """Collects new notices of these kinds about the jobs of these places. Calls `told` with each."""
+    """Collects new notices of these kinds about the jobs of these places, or only about the jobs of these `names`. Calls
+    `told` with each."""
 
     def __init__(
         self,
@@ -25,8 +26,11 @@ class Follower:
         outbox: Outbox,
         kinds: Collection[Kind] = frozenset(Kind),
         told: Callable[[Notice], None] = lambda _notice: None,
+        *,
+        names: Collection[str] = (),
     ) -> None:
         self._places, self._outbox, self._kinds, self._told = places, outbox, kinds, told
+        self._names = names
         self._began = time.time()
         self._seen: dict[tuple[str, str, str], Object] = {}
         self._changed = asyncio.Event()
@@ -52,7 +56,7 @@ class Follower:
                 seen[key] = job
                 before = self._before(key, job)
                 found = [] if before is job else notices(place.title, before, job, now)
-                wanted = [notice for notice in found if notice.kind in self._kinds]
+                wanted = [notice for notice in found if notice.kind in self._kinds and self._is_followed(notice.job)]
                 for notice in wanted:
                     self._told(notice)
                 self._outbox.add(wanted)
@@ -65,3 +69,6 @@ class Follower:
             return known
         created = job["metadata"].get("creationTimestamp")
         return {} if created and seconds_of(created) >= self._began else job
+
+    def _is_followed(self, name: str) -> bool:
+        return not self._names or name in self._names

@@ -13,19 +13,21 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import Store, folder_of
 from spotladder.core.model import Instant
 from spotladder.display.figures import numbered
+from spotladder.display.job_text import ENDED
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.display.unattended import RECONCILE_TIMEOUT
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.places.deleted import BUCKETS
 from spotladder.places.fleet import ClusterSeen
 from spotladder.places.place import Object, Printed
 from spotladder.records import stored, timeline
 from spotladder.records.model import Recorded
 from spotladder.records.recorded_job import looked_at, recorded_in
-from spotladder.records.recorded_jobs import as_job, recorded_jobs
+from spotladder.records.recorded_jobs import MOST_JOBS, as_job, recorded_jobs
 
-POLL_INTERVAL = 30.0
-"""Seconds between two looks at the records."""
+POLL_INTERVAL, BUCKET_POLL_INTERVAL = 5.0, 300.0
+"""Seconds between two looks at the records in a folder of this machine, and in a bucket."""
 
 INTERRUPTED = "Interrupted"
 """The phase of a job whose records stop before it has ended."""
@@ -76,7 +78,7 @@ class RecordedJobs:
 
     async def follow(self, changed: Callable[[str], None]) -> None:
         while True:
-            await asyncio.sleep(POLL_INTERVAL)
+            await asyncio.sleep(BUCKET_POLL_INTERVAL if self.title.startswith(BUCKETS) else POLL_INTERVAL)
             before = self.problem, self.jobs()
             try:
                 await asyncio.to_thread(self.look)
@@ -86,8 +88,9 @@ class RecordedJobs:
                 changed("")
 
     def look(self) -> None:
-        """Read the first and the newest records of each job. `problem` says how many jobs cannot be read. Raises
-        EnvironmentFailure if there are no records, InvalidSpec for an address of no store, and StoreUnavailable."""
+        """Read the first and the newest records of each job that had not ended before. `problem` says which jobs are
+        missing. Raises EnvironmentFailure if there are no records, InvalidSpec for an address of no store, and
+        StoreUnavailable."""
         found = self._found(time.time())
         known = [each for each in found if each is not None]
         if not known:
@@ -96,7 +99,9 @@ class RecordedJobs:
                 "folder of a job in it, or the timeline.jsonl of a run"
             )
         lost = len(found) - len(known)
-        self.problem = f"the records of {numbered(lost, 'job')} have no beginning" if lost else ""
+        left = f"the records of {numbered(lost, 'job')} have no beginning" if lost else ""
+        most = f"at most {MOST_JOBS} jobs are shown: name the folder of one" if len(found) >= MOST_JOBS else ""
+        self.problem = "; ".join(filter(None, (left, most)))
         known.sort(key=lambda stream: str(stream.job["metadata"]["creationTimestamp"]))
         self._streams = {(each.job["metadata"]["namespace"], each.job["metadata"]["name"]): each for each in known}
 
@@ -109,8 +114,9 @@ class RecordedJobs:
         if stored.FOLDER in names:  # The folder of one job.
             above, _, name = self.title.rpartition("/")
             store, names = open_store(above or "/"), [name]
-        jobs = recorded_jobs(store, names)
-        return [_stream(each.found, now, folder_of(store, each.name), each.uid) for each in jobs]
+        ended = {stream.uid: stream for stream in self._streams.values() if stream.job["status"]["phase"] in ENDED}
+        jobs = recorded_jobs(store, names, ended)
+        return [*ended.values(), *(_stream(each.found, now, folder_of(store, each.name), each.uid) for each in jobs)]
 
     def _recorded(self, stream: _Stream) -> Recorded:
         if stream.folder is None:

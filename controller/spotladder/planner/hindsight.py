@@ -13,6 +13,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
@@ -77,7 +78,8 @@ async def hindsight_aside(facts: Facts) -> PlanPlace | None:
         answer, _ = await process.communicate(pickle.dumps(facts))
     finally:
         if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)  # Also the processes of its runs.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # Also the processes of its runs.
     found: PlanPlace | None = pickle.loads(answer) if answer else None  # noqa: S301 – of this program
     return found
 

@@ -14,9 +14,6 @@ from spotladder.records.sampling import Sampler
 from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationRun
 
-UID = "simulated"
-"""The uid of the simulated jobs. Each is alone in its folder."""
-
 AT_ONCE = 2_000
 """Number of records of an object."""
 
@@ -32,7 +29,7 @@ class Recording:
     def of(self, policy: str, seed: int, known: tuple[KnownCapacity, ...]) -> RunRecorder:
         """The recorder of one run. `known` is what a plan knows about the tiers of the job, in their order."""
         name = f"{self.job}-{policy}-{seed}"
-        return RunRecorder(stored.of_job(folder_of(self.store, name), UID), name, self.namespace, policy, known)
+        return RunRecorder(stored.of_job(folder_of(self.store, name), name), name, self.namespace, policy, known)
 
 
 @dataclass

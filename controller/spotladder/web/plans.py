@@ -12,6 +12,9 @@ from spotladder.display.report.plan import PlanPlace
 Plan = Callable[[Facts], Awaitable[PlanPlace | None]]
 
 
+PLAN_TIMEOUT = 600.0
+"""Seconds after which a plan is given up: records of others may ask for endless runs."""
+
 KEPT = 64
 """Number of jobs whose place in the plan is kept."""
 
@@ -39,11 +42,14 @@ class Plans:
                 self._tasks.pop(next(iter(self._tasks))).cancel()
             self._tasks[key] = asyncio.create_task(self._computed(facts))
         task = self._tasks[key]
-        return None if not task.done() or task.cancelled() or task.exception() else task.result()
+        return task.result() if task.done() and not task.cancelled() else None
 
     async def _computed(self, facts: Facts) -> PlanPlace | None:
-        async with self._one:
-            found = await self._plan(facts)
+        try:
+            async with self._one, asyncio.timeout(PLAN_TIMEOUT):
+                found = await self._plan(facts)
+        except OSError:  # Among them TimeoutError.
+            return None
         if found is not None:
             self._ready(facts.namespace)
         return found

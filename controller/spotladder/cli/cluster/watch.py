@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ import typer
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
+from spotladder.api.yaml_text import as_yaml
 from spotladder.cli.cluster.capacity_tiers import spec_in
 from spotladder.cli.cluster.connected_cluster import on_cluster
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.options import JobArgument
+from spotladder.cli.output import Format, OutputOption
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import console
 from spotladder.clusters.clock import SystemClock
@@ -28,6 +31,7 @@ from spotladder.display.view import View, view_on
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import InvalidSpec, Refused
 from spotladder.jobs.connected_cluster import ConnectedCluster
+from spotladder.jobs.waiting import OutageTolerance
 from spotladder.records.model import Began, Committed, Noted, Resized, Specified
 from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
 from spotladder.workloads.records import EventRecord
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
 DRAW_INTERVAL = 1.0
 """Seconds between two updates of the view."""
 
+OUTAGE_TIMEOUT = 600.0
+"""Seconds for which the API server may fail before a command that prints changes ends."""
+
 SILENCE_TIMEOUT = 90.0
 """Seconds without data from the API server after which the view warns. A watch receives a bookmark every minute."""
 
@@ -45,9 +52,12 @@ SILENCE_TIMEOUT = 90.0
 def watch(
     name: JobArgument,
     *,
+    output: OutputOption = Format.TABLE,
     target: ClusterTarget,
 ) -> None:
     """Follow a job until it ends. Ctrl-C ends the view, not the job.
+
+    With --output json, each change prints the TieredJob as one line of JSON; with yaml, as a document.
 
     \b
     Exit codes: 0 succeeded, 1 failed, 2 job not found, 3 all tiers exhausted, 4 deadline or budget,
@@ -56,9 +66,12 @@ def watch(
     \b
     Examples:
       spotladder watch digits -n team-a
+      spotladder watch digits -n team-a --output json
     """
     refuse_run("watch", name, target, f"spotladder logs {name} --follow follows its output")
-    raise typer.Exit(follow_to_the_end(target, name))
+    raise typer.Exit(
+        follow_to_the_end(target, name) if output is Format.TABLE else _print_changes(target, name, output)
+    )
 
 
 def follow_to_the_end(target: ClusterTarget, name: str) -> int:
@@ -75,6 +88,24 @@ def follow_to_the_end(target: ClusterTarget, name: str) -> int:
     why = status.get("message") or job_text.condition(job, "Completed").get("reason", "")
     typer.echo(": ".join(part for part in (f"tieredjob {name} is {status.get('phase')}", why) if part))
     return job_text.exit_code(job)
+
+
+def _print_changes(target: ClusterTarget, name: str, output: Format) -> int:
+    """Print the job after each change until it ends. Returns the exit code of its outcome."""
+
+    async def follow(cluster: ConnectedCluster) -> Mapping[str, Any]:
+        tolerance, printed = OutageTolerance(OUTAGE_TIMEOUT), ""
+        while True:
+            with tolerance:
+                job = job_text.cleaned(await cluster.job(name))
+                if job["metadata"]["resourceVersion"] != printed:
+                    printed = job["metadata"]["resourceVersion"]
+                    typer.echo(json.dumps(job, ensure_ascii=False) if output is Format.JSON else f"---\n{as_yaml(job)}")
+                if (job.get("status") or {}).get("phase") in job_text.ENDED:
+                    return job
+            await asyncio.sleep(DRAW_INTERVAL)
+
+    return job_text.exit_code(on_cluster(target, follow))
 
 
 class _JobObserver:
