@@ -12,7 +12,7 @@ import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -65,10 +65,12 @@ ON_DEMAND = Tier("on-demand", FOR_EVER, price=Price(3.06, 3.06), capacity_type=C
 
 @dataclass(frozen=True)
 class Planned:
-    """A run beside its plan. `cost` and `hours` are the places of the run among the simulated runs, 0 to 1. `chances`
-    has for each deadline the chance by the plan, that by the closed formula (0 or 1), and whether the run kept it."""
+    """A run beside its plan. `day` is the day on which it began, the same for all zones. `cost` and `hours` are
+    the places of the run among the simulated runs, 0 to 1. `chances` has for each deadline the chance by the plan, that
+    by the closed formula (0 or 1), and whether the run kept it."""
 
     trace: str
+    day: str
     gang: int
     kind: str
     cost: float
@@ -99,58 +101,65 @@ def groups(found: Sequence[Planned]) -> dict[str, list[Planned]]:
 
 
 def of_group(name: str, found: Sequence[Planned]) -> list[Row]:
-    pairs = [(one.trace, chance, kept) for one in found for chance, _formula, kept in one.chances]
+    pairs = [(one, chance, kept) for one in found for chance, _formula, kept in one.chances]
     return [*coverage(name, found), kept_row(f"deadlines, {name} ({len(pairs)}): kept", pairs)]
 
 
 def coverage(group: str, found: Sequence[Planned]) -> list[Row]:
-    names = [one.trace for one in found]
     return [
-        covered(f"cost, {group} ({len(found)} runs): between p10 and p90", names, [one.cost for one in found]),
-        covered(f"end, {group} ({len(found)} runs): between p10 and p90", names, [one.hours for one in found]),
+        covered(f"cost, {group} ({len(found)} runs): between p10 and p90", found, [one.cost for one in found]),
+        covered(f"end, {group} ({len(found)} runs): between p10 and p90", found, [one.hours for one in found]),
     ]
 
 
-def covered(what: str, traces: Sequence[str], places: Sequence[float]) -> Row:
+def covered(what: str, found: Sequence[Planned], places: Sequence[float]) -> Row:
     within = [float(0.1 <= place <= 0.9) for place in places]
     share, (low, high) = fmean(within), COVERED
     goal = f"{100 * low:.0f} to {100 * high:.0f} %"
-    also = {ERROR: standard_error(traces, within)}
+    also = {ERROR: standard_error(found, within)}
     return Row(what, 100 * share, "%", "expected", 80.0, goal, low <= share <= high, also)
 
 
 ERROR = "standard error, points"
 
 
-def standard_error(traces: Sequence[str], values: Sequence[float]) -> float | None:
-    """That of the mean of the values, in points: runs of different traces count as independent, those of one trace do
-    not. None for one trace."""
-    mean, sums = fmean(values), defaultdict[str, float](float)
-    for trace, value in zip(traces, values, strict=True):
-        sums[trace] += value - mean
+def standard_error(found: Sequence[Planned], values: Sequence[float]) -> float | None:
+    """That of the mean of the values, one for each run, in points. Runs on one trace are not independent, and neither
+    are runs on one day, because zones gain and lose capacity together. They are clustered both ways (A. C. Cameron,
+    J. B. Gelbach and D. L. Miller, 2011). None for one day of one trace, and for equal values."""
+    by_trace = variance([one.trace for one in found], values)
+    by_day = variance([one.day for one in found], values)
+    both = variance([(one.trace, one.day) for one in found], values)
+    found_variance = max(by_trace, by_day, by_trace + by_day - both)
+    return 100 * math.sqrt(found_variance) if found_variance else None
+
+
+def variance(clusters: Sequence[Hashable], values: Sequence[float]) -> float:
+    """That of the mean of the values, if only those of different clusters are independent; 0 for one cluster."""
+    mean, sums = fmean(values), defaultdict[Hashable, float](float)
+    for cluster, value in zip(clusters, values, strict=True):
+        sums[cluster] += value - mean
     count = len(sums)
-    if count == 1:
-        return None
-    return 100 * math.sqrt(sum(one * one for one in sums.values()) * count / (count - 1)) / len(values)
+    return 0.0 if count == 1 else sum(one * one for one in sums.values()) * count / (count - 1) / len(values) ** 2
 
 
 def reliability(found: Sequence[Planned]) -> list[Row]:
     """The runs that kept a deadline, by the chance of their plan."""
-    bins: dict[int, list[tuple[str, float, bool]]] = defaultdict(list)
+    bins: dict[int, list[tuple[Planned, float, bool]]] = defaultdict(list)
     for one in found:
         for chance, _formula, kept in one.chances:
-            bins[min(4, int(5 * chance))].append((one.trace, chance, kept))
+            bins[min(4, int(5 * chance))].append((one, chance, kept))
     return [
         kept_row(f"deadlines with a chance of {20 * index} to {20 * index + 20} % ({len(pairs)}): kept", pairs)
         for index, pairs in sorted(bins.items())
     ]
 
 
-def kept_row(name: str, pairs: Sequence[tuple[str, float, bool]]) -> Row:
+def kept_row(name: str, pairs: Sequence[tuple[Planned, float, bool]]) -> Row:
     """The share of the deadlines that were kept, beside the mean chance of these deadlines by their plans. The error is
     that of the difference."""
     share, mean = 100 * fmean(kept for _, _, kept in pairs), 100 * fmean(chance for _, chance, _ in pairs)
-    error = standard_error([trace for trace, _, _ in pairs], [kept - chance for _, chance, kept in pairs])
+    error = standard_error([one for one, _, _ in pairs], [kept - chance for _, chance, kept in pairs])
     return Row(name, share, "%", "mean chance", mean, "± 5 points", abs(share - mean) <= 5, {ERROR: error})
 
 
@@ -237,6 +246,7 @@ def planned(trace: Trace, start: float, gang: int, kind: str, runs: int) -> Plan
     dice = Random(f"{trace.zone} {start} {gang} {kind}")
     return Planned(
         trace.zone,
+        f"{'zones' if trace.gap == TICK else trace.zone}, {start // (24 * HOUR):g}",
         gang,
         kind,
         place(real.cost, [one.cost for one in simulated], dice.random()),
@@ -305,5 +315,5 @@ if __name__ == "__main__":
         skipped="" if named else "SPOTLADDER_TRACES is not set",
         note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there.",
         draw=draw,
-        runs=12,
+        runs=40,
     )

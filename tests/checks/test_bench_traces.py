@@ -6,15 +6,25 @@ import numpy as np
 import pytest
 
 from spotladder.sim.trace import Trace
-from tests.bench.bench_calibration import standard_error
+from tests.bench.bench_calibration import Planned, standard_error
 from tests.bench.bench_regret import by_tick
 
 
-def test_runs_of_one_trace_count_once_in_the_standard_error() -> None:
-    alone = standard_error(["a", "b", "c", "d"], [0.0, 1.0, 0.0, 1.0])
+def clusters(*pairs: str) -> list[Planned]:
+    """Runs of these traces and days, such as "a1"."""
+    return [Planned(trace, day, 1, "spot only", 0.5, 0.5, ()) for trace, day in pairs]
+
+
+def test_runs_of_one_trace_or_of_one_day_count_once_in_the_standard_error() -> None:
+    values = [0.0, 1.0, 0.0, 1.0]
+    alone = standard_error(clusters("a1", "b2", "c3", "d4"), values)
     assert alone == pytest.approx(100 * (0.25 / 3) ** 0.5), "that of a mean of independent values"
-    assert standard_error(["a", "b", "c", "d"] * 5, [0.0, 1.0, 0.0, 1.0] * 5) == pytest.approx(alone)
-    assert standard_error(["a", "a"], [0.0, 1.0]) is None
+    assert standard_error(clusters("a1", "b2", "c3", "d4") * 5, values * 5) == pytest.approx(alone)
+    of_traces = clusters(*(f"{trace}{day}" for day in "12345" for trace in "abcd"))
+    assert standard_error(of_traces, values * 5) == pytest.approx(alone)
+    of_days = clusters(*(f"{trace}{day}" for trace in "abcde" for day in "1234"))
+    assert standard_error(of_days, values * 5) == pytest.approx(alone)
+    assert standard_error(clusters("a1", "a1"), [0.0, 1.0]) is None
 
 
 def test_a_tick_has_the_nodes_that_the_trace_had_during_all_of_it() -> None:
