@@ -17,8 +17,9 @@ LOOK_INTERVAL = 1.0
 
 
 class Follower:
-    """Collects new notices of these kinds about the jobs of these places, or only about the jobs of these `names`. Calls
-    `told` with each."""
+    """Collects new notices of these kinds about the jobs of these places. Calls `told` with each.
+
+    `names` are the names of the jobs; if it is empty, all jobs."""
 
     def __init__(
         self,
