@@ -1,4 +1,5 @@
-"""DeepSpeed's engine in a loop of the user's own: each rank saves its part of the optimizer into the commit."""
+"""DeepSpeed's engine in a loop of the user's own and under the Trainer of transformers: each rank saves its part of the
+optimizer into the commit."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.absent import absent
-from tests.frameworks.scripts import run_two_ranks
+from tests.frameworks.scripts import run_two_ranks, script
 from tests.train.builders import log_of
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1800)]
@@ -56,16 +57,56 @@ torch.distributed.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("stage", [1, 3])
-def test_two_ranks_stop_at_a_notice_and_continue(stage: int, tmp_path: Path) -> None:
+NOTICES = """
+import os
+
+os.environ["DS_ACCELERATOR"] = "cpu"
+
+from transformers import TrainerCallback
+
+from spotladder.core.contract import Notice
+
+
+class Notices(TrainerCallback):
+    def on_step_begin(self, arguments, state, control, **more):
+        if state.global_step == INTERRUPTED and train.current().rank == 0:
+            train.current()._member.listener.hear(Notice())
+
+
+config = {
+    "train_micro_batch_size_per_gpu": "auto",
+    "zero_optimization": {"stage": 1},
+    "optimizer": {"type": "Adam", "params": {"lr": "auto", "torch_adam": True}},
+}
+set_seed(7)
+"""
+
+
+def own_loop(stage: int) -> str:
+    return SCRIPT.replace("STAGE", str(stage))
+
+
+def trainer() -> str:
+    changes = {
+        "set_seed(7)\n": NOTICES,
+        "use_cpu=True": "use_cpu=True, disable_tqdm=True, ddp_backend='gloo', deepspeed=config",
+        "train.huggingface.callback()": "train.huggingface.callback(), Notices()",
+    }
+    return script("train.huggingface.callback()", changes)
+
+
+@pytest.mark.parametrize(
+    "text", [own_loop(1), own_loop(3), trainer()], ids=["a loop with ZeRO-1", "a loop with ZeRO-3", "transformers"]
+)
+def test_two_ranks_stop_at_a_notice_and_continue(text: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("deepspeed") is None:
         absent("deepspeed is not installed", "public")
-    script = SCRIPT.replace("STAGE", str(stage))
-    assert run_two_ranks(script.replace("INTERRUPTED", "0"), tmp_path / "whole") == 0
-    assert run_two_ranks(script.replace("INTERRUPTED", "8"), tmp_path / "lost") == 75
+    uninterrupted = text.replace("INTERRUPTED", "-1")
+    assert run_two_ranks(uninterrupted, tmp_path / "whole") == 0
+    assert run_two_ranks(text.replace("INTERRUPTED", "8"), tmp_path / "lost") == 75
     (stopped,) = [commit.step for commit in log_of(tmp_path / "lost").commits()]
     assert 8 <= stopped < 20
-    assert run_two_ranks(script.replace("INTERRUPTED", "0"), tmp_path / "lost", attempt=2) == 0
+    assert run_two_ranks(uninterrupted, tmp_path / "lost", attempt=2) == 0
     whole, lost = states(tmp_path / "whole"), states(tmp_path / "lost")
     assert len(whole) >= 3, "the model, and the optimizer of each rank"
     assert whole.keys() == lost.keys()
@@ -87,7 +128,7 @@ def same(one: Any, other: Any) -> bool:
     import torch
 
     if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
+        return bool(torch.equal(one, other))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
     if isinstance(one, list | tuple):

@@ -39,6 +39,7 @@ train.tracking.wandb()
 train.tracking.mlflow(start)
 board = SummaryWriter("logs", purge_step=start + 1)
 with mlflow.start_run(), wandb.init(project="lines", mode="offline") as run:
+    mlflow.log_text("40 steps", "about.txt")
     for step in job.steps(start, 40):
         value += 1.0
         mlflow.log_metric("value", value, step=step)
@@ -127,6 +128,7 @@ def test_all_attempts_are_one_run(tmp_path: Path, server: str) -> None:
     (run,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
     assert run.info.status == "FINISHED"
     assert run.data.tags["spotladder.io/attempt-2"] == "from step 20 on spot"
+    assert [file.path for file in mlflow.MlflowClient().list_artifacts(run.info.run_id)] == ["about.txt"]
     history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "value")
     assert {metric.step: metric.value for metric in history} == {step: float(step) for step in range(1, 41)}
 

@@ -151,6 +151,15 @@ def test_deepspeed_finds_what_was_put_back(tmp_path: Path) -> None:
     third = Attempt(tmp_path, 3)
     assert third.place == (third.folder / "latest").read_text() == "global_step10"
     assert text_of(third.folder / "global_step10", "mp_rank_00_model_states.pt") == "10"
+    for text in ("15", "longer"):
+        save(third.folder / "global_step15", "mp_rank_00_model_states.pt", text)
+        (third.folder / "latest").write_text("global_step15")
+        third.watch.look()
+        third.clock.now += folder_watch.SETTLED_AFTER
+    third.member.commits.wait()
+    assert steps(tmp_path) == [5, 10], "step 10 is not committed again"
+    (older,) = [saved for saved in saved_in(third.folder) if saved.step == 10]
+    assert (copied(third.folder, older) / "latest").read_text() == "global_step10"
 
 
 def test_a_checkpoint_that_changes_is_not_committed_yet(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def copied(folder: Path, saved: Saved) -> Path:
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
             place = link_or_copy if numbered else shutil.copy2
             place(folder / file.name, target / file.name)
+        if saved.pointer:
+            (target / saved.pointer).write_text(saved.name.rpartition("/")[2], encoding="utf-8")
         unchanged = all(file_at(folder, file.name) == file for file in saved.files)
     except FileNotFoundError:
         pass

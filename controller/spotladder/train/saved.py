@@ -68,7 +68,8 @@ class SavedFile:
 class Saved:
     """A checkpoint of the program. `name` is its folder, or its newest file. `roots` are that folder, or all of its
     files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the framework,
-    whatever has happened to the program. `left_out` are links to folders, which are not part of it."""
+    whatever has happened to the program. `left_out` are links to folders, which are not part of it. `pointer` is the
+    file beside the folder in which DeepSpeed finds its name; a copy of the checkpoint has one."""
 
     name: str
     roots: tuple[str, ...]
@@ -78,6 +79,7 @@ class Saved:
     complete: bool
     proven: bool
     left_out: tuple[str, ...] = ()
+    pointer: str = ""
 
     @property
     def changed_at(self) -> int:
@@ -135,12 +137,12 @@ def _folder(folder: Path, at: str) -> Saved | None:
     if not complete and trainer is None and not deepspeed:
         return None
     files, left_out = _files(folder, at)
-    if deepspeed and (latest := file_at(folder, _joined(at.rpartition("/")[0], _LATEST))):
-        newest = _name_in(folder / latest.name)
+    pointer = _joined(at.rpartition("/")[0], _LATEST) if deepspeed else ""
+    if pointer:
+        newest = _name_in(folder / pointer)
         complete = name == newest or (step or 0) < (number_of(newest) or 0)
         if name == newest:
-            roots = (at, latest.name)
-            files.append(latest)
+            roots = (at, pointer)
     if trainer is not None and "trainer_state.json" in inside:
         state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
         progress = state and _trainer_state(folder, state)
@@ -148,7 +150,7 @@ def _folder(folder: Path, at: str) -> Saved | None:
         step, total = progress or (step, 0)
     torn = any(_is_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
     complete = complete and not torn
-    return Saved(at, roots, tuple(files), step, total, complete, complete, tuple(left_out))
+    return Saved(at, roots, tuple(files), step, total, complete, complete, tuple(left_out), pointer)
 
 
 def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
