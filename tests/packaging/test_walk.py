@@ -47,8 +47,10 @@ for step in range(start + 1, 61):
         saved = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
         torch.save(saved, folder / "new")
         (folder / "new").rename(folder / "last.pt")
+    if step == 50 and not start:
+        time.sleep(3600)
 """
-"""A script of PyTorch that knows nothing of spotladder."""
+"""A script of PyTorch that knows nothing of spotladder. Its first start waits for the loss, however late it comes."""
 
 Shell = Callable[[str, Path], str]
 

@@ -110,6 +110,18 @@ def test_lightning_writes_the_step_into_its_files(tmp_path: Path) -> None:
     assert saved.proven
 
 
+def test_a_step_inside_a_file_whose_name_has_none_is_known(tmp_path: Path) -> None:
+    """The optimizer has the same name for its own tensors, so the pickle refers to that name when the step comes."""
+    tensor = (1, 2)
+    state = {"epoch": 3, "model": tensor, "optimizer": {"step": tensor}, "step": 20}
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        with zipfile.ZipFile(tmp_path / "last.pt", "w") as archive:
+            archive.writestr("last/data.pkl", pickle.dumps(state, protocol))
+        assert only(tmp_path).step == 20
+    lay_out(tmp_path, "optimizer.pt")
+    assert set(only(tmp_path).roots) == {"last.pt", "optimizer.pt"}
+
+
 def test_a_zip_file_without_its_end_is_torn(tmp_path: Path) -> None:
     lightning(tmp_path / "step-60.ckpt", 60)
     whole = (tmp_path / "step-60.ckpt").read_bytes()

@@ -21,11 +21,12 @@ import pickletools
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 OWN_FOLDER = ".spotladder"
 """The folder inside the program's folder for files that are being copied, and for checkpoints of other runs."""
@@ -123,7 +124,9 @@ def _below(folder: Path, at: str) -> Iterator[Saved]:
         proven = [_is_whole(folder, file) for file in files]
         complete = all(each is not False for each in proven)
         names = tuple(file.name for file in files)
-        yield Saved(names[-1], names, tuple(files), step, 0, complete, all(proven))
+        inside = (_step_inside(folder, file) for file in files if step is None)
+        known = next((number for number in inside if number is not None), step)
+        yield Saved(names[-1], names, tuple(files), known, 0, complete, all(proven))
 
 
 def _folder(folder: Path, at: str) -> Saved | None:
@@ -203,7 +206,7 @@ def file_at(folder: Path, name: str) -> SavedFile | None:
 
 def _step(folder: Path, file: SavedFile) -> int | None:
     """The step of a checkpoint in a single file. Lightning writes it into the file, whatever its name is."""
-    inside = _lightning_step(folder, file) if file.name.endswith(".ckpt") else None
+    inside = _step_inside(folder, file) if file.name.endswith(".ckpt") else None
     return number_of(file.name) if inside is None else inside
 
 
@@ -232,20 +235,40 @@ def _is_whole(folder: Path, file: SavedFile) -> bool | None:
 
 
 @lru_cache(maxsize=4096)
-def _lightning_step(folder: Path, file: SavedFile) -> int | None:
-    """`global_step` in the pickle of a file of torch.save, which is read as data and not loaded."""
+def _step_inside(folder: Path, file: SavedFile) -> int | None:
+    """The step in the pickle of a file of torch.save, which is read as data and not loaded."""
+    found: dict[str, int] = {}
     try:
         with zipfile.ZipFile(folder / file.name) as archive:
             pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(pickled) as data:
-                named = False
-                for operation, value, _ in islice(pickletools.genops(data), _MOST_OPERATIONS):
-                    if named and isinstance(value, int) and operation.name not in _MEMOIZING:
-                        return value
-                    named = value == "global_step" or (named and operation.name in _MEMOIZING)
+                for key, number in _numbers(islice(pickletools.genops(data), _MOST_OPERATIONS)):
+                    found.setdefault(key, number)
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
         pass
-    return None
+    return next((found[key] for key in _STEPS if key in found), None)
 
 
+def _numbers(operations: Iterable[tuple[pickletools.OpcodeInfo, Any, int | None]]) -> Iterator[tuple[str, int]]:
+    """The numbers that directly follow one of the names `_STEPS` in a pickle, which writes a name once and refers to it
+    later by its number in the memo."""
+    memo: dict[int, str] = {}
+    memoized, name = 0, ""
+    for operation, value, _ in operations:
+        if operation.name in _MEMOIZING:
+            if name:
+                memo[memoized if value is None else value] = name
+            memoized += 1
+            continue
+        if name and operation.name in _INTEGERS and 0 <= value < _LARGEST_STEP:
+            yield name, value
+        name = memo.get(value, "") if operation.name in _RECALLING else value if value in _STEPS else ""
+
+
+_LARGEST_STEP = 10**15
+_STEPS = ("global_step", "step", "iteration", "epoch")
+"""Names of the step in what a program saves, the most exact first."""
+
+_INTEGERS = frozenset({"BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1"})
 _MEMOIZING = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})
+_RECALLING = frozenset({"GET", "BINGET", "LONG_BINGET"})
