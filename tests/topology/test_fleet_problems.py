@@ -40,6 +40,16 @@ REFUSED = [
         "context: lab-admin\n    volumes: [{name: data, teams: [team-x], spec: {nfs: {server: a, path: /}}}]",
         'spec.clusters[3].volumes[0].teams[0]: there is no team "team-x"; the file has team-a, team-b',
     ),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    volumes: [{name: data, spec: {size: 1Ti}}]",
+        "spec.clusters[3].volumes[0].spec: names no file system: add csi or nfs",
+    ),
+    (
+        "context: lab-admin",
+        "context: lab-admin\n    volumes: [{name: data, spec: {nfs: {}}}, {name: data, spec: {nfs: {}}}]",
+        'spec.clusters[3].volumes[1].name: "data" is used twice; rename one',
+    ),
     (*east_in("vpc: vpc-1"), 'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one'),
     (*east_in("vpc: vpc-0123abcd"), "spec.clusters[0].network.existing: needs either subnets or subnetTags"),
     (*east_in("vpc: vpc-0123abcd, subnets: [subnet-0123abcd]"), "spec.clusters[0].network.existing.subnets: has one"),
@@ -272,6 +282,14 @@ WARNED = [
         "spec.clusters[0].kubernetes: Kubernetes 1.41 is newer than the tested versions 1.33, 1.34, 1.35, 1.36, 1.37",
     ),
     ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}", "opens the API server to the whole"),
+    (
+        "cidr: 10.0.0.0/16}",
+        (
+            "cidr: 10.0.0.0/16, nat: none, interfaceEndpoints: true}\n"
+            "    addons: {amazon-cloudwatch-observability: v6.2.0-eksbuild.1}"
+        ),
+        "addons.amazon-cloudwatch-observability: does not reach CloudWatch with nat none",
+    ),
     (
         "name: acme-east, cloud: aws, region: us-east-1",
         "name: acme-east, cloud: aws, region: us-west-2",

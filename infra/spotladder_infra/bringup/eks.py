@@ -93,7 +93,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
     images = {"repository": sight.having("aws_ecr_repository")} if cluster.image_repository else {}
     yield hop("nodes pull images", policy=sight.having(attached, NODE_POLICIES[2], _NODE), route=routes, **images)
     for volume in cluster.volumes:
-        if (driver := DRIVERS.get(volume.driver or "")) is not None:
+        if (driver := DRIVERS.get(volume.driver)) is not None:
             yield hop(
                 f"pods mount {volume.name}",
                 driver=yours or sight.having("aws_eks_addon", f'"{driver}"'),

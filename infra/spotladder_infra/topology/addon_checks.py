@@ -11,6 +11,7 @@ from spotladder_infra.facts import addons
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.findings import FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.network import Nat
 
 
 def version_of(cluster: Cluster, addon: str) -> str | None:
@@ -25,12 +26,13 @@ def installed(cluster: Cluster) -> tuple[str, ...]:
 
 def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The add-ons of the file are those of the stack, and each has a pinned version."""
+    known = (*addons.INSTALLED, *addons.OPTIONAL)
     for index, cluster in with_stack(fleet):
         if cluster.cloud is not Cloud.AWS or not cluster.created:
             continue
         path = ("spec", "clusters", index)
         for name in cluster.addons:
-            if name not in (known := (*addons.INSTALLED, *addons.OPTIONAL)):
+            if name not in known:
                 message = f"is not an add-on that the stack installs (expected one of {', '.join(known)})"
                 yield FleetFinding((*path, "addons", name), f"{message}: remove {quoted(name)}")
         unknown = [name for name in addons.INSTALLED if version_of(cluster, name) is None]
@@ -39,8 +41,13 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(
                 (*path, "kubernetes"), f"{message}: EKS chooses its default; pin them under addons", warning=True
             )
+        if addons.OBSERVABILITY in cluster.addons and cluster.network.nat is Nat.NONE:
+            message = (
+                "does not reach CloudWatch with nat none, which has no endpoint for it: remove it, or choose a NAT"
+            )
+            yield FleetFinding((*path, "addons", addons.OBSERVABILITY), message, warning=True)
         for place, volume in enumerate(cluster.volumes):
-            needed = addons.DRIVERS.get(volume.driver or "")
+            needed = addons.DRIVERS.get(volume.driver)
             if needed is not None and needed not in cluster.addons:
                 message = f"needs the EKS add-on {needed}: name it with its version under addons"
                 yield FleetFinding((*path, "volumes", place, "spec"), message)

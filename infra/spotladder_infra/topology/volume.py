@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from spotladder.api.fields import Name
+from spotladder.api.fields import Finding, Name, several
 from spotladder.api.record import Record
 
 
@@ -20,8 +20,14 @@ class Volume(Record):
     )
     teams: list[Name] = Field(default_factory=list, description="Teams that mount it. Default: all of the cluster.")
 
+    @model_validator(mode="after")
+    def _names_a_file_system(self) -> Volume:
+        if not self.spec.keys() & {"csi", "nfs"}:
+            raise several([Finding(("spec",), "names no file system: add csi or nfs")])
+        return self
+
     @property
-    def driver(self) -> str | None:
-        """The CSI driver of the file system; None for NFS."""
+    def driver(self) -> str:
+        """The CSI driver of the file system; "" for NFS."""
         source = self.spec.get("csi")
-        return source.get("driver") if isinstance(source, dict) else None
+        return str(source.get("driver", "")) if isinstance(source, dict) else ""
