@@ -59,14 +59,16 @@ def test_json_and_yaml_have_the_same_data(capsys: Capture, tmp_path: Path) -> No
     assert own["costUsd"] == pytest.approx(own["costOnDemandHours"] * 2 * 1.41, abs=1e-3)
 
 
-def test_unknown_rates_are_not_estimated(capsys: Capture, tmp_path: Path) -> None:
-    trace = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
-    answer = planned(capsys, tmp_path, world=trace)
+def test_without_history_only_the_runs_give_an_estimate_and_its_range_is_wide(capsys: Capture, tmp_path: Path) -> None:
+    """The loss rate of each run is as in public spot traces."""
+    answer = planned(capsys, tmp_path, world=UNKNOWN_RATE)
     assert answer.code == 0
-    assert "cannot be estimated" in answer.out
-    assert "set --evictions-per-node-hour" in answer.out
-    found = json.loads(planned(capsys, tmp_path, "-o", "json", world=trace).out)
+    assert "The closed formulas need the eviction rates of the spot tiers: set --evictions-per-node-hour" in answer.out
+    assert "assumed: nothing is known about losses on spot-a: each run draws a rate" in answer.out
+    found = json.loads(planned(capsys, tmp_path, "-o", "json", "--runs", "30", world=UNKNOWN_RATE).out)
     assert found["estimate"] is None
+    usd = found["simulation"]["costUsd"]
+    assert usd["p90"] > 1.5 * usd["p10"]
 
 
 def test_bad_input(capsys: Capture, tmp_path: Path) -> None:

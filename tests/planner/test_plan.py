@@ -46,20 +46,29 @@ def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    "unused",
+    ("unused", "said"),
     [
-        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, closed=((60.0, math.inf), (0.0, 60.0)))),
-        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, room=1)),
-        TierFacts(SPOT, "a", KnownCapacity(evictions=0.0), (of_ticks("z", np.zeros(9, bool), 60.0),)),
+        (
+            TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, closed=((60.0, math.inf), (0.0, 60.0)))),
+            "its pool never provides a node: the tier is never used",
+        ),
+        (
+            TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, room=1)),
+            "has at most 1 nodes, but the job needs 2: the tier is never used",
+        ),
+        (
+            TierFacts(SPOT, "a", KnownCapacity(evictions=0.0), (of_ticks("z", np.zeros(9, bool), 60.0),)),
+            "its traces never have more than 0 of 2 nodes: the closed formulas leave it out",
+        ),
     ],
     ids=["closed", "too few", "never in its trace"],
 )
-def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: TierFacts) -> None:
+def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: TierFacts, said: str) -> None:
     asked = question(unused, TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0)))
     found = expect(asked)
     assert found is not None
     assert found.hours == {"on-demand": 5.0}
-    assert [risk for risk in risks(asked, None) if "the tier is never used" in risk]
+    assert f"spec.tiers[0] (spot): {said}" in risks(asked, None)
 
 
 @pytest.mark.parametrize(("evictions", "most"), [(0.0, 3), (5.0, -1)])

@@ -193,7 +193,6 @@ def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:
         (question(submitted_at=1000.0, deadline=900.0), "spec.deadline: is in the past"),
         (question(submitted_at=0.0, deadline=3600.0), "spec.deadline: leaves 1 h (expected at least the work, 5 h)"),
         (question(max_duration=3600.0), "spec.maxDuration: leaves 1 h"),
-        (question(TierFacts(SPOT, "a"), BACKUP), "spec.tiers[0]: its eviction rate is unknown"),
         (
             question(TierFacts(SPOT, "a", KnownCapacity(evictions=200.0)), BACKUP),
             "spec.tiers[0]: 4000 losses would be simulated",
@@ -235,6 +234,14 @@ def test_the_estimate_names_the_unknown_price() -> None:
     said = "the price of spot is unknown: the simulated runs count it as $0.00"
     assert said in assumed(Assumptions(), question(unpriced, BACKUP))
     assert said not in assumed(Assumptions(), question(CALM, BACKUP))
+
+
+def test_the_estimate_says_that_the_discount_of_free_nodes_is_a_guess() -> None:
+    free = TierFacts(replace(SPOT, price=Price(0.0, 0.0)), "a", KnownCapacity(evictions=0.1))
+    said = "the closed formulas take spot to cost 10 % of on demand, whose price is unknown or 0"
+    assert said in assumed(Assumptions(), question(free, BACKUP))
+    assert said not in assumed(Assumptions(), question(CALM, BACKUP))
+    assert forecast(question(free), Assumptions(), 2).cost.mean == 0.0
 
 
 @pytest.mark.parametrize("policy", sorted(FOR_DEADLINES))

@@ -45,7 +45,7 @@ def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None
 def test_few_observations_give_a_wide_range_of_rates_and_a_given_rate_gives_none() -> None:
     """The numbers of lost nodes in 1,000 hours, over the runs."""
 
-    def spread(observed: float, evictions: float = 0.5) -> float:
+    def spread(observed: float, evictions: float | None = 0.5) -> float:
         tier = facts(observed=observed, evictions=evictions)
         lost = [len(drawn(tier, 1, 1000 * HOUR, seed).times) / 2 for seed in range(1, 60)]
         return float(np.std(lost) / np.mean(lost))
@@ -53,6 +53,7 @@ def test_few_observations_give_a_wide_range_of_rates_and_a_given_rate_gives_none
     assert spread(math.inf) == pytest.approx(spread(1e6), rel=0.2)
     assert spread(4.0) > 3 * spread(1e6)
     assert spread(2.0, evictions=0.0) > 1, "no loss in two hours does not mean that there are none"
+    assert spread(0.0, evictions=None) > 3 * spread(1e6), "no history makes the range wide, too"
 
 
 def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -> None:

@@ -92,7 +92,7 @@ def plan(
     question, known = asked(given, ClusterTarget(None, context, kubeconfig))
     own, even = estimated(question), break_even(question)
     dangers, simulated = risks(question, own), None
-    if not formula and own is not None and simulator_installed():
+    if not formula and simulator_installed():
         assumptions = assumed_program(question, known, given)
         with errors_located(file):
             simulated = forecast.simulate(question, assumptions, runs, seed)
@@ -102,7 +102,7 @@ def plan(
     _print(question, own, even)
     if simulated is not None:
         forecast.print_forecast(simulated, question)
-    elif not formula and own is not None:
+    elif not formula:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in dangers:
         typer.echo(f"risk: {sentence}")
@@ -123,10 +123,7 @@ def _print(question: Question, own: Estimated | None, even: float | None) -> Non
         print_table(headings, [_estimate_row(own)], title)
         _print_break_even(even)
     else:
-        typer.echo(
-            "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
-            "--evictions-per-node-hour."
-        )
+        typer.echo("The closed formulas need the eviction rates of the spot tiers: set --evictions-per-node-hour")
 
 
 def _print_break_even(factor: float | None) -> None:

@@ -67,6 +67,9 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
+    spot = [facts.tier for facts in question.tiers if facts.spot]
+    if spot and not any(tier.price.known and tier.price.on_demand for tier in spot):
+        sentences.append("the closed formulas take spot to cost 10 % of on demand, whose price is unknown or 0")
     if assumptions.commit_size is None and _priced_commits(question):
         sentences.append("commits cost nothing: their size is unknown, set --checkpoint-gib")
     if guessed := [facts.tier.name for facts in question.tiers if facts.known.ready_after is None]:
@@ -99,6 +102,11 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
         if uncertain := [facts for facts in drawn if facts.rate_is_observed]:
             hours = ", ".join(f"{facts.known.observed:.3g} of {facts.tier.name}" for facts in uncertain)
             sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({hours})")
+        if unknown := [facts.tier.name for facts in drawn if facts.known.evictions is None]:
+            sentences.append(
+                f"nothing is known about losses on {', '.join(unknown)}: each run draws a rate, which differ as widely "
+                "as those of public spot traces, so that the range is wide"
+            )
         sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")
     if traced := [facts.tier.name for facts in spot if facts.traces]:
         sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")

@@ -51,6 +51,8 @@ def hindsight(facts: Facts) -> PlanPlace | None:
         least = hours * HOUR / MOST_COMMITS
         assumptions = replace(assumptions, commit_interval=max(assumptions.commit_interval, least))
     tiers = tuple(TierFacts(tier, "", known) for tier, known in zip(start.spec.tiers, start.known, strict=True))
+    if any(one.spot and one.known.evictions is None for one in tiers):
+        return None
     question = Question(
         spec, tiers, hours, 0.0, assumptions.commit_interval, assumptions.commit_time, policy=start.policy
     )

@@ -30,10 +30,11 @@ def _tiers(question: Question) -> Iterator[str]:
             yield f"{at}: its pool never provides a node: the tier is never used"
         elif not question.uses(facts):
             least = min(question.sizes, default=question.spec.workers)
-            most = facts.known.room
-            if most is None or most >= least:
+            if facts.known.room is not None and facts.known.room < least:
+                yield f"{at}: has at most {facts.known.room} nodes, but the job needs {least}: the tier is never used"
+            else:
                 most = max(int(trace.nodes.max()) for trace in facts.traces)
-            yield f"{at}: has at most {most} nodes, but the job needs {least}: the tier is never used"
+                yield f"{at}: its traces never have more than {most} of {least} nodes: the closed formulas leave it out"
         if not tier.price.known:
             yield f"{at}: its price is unknown, so the estimate does not include its cost"
         elif facts.spot and 0 < tier.price.on_demand <= tier.price.per_node_hour:

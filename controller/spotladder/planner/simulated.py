@@ -144,8 +144,8 @@ def outcomes(
 def simulator(
     question: Question, assumptions: Assumptions, recording: Recording | None = None
 ) -> Callable[[int], SimulationOutcome]:
-    """Makes, and records, the run of a seed. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction
-    rate, a deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
+    """Makes, and records, the run of a seed. Raises InvalidSpec for a job that cannot be simulated: a deadline before
+    the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
@@ -237,11 +237,6 @@ def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ..
 
 def _check_losses(question: Question, horizon: Seconds) -> None:
     for index, facts in enumerate(question.tiers):
-        if facts.spot and facts.known.evictions is None:
-            raise InvalidSpec(
-                "its eviction rate is unknown: set --evictions-per-node-hour, or name a --trace of the tier",
-                path=f"spec.tiers[{index}]",
-            )
         losses = (facts.known.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
         if facts.spot and losses > MOST_LOSSES:
             raise InvalidSpec(

@@ -6,8 +6,8 @@ together in the run. If the trace of the only such tier ends at the start of the
 future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
 none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
 1. Nodes are lost at the tier's rate. If jobs have observed it, each run draws one that these observations allow, so
-   that few of them make the range wide. The time between losses has the shape of public spot traces, where a spell of
-   capacity becomes less likely to end with its age.
+   that few of them, or none, make the range wide. The time between losses has the shape of public spot traces, where a
+   spell of capacity becomes less likely to end with its age.
 2. A request for nodes succeeds with the probability `KnownCapacity.availability`, 1 if that is unknown. Otherwise it
    waits for longer than the provisionTimeout with which that was observed, by OUTAGE on average.
 
@@ -122,10 +122,12 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
 
 def _rate(facts: TierFacts, dice: np.random.Generator) -> float:
     """The losses per node and hour in a run: as given, or drawn from the posterior of what jobs have observed."""
-    rate = facts.known.evictions or 0.0
-    if not facts.rate_is_observed:
+    rate, hours = facts.known.evictions, facts.known.observed
+    if rate is None:
+        rate = hours = 0.0
+    elif not facts.rate_is_observed:
         return rate
-    return float(dice.gamma(rate * facts.known.observed + PRIOR_LOSSES) / (facts.known.observed + PRIOR_HOURS))
+    return float(dice.gamma(rate * hours + PRIOR_LOSSES) / (hours + PRIOR_HOURS))
 
 
 def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, seed: int) -> Trace:
