@@ -25,7 +25,7 @@ JobOrAddress = Annotated[
 
 def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Recorded:
     """The records, with the last lines of the job's programs. Raises Refused, EnvironmentFailure, StoreUnavailable."""
-    if "/" in name:
+    if "://" in name or name.startswith(("/", "./", "../")) or ("/" in name and Path(name).exists()):
         if Path(name).is_file():
             return timeline.read(Path(name))
         folder = open_store(name)

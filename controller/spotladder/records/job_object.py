@@ -72,7 +72,7 @@ def _status(state: JobState, records: Sequence[Record], *, active: bool) -> dict
         },
         "removing": [
             {"number": left.number, "tier": left.tier, "since": utc_timestamp(left.since), "nodes": left.nodes}
-            for left in (state.left if active else ())
+            for left in state.left
         ],
         "waiting": None if waited is None else _waiting(waited),
     }

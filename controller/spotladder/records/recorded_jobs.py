@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spotladder.checkpoints.store import Store, folder_of
@@ -73,9 +73,10 @@ def as_job(found: Recorded, unended: str, uid: str = "", *, active: bool = False
 
 
 def _job(found: Recorded, unended: str, uid: str, *, active: bool) -> dict[str, Any] | None:
-    began, state = _beginning(found), found.state
+    began = _beginning(found)
     if began is None:
         return None
+    state = found.state if active else replace(found.state, left=())
     phase = str(state.phase) if state.stage in TERMINAL else unended
     job = job_object(began.namespace, began.job, phase, began.at, state=state, records=found.records, active=active)
     return {**job, "metadata": {**job["metadata"], "uid": uid}}
