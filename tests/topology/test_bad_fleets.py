@@ -15,347 +15,301 @@ WRONG = [
     (
         "  home: east\n",
         "  home: eest\n",
-        ['5:9: spec.home: there is no cluster "eest"; the file has east, west, alpha, lab, laptop'],
+        '5:9: spec.home: there is no cluster "eest"; the file has east, west, alpha, lab, laptop',
     ),
     (
         "  home: east\n",
         "  home east\n",
-        [
-            (
-                "6:8: is not valid YAML: mapping values are not allowed here; check the indentation and "
-                "the ':' of the line before, and put text that contains ': ' in quotes"
-            )
-        ],
+        (
+            "6:8: is not valid YAML: mapping values are not allowed here; check the indentation and the ':' of the "
+            "line before, and put text that contains ': ' in quotes"
+        ),
     ),
-    ("  - name: east\n", "\t- name: east\n", ["15:1: a tab is not allowed in YAML indentation: indent with spaces"]),
-    ("kind: Fleet", "kind: fleet", ['2:7: kind: is not a fleet file (expected kind: Fleet, got "fleet")']),
+    ("  - name: east\n", "\t- name: east\n", "15:1: a tab is not allowed in YAML indentation: indent with spaces"),
+    ("kind: Fleet", "kind: fleet", '2:7: kind: is not a fleet file (expected kind: Fleet, got "fleet")'),
     (
         "apiVersion: spotladder.io/v1alpha1\n",
         "apiVersion: spotladder.io/v1\n",
-        ['1:13: apiVersion: must be spotladder.io/v1alpha1, not "spotladder.io/v1"'],
+        '1:13: apiVersion: must be spotladder.io/v1alpha1, not "spotladder.io/v1"',
     ),
-    ("metadata: {name: training}\n", "", ["1:1: metadata: is required: the fleet's name"]),
+    ("metadata: {name: training}\n", "", "1:1: metadata: is required: the fleet's name"),
     (
         "metadata: {name: training}",
         "metadata: {name: Training_1}",
-        [
-            (
-                '3:18: metadata.name: "Training_1" is not a valid name: use lower-case letters, digits '
-                "and '-', no '-' at the ends; for example \"training-1\""
-            )
-        ],
+        (
+            "3:18: metadata.name: \"Training_1\" is not a valid name: use lower-case letters, digits and '-', no "
+            "'-' at the ends; for example \"training-1\""
+        ),
     ),
     (
         '    account: "123456789012"\n',
         "    account: 123456789012\n",
-        ['19:14: spec.clusters[0].account: must be text: write it in quotes, "123456789012"'],
+        '19:14: spec.clusters[0].account: must be text: write it in quotes, "123456789012"',
     ),
     (
         "    region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
         "    zones: [us-east-1a, us-east-1b]",
-        ["15:5: spec.clusters[0].region: is required for cloud aws"],
+        "15:5: spec.clusters[0].region: is required for cloud aws",
     ),
     (
         "zones: [us-east-1a, us-east-1b]",
         "zones: [us-east-1a]",
-        [("18:12: spec.clusters[0].zones: has one zone: the EKS control plane needs at least two; add one")],
+        "18:12: spec.clusters[0].zones: has one zone: the EKS control plane needs at least two; add one",
     ),
     (
         "zones: [us-east-1a, us-east-1b]",
         "zones: [us-east-1a, us-west-2b]",
-        [
-            (
-                '18:25: spec.clusters[0].zones[1]: "us-west-2b" is in us-west-2, not in us-east-1: '
-                "choose a zone of us-east-1"
-            )
-        ],
+        (
+            '18:25: spec.clusters[0].zones[1]: "us-west-2b" is in us-west-2, not in us-east-1: choose a zone of '
+            "us-east-1"
+        ),
     ),
     (
         "zones: [us-east-1a, us-east-1b]",
         "zones: us-east-1a",
-        ['18:12: spec.clusters[0].zones: must be a list: lines that begin with "- "'],
+        '18:12: spec.clusters[0].zones: must be a list: lines that begin with "- "',
     ),
     (
         "network: {cidr: 10.0.0.0/16}",
         "network: {cidr: 10.0.0.0/33}",
-        [
-            (
-                "21:21: spec.clusters[0].network.cidr: \"10.0.0.0/33\" is not an IPv4 range: '33' is not a "
-                "valid netmask; write one like 10.0.0.0/16"
-            )
-        ],
+        (
+            "21:21: spec.clusters[0].network.cidr: \"10.0.0.0/33\" is not an IPv4 range: '33' is not a valid "
+            "netmask; write one like 10.0.0.0/16"
+        ),
     ),
     (
         "network: {cidr: 10.0.0.0/16}",
         "network: {cidr: 10.0.0.0/28}",
-        [
-            (
-                "21:21: spec.clusters[0].network.cidr: /28 does not fit an EKS network (expected /16 to "
-                "/22): choose another range"
-            )
-        ],
+        (
+            "21:21: spec.clusters[0].network.cidr: /28 does not fit an EKS network (expected /16 to /22): choose "
+            "another range"
+        ),
     ),
     (
         "network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}",
         "network: {cidr: 10.1.16.0/20, pods: 10.1.0.0/16}",
-        [
-            (
-                "61:41: spec.clusters[2].network.pods: 10.1.0.0/16 (alpha's pods) overlaps 10.1.0.0/20 "
-                "(west's nodes): choose another range"
-            ),
-            (
-                "61:41: spec.clusters[2].network.pods: 10.1.0.0/16 (alpha's pods) overlaps 10.1.16.0/20 "
-                "(alpha's nodes): choose another range"
-            ),
-        ],
+        (
+            "61:41: spec.clusters[2].network.pods: 10.1.0.0/16 (alpha's pods) overlaps 10.1.0.0/20 (west's nodes): "
+            "choose another range\n"
+            "61:41: spec.clusters[2].network.pods: 10.1.0.0/16 (alpha's pods) overlaps 10.1.16.0/20 (alpha's "
+            "nodes): choose another range"
+        ),
     ),
     (
         "    bucket: acme-east\n",
         "    bucket: acme-west\n",
-        ['20:13: spec.clusters[0].bucket: there is no bucket "acme-west"; did you mean acme-east?'],
+        '20:13: spec.clusters[0].bucket: there is no bucket "acme-west"; did you mean acme-east?',
     ),
     (
         "capacityType: spot\n      instanceTypes: [g5.xlarge]",
         "capacityType: Spot\n      instanceTypes: [g5.xlarge]",
-        [
-            (
-                '25:21: spec.clusters[0].pools[1].capacityType: "Spot" is not one of spot, on-demand, '
-                "reserved; did you mean spot?"
-            )
-        ],
+        (
+            '25:21: spec.clusters[0].pools[1].capacityType: "Spot" is not one of spot, on-demand, reserved; did you '
+            "mean spot?"
+        ),
     ),
     (
         "instanceTypes: [g5.xlarge]\n",
         "instanceTypes: g5.xlarge\n",
-        [('26:22: spec.clusters[0].pools[1].instanceTypes: must be a list: lines that begin with "- "')],
+        '26:22: spec.clusters[0].pools[1].instanceTypes: must be a list: lines that begin with "- "',
     ),
     (
         "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}",
         "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a100}",
-        [
-            (
-                "26:23: spec.clusters[0].pools[1].instanceTypes[0]: g5.xlarge has nvidia-a10g, not "
-                "nvidia-a100: correct one of them"
-            )
-        ],
+        (
+            "26:23: spec.clusters[0].pools[1].instanceTypes[0]: g5.xlarge has nvidia-a10g, not nvidia-a100: correct "
+            "one of them"
+        ),
     ),
     (
         "instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}",
         "instanceTypes: [g5.12xlarge]\n      accelerator: {type: nvidia-a10g, count: 8}",
-        [
-            (
-                "26:23: spec.clusters[0].pools[1].instanceTypes[0]: g5.12xlarge has 4 accelerators, not "
-                "8: correct one of them, or leave out count"
-            )
-        ],
+        (
+            "26:23: spec.clusters[0].pools[1].instanceTypes[0]: g5.12xlarge has 4 accelerators, not 8: correct one "
+            "of them, or leave out count"
+        ),
     ),
     (
         "- {name: east-heads, role: heads, families: [m7i]}\n    ",
         "",
-        [
-            (
-                "23:5: spec.clusters[0].pools: has no pool with role heads: Ray heads find no node; add "
-                "one with capacityType on-demand"
-            )
-        ],
+        (
+            "23:5: spec.clusters[0].pools: has no pool with role heads: Ray heads find no node; add one with "
+            "capacityType on-demand"
+        ),
     ),
     (
         "role: heads, families: [m7i]",
         "role: heads, capacityType: spot, families: [m7i]",
-        [
-            (
-                "23:53: spec.clusters[0].pools[0].capacityType: must not be spot for role heads: the "
-                "loss of a head ends the attempt; use on-demand"
-            )
-        ],
+        (
+            "23:53: spec.clusters[0].pools[0].capacityType: must not be spot for role heads: the loss of a head "
+            "ends the attempt; use on-demand"
+        ),
     ),
     (
         "role: heads, families: [m7i]",
         "role: head, families: [m7i]",
-        [('23:32: spec.clusters[0].pools[0].role: "head" is not one of workers, heads; did you mean heads?')],
+        '23:32: spec.clusters[0].pools[0].role: "head" is not one of workers, heads; did you mean heads?',
     ),
     (
         "{name: g5-on-demand,",
         "{name: g5-spot,",
-        [
-            (
-                '29:14: spec.clusters[0].pools[2].name: "g5-spot" is used twice: the CapacityTiers of '
-                "all clusters are in the home cluster; rename one"
-            )
-        ],
+        (
+            '29:14: spec.clusters[0].pools[2].name: "g5-spot" is used twice: the CapacityTiers of all clusters are '
+            "in the home cluster; rename one"
+        ),
     ),
     (
         "{name: l4-on-demand,",
         "{name: g5-on-demand,",
-        [
-            (
-                '53:14: spec.clusters[1].pools[2].name: "g5-on-demand" is used twice: the CapacityTiers '
-                "of all clusters are in the home cluster; rename one"
-            )
-        ],
+        (
+            '53:14: spec.clusters[1].pools[2].name: "g5-on-demand" is used twice: the CapacityTiers of all clusters '
+            "are in the home cluster; rename one"
+        ),
     ),
     (
         "  - name: west\n",
         "  - name: east\n",
-        [
-            '38:11: spec.clusters[1].name: "east" is used twice; rename one',
-            '13:31: spec.teams[1].clusters[0]: there is no cluster "west"; did you mean east?',
-        ],
+        (
+            '38:11: spec.clusters[1].name: "east" is used twice; rename one\n'
+            '13:31: spec.teams[1].clusters[0]: there is no cluster "west"; did you mean east?'
+        ),
     ),
     (
         "      reservation: {capacityBlocks: [cr-0123456789abcdef0]}\n",
         "",
-        ["30:7: spec.clusters[0].pools[3]: is reserved but names no capacity: specify reservation"],
+        "30:7: spec.clusters[0].pools[3]: is reserved but names no capacity: specify reservation",
     ),
     (
         "      zones: [us-east-1a]\n      reservation",
         "      reservation",
-        [
-            ("34:12: spec.clusters[0].pools[3].efa: needs one zone, got those of the cluster: set zones"),
-            ("35:23: spec.clusters[0].pools[3].placementGroup: needs one zone, got those of the cluster: set zones"),
-        ],
+        (
+            "34:12: spec.clusters[0].pools[3].efa: needs one zone, got those of the cluster: set zones\n"
+            "35:23: spec.clusters[0].pools[3].placementGroup: needs one zone, got those of the cluster: set zones"
+        ),
     ),
     (
         "    project: acme-ml\n    region: us-central1\n    zones: [us-central1-a, us-central1-b]",
         "    region: us-central1\n    zones: [us-central1-a, us-central1-b]",
-        ["38:5: spec.clusters[1].project: is required for cloud gcp"],
+        "38:5: spec.clusters[1].project: is required for cloud gcp",
     ),
     (
         "    autoscaler: compute-class\n",
         "    autoscaler: gke\n",
-        ['43:17: spec.clusters[1].autoscaler: "gke" is not one of karpenter, compute-class'],
+        '43:17: spec.clusters[1].autoscaler: "gke" is not one of karpenter, compute-class',
     ),
     (
         "autoscaler: compute-class\n    bucket",
         'autoscaler: compute-class\n    account: "123456789012"\n    bucket',
-        ["44:5: spec.clusters[1].account: does not belong to cloud gcp, only to aws: remove it"],
+        "44:5: spec.clusters[1].account: does not belong to cloud gcp, only to aws: remove it",
     ),
     (
         "limits: {nodes: 16}",
         "limits: {nodes: 0}",
-        ["28:23: spec.clusters[0].pools[1].limits.nodes: must be at least 1, not 0"],
+        "28:23: spec.clusters[0].pools[1].limits.nodes: must be at least 1, not 0",
     ),
     (
         "limits: {nodes: 16}",
         "limits: {gpus: 16}",
-        [("28:16: spec.clusters[0].pools[1].limits.gpus: is not a known field; known here: nodes, cpu, memory")],
+        "28:16: spec.clusters[0].pools[1].limits.gpus: is not a known field; known here: nodes, cpu, memory",
     ),
     (
         'perNodeHour: "31.46"',
         "perNodeHour: -3",
-        ["37:28: spec.clusters[0].pools[3].price.perNodeHour: must not be negative"],
+        "37:28: spec.clusters[0].pools[3].price.perNodeHour: must not be negative",
     ),
     (
         'perNodeHour: "31.46"',
         "perNodeHour: $31",
-        ['37:28: spec.clusters[0].pools[3].price.perNodeHour: must be a plain number like "31"'],
+        '37:28: spec.clusters[0].pools[3].price.perNodeHour: must be a plain number like "31"',
     ),
-    ("    context: lab-admin\n", "", ["65:5: spec.clusters[3].context: is required for cloud existing"]),
+    ("    context: lab-admin\n", "", "65:5: spec.clusters[3].context: is required for cloud existing"),
     (
         "- {name: lab-gpu, selectors: {gpu: a10g}, ",
         "- {name: lab-gpu, instanceTypes: [g5.xlarge], ",
-        [
-            (
-                "70:7: spec.clusters[3].pools[1]: selects no nodes: set selectors (labels of existing "
-                "nodes) or nodeClass (Karpenter creates nodes) for cloud existing"
-            )
-        ],
+        (
+            "70:7: spec.clusters[3].pools[1]: selects no nodes: set selectors (labels of existing nodes) or "
+            "nodeClass (Karpenter creates nodes) for cloud existing"
+        ),
     ),
     (
         "  - {name: team-b, clusters: [west]}",
         "  - {name: team-b, clusters: [wset]}",
-        ['13:31: spec.teams[1].clusters[0]: there is no cluster "wset"; did you mean west?'],
+        '13:31: spec.teams[1].clusters[0]: there is no cluster "wset"; did you mean west?',
     ),
     (
         'quota: {accelerators: 64, cpu: "512"}',
         "quota: {accelerators: 64, cpu: lots}",
-        ['12:65: spec.teams[0].quota.cpu: "lots" is not an amount: write one like 4, 500m or 16Gi'],
+        '12:65: spec.teams[0].quota.cpu: "lots" is not an amount: write one like 4, 500m or 16Gi',
     ),
     (
         "notice: 30s",
         "notice: 30 seconds",
-        ['78:15: spec.clusters[4].pools[1].notice: "30 seconds" is not a duration: write 30s'],
+        '78:15: spec.clusters[4].pools[1].notice: "30 seconds" is not a duration: write 30s',
     ),
     (
         "state: {uri: s3://acme-state/fleet, region: us-east-1}",
         "state: {uri: https://acme-state, region: us-east-1}",
-        [
-            (
-                '6:16: spec.state.uri: "https://acme-state" is not a bucket for state (expected '
-                "s3://bucket/prefix or gs://bucket/prefix)"
-            )
-        ],
+        (
+            '6:16: spec.state.uri: "https://acme-state" is not a bucket for state (expected s3://bucket/prefix or '
+            "gs://bucket/prefix)"
+        ),
     ),
     (
         "name: acme-east, cloud: aws",
         "name: Acme_East, cloud: aws",
-        [
-            (
-                '9:12: spec.buckets[0].name: "Acme_East" is not a bucket name: 3 to 63 lower-case '
-                "letters, digits, '-' and '.', without s3:// or gs://"
-            )
-        ],
+        (
+            '9:12: spec.buckets[0].name: "Acme_East" is not a bucket name: 3 to 63 lower-case letters, digits, '
+            "'-' and '.', without s3:// or gs://"
+        ),
     ),
     (
         "  - {name: acme-central, cloud: gcp, region: us-central1}",
         "  - {name: acme-east, cloud: gcp, region: us-central1}",
-        [
-            '10:12: spec.buckets[1].name: "acme-east" is used twice; rename one',
-            ('44:13: spec.clusters[1].bucket: there is no bucket "acme-central"; did you mean acme-east?'),
-            ('60:13: spec.clusters[2].bucket: there is no bucket "acme-central"; did you mean acme-east?'),
-        ],
+        (
+            '10:12: spec.buckets[1].name: "acme-east" is used twice; rename one\n'
+            '44:13: spec.clusters[1].bucket: there is no bucket "acme-central"; did you mean acme-east?\n'
+            '60:13: spec.clusters[2].bucket: there is no bucket "acme-central"; did you mean acme-east?'
+        ),
     ),
     (
         "limits: {nodes: 16}",
         "taints: [{key: dedicated, effect: NoSchedul}]",
-        [
-            (
-                '28:41: spec.clusters[0].pools[1].taints[0].effect: "NoSchedul" is not one of '
-                "NoSchedule, PreferNoSchedule, NoExecute; did you mean NoSchedule?"
-            )
-        ],
+        (
+            '28:41: spec.clusters[0].pools[1].taints[0].effect: "NoSchedul" is not one of NoSchedule, '
+            "PreferNoSchedule, NoExecute; did you mean NoSchedule?"
+        ),
     ),
     (
         "limits: {nodes: 16}",
         "disruption: {terminationGracePeriod: 10s}",
-        [
-            (
-                "28:44: spec.clusters[0].pools[1].disruption.terminationGracePeriod: 10s is shorter than "
-                "the 115s that pods have to end: Karpenter would delete them at once; set at least 115s "
-                "or remove it"
-            )
-        ],
+        (
+            "28:44: spec.clusters[0].pools[1].disruption.terminationGracePeriod: 10s is shorter than the 115s that "
+            "pods have to end: Karpenter would delete them at once; set at least 115s or remove it"
+        ),
     ),
     (
         "    bucket: acme-east\n",
         "    bucket: acme-east\n    kubernetes: 1.35\n",
-        ['21:17: spec.clusters[0].kubernetes: must be text: write it in quotes, "1.35"'],
+        '21:17: spec.clusters[0].kubernetes: must be text: write it in quotes, "1.35"',
     ),
     (
         "    bucket: acme-east\n",
         '    bucket: acme-east\n    kubernetes: "1.21"\n',
-        [
-            (
-                "21:17: spec.clusters[0].kubernetes: Kubernetes 1.21 is not supported: choose one of "
-                "1.33, 1.34, 1.35, 1.36"
-            )
-        ],
+        ("21:17: spec.clusters[0].kubernetes: Kubernetes 1.21 is not supported: choose one of 1.33, 1.34, 1.35, 1.36"),
     ),
     (
         "    bucket: acme-east\n",
         "    bucket: acme-central\n",
-        [
-            (
-                "20:13: spec.clusters[0].bucket: is a bucket of gcp: pods of aws have no identity there "
-                "without a secret; use a bucket of aws"
-            )
-        ],
+        (
+            "20:13: spec.clusters[0].bucket: is a bucket of gcp: pods of aws have no identity there without a "
+            "secret; use a bucket of aws"
+        ),
     ),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "errors"), WRONG, ids=[errors[0][:60] for *_, errors in WRONG])
-def test_a_bad_fleet(old: str, new: str, errors: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("old", "new", "errors"), WRONG, ids=[errors[:60] for *_, errors in WRONG])
+def test_a_bad_fleet(old: str, new: str, errors: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec) as refused:
         fleet_file(tmp_path, (old, new))
-    assert [line.removeprefix(f"{tmp_path}/fleet.yaml:") for line in str(refused.value).splitlines()] == errors
+    assert str(refused.value).replace(f"{tmp_path}/fleet.yaml:", "") == errors
