@@ -100,8 +100,8 @@ def run(notice: str) -> Sequence[Record]:
 def measure() -> list[rows.Row]:
     """Reaction and resume times with and without notice, compared with the start of the nodes alone."""
     for_head, for_workers = starts()
-    found = [rows.Row("start of a Ray head", for_head, "s", "limit", 10.0, "≤ 10 s", for_head <= 10)]
-    found.append(rows.Row("start of 2 Ray workers", for_workers, "s", "limit", 10.0, "≤ 10 s", for_workers <= 10))
+    found = [rows.limited("start of a Ray head", for_head, "s", 10.0)]
+    found.append(rows.limited("start of 2 Ray workers", for_workers, "s", 10.0))
     for notice, name in (("0s", "node lost without notice"), ("10s", "node lost with notice")):
         records = run(notice)
         signs = (NodeChange.GONE if notice == "0s" else NodeChange.NOTICED,)
@@ -114,11 +114,7 @@ def measure() -> list[rows.Row]:
         started = next(record.at for record in records if isinstance(record, DriverStarted) and record.attempt == 2)
         moved = next(record.at for record in records if isinstance(record, Beat) and record.attempt == 2)
         exited = [record.at for record in records if isinstance(record, DriverExited) and record.attempt == 1]
-        found.append(
-            rows.Row(
-                f"{name} → next attempt launched", launched - lost, "s", "-", goal="≤ 1 s", met=launched - lost <= 1
-            )
-        )
+        found.append(rows.limited(f"{name} → next attempt launched", launched - lost, "s", 1.0))
         if exited and notice != "0s":
             found.append(rows.Row(f"{name} → committed and stopped", exited[0] - lost, "s", "notice", 10.0))
         found.append(

@@ -30,7 +30,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.resume import FILES_AT_ONCE
 from spotladder.checkpoints.upload import upload_folder
 from tests.bench import rows
-from tests.bench.rows import Row
+from tests.bench.rows import Row, limited
 from tests.checkpoints import little_memory
 from tests.checkpoints.builders import commit_folder
 from tests.checkpoints.gcs import BUCKET, google
@@ -101,7 +101,7 @@ def memory_of(what: str, address: str, folder: Path) -> Row:
     source = files(folder / f"large-{what}", (1024 * MIB,))
     command = [sys.executable, "-m", little_memory.__name__, address, str(source), str(folder / f"resumed-{what}")]
     used = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return Row(f"memory for a commit and a resume of 1 GiB, {what}", used, "MiB", "-", None, "≤ 512", used <= 512)
+    return limited(f"memory for a commit and a resume of 1 GiB, {what}", used, "MiB", 512)
 
 
 def resume_in_place(address: str, folder: Path) -> Row:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from tests.bench.rows import Row, main
+from tests.bench.rows import Row, limited, main
 from tests.train.many_ranks import ManyRanks
 
 UNIT = 1 << 10 if sys.platform == "darwin" else 1
@@ -65,15 +65,11 @@ def measure(ranks: int) -> Sequence[Row]:
 def _rows(name: str, figures: Figures, times: int) -> list[Row]:
     """The rows of a group with `times` the size of the first one."""
     return [
-        _limited(f"{name}: start of their process → all have joined", figures.join, times * JOIN_LIMIT),
-        _limited(f"{name}: agreement on the step of a commit", figures.agreement, times * AGREEMENT_LIMIT),
+        limited(f"{name}: start of their process → all have joined", figures.join, "s", times * JOIN_LIMIT),
+        limited(f"{name}: agreement on the step of a commit", figures.agreement, "s", times * AGREEMENT_LIMIT),
         Row(f"{name}: commit of one file of each rank", figures.commit, "s", "agreement", figures.agreement),
         Row(f"{name}: messages of rank 0 per commit and rank", figures.messages, "", "–"),
     ]
-
-
-def _limited(name: str, seconds: float, limit: float) -> Row:
-    return Row(name, seconds, "s", "limit", limit, goal=f"≤ {limit:g} s", met=seconds <= limit)
 
 
 if __name__ == "__main__":

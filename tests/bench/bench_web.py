@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO, Any
 
-from tests.bench.rows import Row, main
+from tests.bench.rows import Row, limited, main
 
 JOBS = 2000
 OPEN_PAGES = 200
@@ -90,11 +90,11 @@ def measure() -> Sequence[Row]:
             stream.close()
         browser.close()
     return [
-        _row(f"first paint of the list of {JOBS:,} jobs", median(paints), "s", FIRST_PAINT),
-        _row("filter, from the input to the list", median(filters), "s", FILTER),
-        _row("update of one job, from the change to the page", alone, "s", UPDATE),
-        _row(f"the same with {OPEN_PAGES} open pages", crowded, "s", UPDATE),
-        _row(f"memory of the server with {OPEN_PAGES} open pages", memory, "MB", MEMORY),
+        limited(f"first paint of the list of {JOBS:,} jobs", median(paints), "s", FIRST_PAINT),
+        limited("filter, from the input to the list", median(filters), "s", FILTER),
+        limited("update of one job, from the change to the page", alone, "s", UPDATE),
+        limited(f"the same with {OPEN_PAGES} open pages", crowded, "s", UPDATE),
+        limited(f"memory of the server with {OPEN_PAGES} open pages", memory, "MB", MEMORY),
     ]
 
 
@@ -111,10 +111,6 @@ def _stream(port: int) -> HTTPConnection:
     connection.request("GET", "/changes")
     assert connection.getresponse().status == 200
     return connection
-
-
-def _row(name: str, measured: float, unit: str, limit: float) -> Row:
-    return Row(name, measured, unit, "the limit", limit, f"≤ {limit:g} {unit}", measured <= limit)
 
 
 NOTE = f"Medians of {PASSES} passes. A third of the jobs trains, a third waits, and a third has ended."

@@ -35,6 +35,11 @@ class Row:
         return bool(self.goal) or self.reference is not None
 
 
+def limited(name: str, measured: float, unit: str, limit: float, compared_with: str = "limit") -> Row:
+    """A row whose goal is the limit, which `compared_with` describes."""
+    return Row(name, measured, unit, compared_with, limit, f"≤ {limit:g} {unit}", measured <= limit)
+
+
 FIRST = ("measurement", "result")
 LAST = ("reference", "ratio", "goal")
 """The columns of every table, before and after the further figures of its rows."""
