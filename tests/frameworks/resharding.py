@@ -7,9 +7,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.errors import CheckpointCorrupt
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import membership
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
@@ -49,7 +51,7 @@ def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int)
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
     from spotladder.train import sharded_reader
-    from spotladder.train.torch import restore_sharded, save_sharded
+    from spotladder.train.torch import State, restore_sharded, save_sharded
 
     if rank == full:
         sharded_reader._write = no_space  # type: ignore[assignment]
@@ -72,6 +74,11 @@ def main(folder: Path, attempt: int, rank: int, size: int, port: int, full: int)
             except CheckpointCorrupt:
                 sys.exit(CORRUPT)
             state = model | optimizer
+    if rank == 0:
+        linear = torch.nn.Linear(SHAPE[1], SHAPE[0], bias=False)
+        linear.weight = torch.nn.Parameter(state["weight"])
+        with pytest.raises(InvalidSpec, match=r"model\.weight: is sharded"):
+            State(model=linear).save(folder)
     for tensor in (state["weight"], state["moment"]):
         assert isinstance(tensor, DTensor)
         assert torch.equal(tensor.full_tensor(), whole)

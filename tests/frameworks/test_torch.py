@@ -1,11 +1,9 @@
-"""train.torch: saving and restoring, rejected parts, samplers, sharded state of two processes, and copies of tensors in
-the host's memory. With a GPU, the same tensors are copied from there too."""
+"""train.torch: saving and restoring, rejected parts, samplers, sharded state, and copies of tensors in the host's
+memory. With a GPU, the same tensors are copied from there too."""
 
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,6 @@ from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import randomness, writing
 from spotladder.train.snapshot import Snapshots, tensors
 from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
-from tests.frameworks import sharded
-from tests.ports import free_port
 from tests.train import builders
 
 torch = pytest.importorskip("torch")
@@ -203,38 +199,14 @@ class TestSampler:
             Sampler(3, 4)
 
 
-def test_one_process_reads_the_sharded_state_of_two(tmp_path: Path) -> None:
-    port = free_port()
-    processes = [
-        subprocess.Popen([sys.executable, sharded.__file__, str(rank), str(port), str(tmp_path / f"rank-{rank}")])
-        for rank in (0, 1)
-    ]
-    try:
-        assert [process.wait(600) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    merged = tmp_path / "merged"
-    merged.mkdir()
-    names = [file.name for rank in (0, 1) for file in (tmp_path / f"rank-{rank}").iterdir()]
-    assert len(names) == len(set(names))
-    for rank in (0, 1):
-        for file in (tmp_path / f"rank-{rank}").iterdir():
-            file.rename(merged / file.name)
-    state = {"weight": torch.zeros(8, 2)}
-    restore_sharded(merged, state)
-    assert state["weight"].tolist() == torch.arange(16.0).reshape(8, 2).tolist()
-    with pytest.raises(CheckpointCorrupt, match="sharded state does not match"):
-        restore_sharded(merged, {"other": torch.zeros(1)})
-
-
 def test_sharded_state_of_one_process(tmp_path: Path) -> None:
     save_sharded(tmp_path, {"weight": torch.ones(2), "epoch": 3})
     state = {"weight": torch.zeros(2), "epoch": 0}
     restore_sharded(tmp_path, state)
     assert state["weight"].tolist() == [1, 1]
     assert state["epoch"] == 3
+    with pytest.raises(CheckpointCorrupt, match="sharded state does not match"):
+        restore_sharded(tmp_path, {"other": torch.zeros(1)})
 
 
 def test_sharded_state_is_rejected_if_only_the_files_of_rank_0_are_stored(
