@@ -20,7 +20,7 @@ from tests.e2e import provider
 from tests.e2e.kube import Kube
 from tests.e2e.site import SYSTEM, E2eSite, installed
 from tests.e2e.world import E2eCluster
-from tests.operator import failpoints
+from tests.operator import crash
 
 
 def pytest_sessionstart() -> None:
@@ -80,9 +80,9 @@ def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
 
 @contextmanager
 def controller(
-    e2e: E2eCluster, folder: Path, *, fail: str = "", version: Mapping[str, str] | None = None, **more: Any
+    e2e: E2eCluster, folder: Path, *, crashes: str = "", version: Mapping[str, str] | None = None, **more: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A controller process on this machine, with more settings, with a fail point, or of another version."""
+    """A controller process on this machine, with more settings, that crashes at a point, or of another version."""
     config = folder / "controller.yaml"
     settings = {
         "namespaces": [e2e.namespace],
@@ -91,11 +91,11 @@ def controller(
         "tenancy": e2e.bucket.tenancy(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
-    command = [sys.executable, "-m", failpoints.__name__, "controller", "--config", str(config)]
+    command = [sys.executable, "-m", crash.__name__, "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:
         process = subprocess.Popen(
             [*command, "--kubeconfig", str(e2e.cluster.kubeconfig)],
-            env={**os.environ, **(version or {}), failpoints.VARIABLE: fail},
+            env={**os.environ, **(version or {}), crash.VARIABLE: crashes},
             stdout=log,
             stderr=log,
         )

@@ -10,7 +10,7 @@ from tests.e2e.losses import SPOT
 from tests.e2e.test_jobset import workload
 from tests.e2e.test_standby import ON_DEMAND, takes_over
 from tests.e2e.world import E2eCluster
-from tests.operator.failpoints import CRASHED, Point
+from tests.operator.crash import CRASHED
 
 WORKERS = 2
 STEPS = 6000
@@ -42,7 +42,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
     assert e2e.path()[-1] == (SPOT, Reason.HEDGED)
     e2e.give(SPOT, WORKERS)
     e2e.kube.run("delete", "lease", "--all")
-    with controller(e2e, tmp_path, fail=Point.BEFORE_LAUNCH) as process:
+    with controller(e2e, tmp_path, crashes="before create jobsets") as process:
         e2e.until("it dies when it launches the return", lambda: process.poll() is not None)
         assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
     planned = e2e.status()["standby"]

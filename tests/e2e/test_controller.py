@@ -1,7 +1,4 @@
-"""The controller dies, or is upgraded and rolled back: no action is repeated or lost.
-
-A fallback creates one object, because the guards of the job are there: so it never is between objects.
-"""
+"""The controller dies, or is upgraded and rolled back: no action is repeated or lost."""
 
 from __future__ import annotations
 
@@ -11,26 +8,24 @@ from spotladder.core import codec
 from tests.e2e import image as images
 from tests.e2e.conftest import controller
 from tests.e2e.world import E2eCluster
-from tests.operator.failpoints import CRASHED, Point
+from tests.operator.crash import CRASHED
 from tests.released import later
 
 POINTS = [
-    Point.AFTER_LOAD,
-    Point.AFTER_DECIDE,
-    Point.BEFORE_DELETE,
-    Point.AFTER_DELETE,
-    Point.BEFORE_LAUNCH,
-    Point.AFTER_LAUNCH,
-    Point.BEFORE_STATUS,
-    Point.AFTER_STATUS,
-    Point.AFTER_EVENTS,
+    "before patch tieredjobs",
+    "after patch tieredjobs",
+    "before create rayjobs",
+    "after create rayjobs",
+    "before delete rayjobs",
+    "after delete rayjobs",
+    "after create events",
 ]
 
 
-def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_restart(
+def test_a_controller_killed_at_any_change_of_a_fallback_continues_it_after_a_restart(
     alone: E2eCluster, tmp_path: Path
 ) -> None:
-    """A tier without machines for each step; the last one finishes the job."""
+    """A tier without machines for each change; the last one finishes the job."""
     e2e = alone
     tiers = [f"dry-{index}" for index in range(len(POINTS))]
     for tier in tiers:
@@ -46,7 +41,7 @@ def test_a_controller_killed_at_any_step_of_a_fallback_continues_it_after_a_rest
             process.wait()
         if index:  # the first successor waits for the lease of the dead one to expire
             e2e.kube.run("delete", "lease", "--all")
-        with controller(e2e, tmp_path, fail=point) as process:
+        with controller(e2e, tmp_path, crashes=point) as process:
             e2e.until(f"it dies at {point}", lambda: process.poll() is not None)
             assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
         e2e.kube.run("delete", "lease", "--all")

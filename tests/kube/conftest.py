@@ -12,7 +12,6 @@ from spotladder.operator.reporting.logging import set_up
 from tests.absent import absent
 from tests.kube.apiserver import ApiServer, missing
 from tests.kube.commands import Cli, commands
-from tests.kube.crash import Crash
 from tests.kube.world import crd_files, install_kinds
 
 set_up()
@@ -33,11 +32,6 @@ def second_server(api_server: ApiServer) -> Iterator[ApiServer]:
     with ApiServer() as server:
         asyncio.run(install_kinds(server, crd_files(ours=False)))
         yield server
-
-
-@pytest.fixture
-def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
-    return Crash(monkeypatch)
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
-"""The controller crashes at every fail point; another one continues from the objects that it left."""
+"""The controller crashes at each of its changes, on an API server in memory, and at some of them on a real one. Another
+controller continues from the objects that it left."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -16,7 +18,6 @@ from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PO
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.crash import Crash
 from tests.kube.second_cluster import second_cluster
 from tests.kube.test_standby import (
     log_of,
@@ -29,7 +30,9 @@ from tests.kube.test_standby import (
     training,
 )
 from tests.kube.world import WORKERS, KubeWorld, eventually, world
-from tests.operator.failpoints import Point
+from tests.operator.crash import Crash, Point
+from tests.operator.member_cluster import two_clusters_in_memory
+from tests.operator.memory_world import filled_world
 
 BINDINGS = APIResource("", "v1", "bindings", "Binding")
 
@@ -110,7 +113,7 @@ async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
     await eventually(lambda: kube.has_phase("Running"))
     assert await kube.rayjobs() == [names.attempt_name("digits", last)]
     await kube.report(last, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-    await eventually(lambda: kube.has_phase("Succeeded"))
+    await eventually(lambda: _succeeded(kube))
     await eventually(lambda: _removed(kube, names.attempt_name("digits", last)))
     await kube.client.delete_all(RAYCLUSTERS, kube.namespace, labels="")  # as the garbage collector does
     await kube.collect(last)
@@ -159,6 +162,12 @@ async def _removed(kube: KubeWorld, name: str) -> bool:
     return name not in await kube.rayjobs()
 
 
+async def _succeeded(kube: KubeWorld) -> bool:
+    """Whether the job has succeeded; no loss explains the end of its program once the attribution window is over."""
+    await kube.pass_time(5)
+    return await kube.has_phase("Succeeded")
+
+
 async def _outcome_appended(kube: KubeWorld) -> bool:
     return (await kube.condition("Checkpointing")).get("reason") == "Ended"
 
@@ -194,76 +203,10 @@ async def _replaced(kube: KubeWorld) -> bool:
     return await kube.has_phase("Running") and state.attempt is not None and not state.attempt.leaving
 
 
-# --- the crashes ---
-
-Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
-
-ONCE = (
-    Point.BEFORE_LAUNCH, Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BEFORE_DELETE, Point.BETWEEN_DELETES,
-    Point.AFTER_DELETE, Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE,
-)  # fmt: skip
-"""These points are reached once in each attempt, or once in the life of a job."""
-
-CHANGES: list[tuple[Play, Point, int]] = [
-    *(
-        (play, point, turn)
-        for play in (begin_with_fewer_workers, hand_over)
-        for point in (Point.BEFORE_CHANGE, Point.AFTER_CHANGE)
-        for turn in (1, 2)
-    ),
-    (hand_over, Point.AFTER_HANDOVER, 1),
-    (take_over, Point.BEFORE_TAKE_OVER, 1),
-    (take_over, Point.BETWEEN_NOTICES, 3),  # Attempt 1 with three pods is drained before.
-    (take_over, Point.AFTER_TAKE_OVER, 1),
-]
-"""The crashes between the calls that change an attempt."""
-
-LIFE: list[tuple[Play, Point, int]] = [
-    (suspend_and_resume, point, turn)
-    for point in Point
-    if point is Point.BETWEEN_NOTICES or point not in {point for _, point, _ in CHANGES}
-    for turn in (1, 2)
-    if turn == 1 or point not in ONCE
-]
-
-
-@pytest.mark.parametrize(("play", "point", "turn"), [*LIFE, *CHANGES])
-async def test_another_controller_continues_after_a_crash(
-    api_server: ApiServer, play: Play, point: Point, turn: int, crash: Crash
-) -> None:
-    async with world(api_server) as kube:
-        await crash.during(play(kube), kube, point, turn)
-
-
-@pytest.mark.parametrize("point", [Point.BEFORE_CHANGE, Point.AFTER_CHANGE])
-async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_and_gets_one_replacement(
-    api_server: ApiServer, point: Point, crash: Crash
-) -> None:
-    restart = asyncio.Event()
-
-    async def play(kube: KubeWorld) -> None:
-        going = await _notice(kube)
-        await crash.happened.wait()
-        node = (await kube.client.get(PODS, going, kube.namespace))["spec"]["nodeName"]
-        await kube.client.delete(PODS, going, kube.namespace, grace=0)
-        await kube.client.delete(NODES, node)
-        requested = WORKERS + (point is Point.AFTER_CHANGE)
-        assert await _requests(kube, requested)
-        pending = [await kube.pod(1, "worker", WORKERS + index, run=False) for index in range(requested - 1)]
-        restart.set()
-        if point is Point.AFTER_CHANGE:
-            await eventually(lambda: _requests(kube, WORKERS))
-            (left_out,) = (await kube.worker_group(1))["scaleStrategy"]["workersToDelete"]
-            pending.remove(left_out)
-            await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
-        (replacement,) = pending
-        await _start(kube, replacement)
-        log_of(kube).start(1, "spot", hands_over=True)
-        await eventually(lambda: _replaced(kube))
-        await succeed(kube, 1, failures=1)
-
-    async with world(api_server) as kube:
-        await crash.during(play(kube), kube, point, restart=restart)
+async def submit_to_both(kube: KubeWorld, east: str) -> None:
+    """Submit a job with a tier in the other cluster, and one in the home cluster."""
+    names_ = {"spot-east": east, "on-demand": f"{kube.namespace}-on-demand"}
+    await kube.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
 
 
 async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
@@ -284,14 +227,102 @@ async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
     assert (await kube.status())["failures"] == 2
 
 
+# --- the crashes ---
+
+Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
+
+PLAYS: tuple[Play, ...] = (suspend_and_resume, begin_with_fewer_workers, hand_over, take_over)
+
+
+MOST_RUNS = 900
+"""Seconds for a play, which takes a run for each of its changes."""
+
+LEAST_CHANGES = 12
+"""Every play has more changes than this."""
+
+
+@pytest.mark.timeout(MOST_RUNS)
+@pytest.mark.parametrize("play", PLAYS)
+async def test_another_controller_continues_whatever_change_was_the_last(play: Play) -> None:
+    for turn in itertools.count(1):
+        crash = Crash(Point("before", turn=turn))
+        async with filled_world() as kube:
+            await crash.during(play(kube), kube)
+        if not crash.happened.is_set():
+            break
+    assert turn > LEAST_CHANGES
+
+
+@pytest.mark.timeout(MOST_RUNS)
+async def test_another_controller_continues_between_two_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    for turn in itertools.count(1):
+        crash = Crash(Point("before", turn=turn))
+        with monkeypatch.context() as patches:
+            async with two_clusters_in_memory(patches) as (kube, east):
+                await submit_to_both(kube, f"{kube.namespace}-spot-east")
+                await crash.during(play_in_two_clusters(kube, east), kube, sources={"east": east.source})
+        if not crash.happened.is_set():
+            break
+    assert turn > LEAST_CHANGES
+
+
 @pytest.mark.parametrize(
-    "point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BETWEEN_DELETES, Point.AFTER_DELETE]
+    ("play", "point"),
+    [
+        (suspend_and_resume, "before patch tieredjobs@3"),
+        (suspend_and_resume, "after create rayjobs"),
+        (suspend_and_resume, "after delete rayjobs"),
+        (suspend_and_resume, "after end log"),
+        (begin_with_fewer_workers, "after patch rayclusters"),
+        (hand_over, "after patch pods"),
+        (take_over, "before create rayjobs@2"),
+    ],
 )
+async def test_another_controller_continues_after_a_crash(api_server: ApiServer, play: Play, point: str) -> None:
+    async with world(api_server) as kube:
+        crash = Crash(Point.parse(point))
+        await crash.during(play(kube), kube)
+        assert crash.happened.is_set()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_and_gets_one_replacement(
+    api_server: ApiServer, when: str
+) -> None:
+    crash, restart = Crash(Point(when, "patch rayclusters")), asyncio.Event()
+
+    async def play(kube: KubeWorld) -> None:
+        going = await _notice(kube)
+        await crash.happened.wait()
+        node = (await kube.client.get(PODS, going, kube.namespace))["spec"]["nodeName"]
+        await kube.client.delete(PODS, going, kube.namespace, grace=0)
+        await kube.client.delete(NODES, node)
+        requested = WORKERS + (when == "after")
+        assert await _requests(kube, requested)
+        pending = [await kube.pod(1, "worker", WORKERS + index, run=False) for index in range(requested - 1)]
+        restart.set()
+        if when == "after":
+            await eventually(lambda: _requests(kube, WORKERS))
+            (left_out,) = (await kube.worker_group(1))["scaleStrategy"]["workersToDelete"]
+            pending.remove(left_out)
+            await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
+        (replacement,) = pending
+        await _start(kube, replacement)
+        log_of(kube).start(1, "spot", hands_over=True)
+        await eventually(lambda: _replaced(kube))
+        await succeed(kube, 1, failures=1)
+
+    async with world(api_server) as kube:
+        await crash.during(play(kube), kube, restart=restart)
+
+
+@pytest.mark.parametrize("point", ["after create rayjobs", "after delete rayjobs"])
 async def test_another_controller_continues_after_a_crash_between_two_clusters(
-    api_server: ApiServer, second_server: ApiServer, point: Point, crash: Crash
+    api_server: ApiServer, second_server: ApiServer, point: str
 ) -> None:
     async with world(api_server) as kube, second_cluster(second_server, kube) as east:
         capacity = await kube.capacity("spot-east", cluster="east")
-        names_ = {"spot-east": capacity, "on-demand": f"{kube.namespace}-on-demand"}
-        await kube.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
-        await crash.during(play_in_two_clusters(kube, east), kube, point, sources={"east": east.source})
+        crash = Crash(Point.parse(point))
+        await submit_to_both(kube, capacity)
+        await crash.during(play_in_two_clusters(kube, east), kube, sources={"east": east.source})
+        assert crash.happened.is_set()

@@ -1,197 +1,165 @@
-"""Named places at which a test makes the controller crash: `SPOTLADDER_FAILPOINTS=after-launch`, or `after-launch@2`
-for the second time.
+"""The end of a controller at one of its changes, as in a crash. A change is a call that writes to an API server, or the
+end of a commit log.
 
-`install` wraps the steps of a reconcile with them. `python -m tests.operator.failpoints controller …` is `spotladder
-controller …` with fail points.
+`python -m tests.operator.crash controller …` is `spotladder controller …` that ends at the point in SPOTLADDER_CRASH:
+`before create rayjobs`, or `after patch tieredjobs@2` for the second time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Coroutine
+from copy import copy
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
-from typing import Any
+from typing import Any, Self
+
+import pytest
 
 from spotladder.cli.main import main
 from spotladder.clusters.client import Client
-from spotladder.core.contract import NoticeKind
-from spotladder.core.model import Drain, TakeOver
-from spotladder.operator.loaded import Loaded
-from spotladder.operator.reconcile import loader, reconciler
-from spotladder.operator.reconcile.apply import Applier
-from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.persist import Persistence
-from spotladder.operator.reconcile.reconciler import Reconciler
+from spotladder.operator import leader
 from spotladder.operator.storage.commit_logs import Logs
+from tests.kube.world import KubeWorld
 
-VARIABLE = "SPOTLADDER_FAILPOINTS"
+VARIABLE = "SPOTLADDER_CRASH"
 CRASHED = 70
 
+VERBS = {
+    "apply": "apply", "create": "create", "delete": "delete", "delete_all": "delete", "merge": "patch",
+    "patch": "patch", "replace": "update",
+}  # fmt: skip
+"""The methods of a client that change objects, and the verbs of their changes."""
 
-class Point(StrEnum):
-    """The steps of a reconcile, in the order in which an attempt needs them."""
-
-    AFTER_LOAD = "after-load"
-    AFTER_DECIDE = "after-decide"
-    BEFORE_LAUNCH = "before-launch"
-    BETWEEN_OBJECTS = "between-objects"  # of an attempt with several objects
-    AFTER_LAUNCH = "after-launch"
-    AFTER_HANDOVER = "after-handover"  # the leaving pods have the notice and are not removed yet
-    BEFORE_CHANGE = "before-change"  # of the requested workers, by a replacement, its handover or a resize
-    AFTER_CHANGE = "after-change"
-    BEFORE_DRAIN = "before-drain"
-    BETWEEN_NOTICES = "between-notices"  # of the pods of an attempt
-    AFTER_DRAIN = "after-drain"
-    BEFORE_TAKE_OVER = "before-take-over"
-    AFTER_TAKE_OVER = "after-take-over"
-    BEFORE_DELETE = "before-delete"
-    BETWEEN_DELETES = "between-deletes"  # of the objects of an attempt
-    AFTER_DELETE = "after-delete"
-    BEFORE_FINISH = "before-finish"
-    AFTER_FINISH = "after-finish"
-    BEFORE_STATUS = "before-status"
-    AFTER_STATUS = "after-status"
-    AFTER_EVENTS = "after-events"
-    BEFORE_RELEASE = "before-release"  # of a deleted job's finalizer
+REPORTS = ("create events", "patch capacitytiers")
+"""Changes that no controller depends on. A crash at any change is not at these."""
 
 
-@dataclass(slots=True)
-class _Armed:
-    turn: int
-    hits: int = 0
+@dataclass(frozen=True)
+class Point:
+    """Before or after (`when`) a change is made for the `turn`-th time. `change`: its verb and resource, "" for any."""
+
+    when: str
+    change: str = ""
+    turn: int = 1
+
+    def fits(self, change: str) -> bool:
+        return change == self.change or (not self.change and change not in REPORTS)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        name, _, turn = text.partition("@")
+        when, _, change = name.partition(" ")
+        return cls(when, change, int(turn or 1))
 
 
-def _armed(text: str) -> dict[str, _Armed]:
-    name, _, turn = text.partition("@")
-    return {Point(name): _Armed(int(turn or 1))} if text else {}
+class Changes:
+    """Counts the changes of a controller, and calls `crash` at the point. No change is made afterwards."""
+
+    def __init__(self, point: Point, crash: Callable[[], None]) -> None:
+        self.made: list[str] = []
+        self._point = point
+        self._crash = crash
+        self._ended = False
+
+    def methods_of(self, kind: type[Client]) -> dict[str, Any]:
+        """The methods of this kind of client that change objects, counted."""
+
+        def change(verb: str) -> Callable[..., str]:
+            return lambda resource, *_: f"{verb} {resource.plural}"
+
+        return {name: self.counted(getattr(kind, name), change(verb)) for name, verb in VERBS.items()}
+
+    def counted(self, method: Callable[..., Awaitable[Any]], change: Callable[..., str]) -> Callable[..., Any]:
+        """The method, each call of which is a change; `change` makes its name of the arguments."""
+
+        async def counted(self_: Any, *given: Any, **more: Any) -> Any:
+            name = change(*given)
+            self._reach("before", name)
+            result = await method(self_, *given, **more)
+            self.made.append(name)
+            self._reach("after", name)
+            return result
+
+        return counted
+
+    def _reach(self, when: str, name: str) -> None:
+        point = self._point
+        if not self._ended and when == point.when and point.fits(name):
+            number = sum(map(point.fits, self.made)) + (when == "before")
+            self._ended = number == point.turn
+        if self._ended:
+            self._crash()
 
 
-_points = _armed(os.environ.get(VARIABLE, ""))
+class Died(BaseException):
+    """The end of the controller under test, which no code catches."""
 
 
-def reach(point: Point) -> None:
-    """Crash, if this fail point is set."""
-    if _points and (armed := _points.get(point)):
-        armed.hits += 1
-        if armed.hits == armed.turn:
-            _crash(point)
+class Crash:
+    """Ends the first controller under test at a point, instead of the process."""
 
+    def __init__(self, point: Point) -> None:
+        self.happened = asyncio.Event()
+        self._changes = Changes(point, self._die)
 
-def _crash(_point: Point) -> None:
-    """End the process at once without cleanup."""
-    os._exit(CRASHED)
+    def _die(self) -> None:
+        self.happened.set()
+        raise Died
 
+    def _counted(self, client: Client) -> Client:
+        """The client for the controller, whose changes count."""
+        counted, kind = copy(client), type(client)
+        counted.__class__ = type(kind.__name__, (kind,), self._changes.methods_of(kind))
+        return counted
 
-Set = Callable[[Any, str, Any], None]
-
-
-def install(put: Set = setattr) -> None:
-    """Wrap the steps of a reconcile with the fail points. `put` sets an attribute."""
-    _around(put, Applier, "launch", Point.BEFORE_LAUNCH, Point.AFTER_LAUNCH, when=lambda _, result: result is None)
-    _between(put, (Applier, "_make_all"), (Applier, "_make"), Point.BETWEEN_OBJECTS)
-    _between(put, (Applier, "_notify"), (Client, "merge"), Point.BETWEEN_NOTICES)
-    _around(put, Applier, "_notify", None, Point.AFTER_HANDOVER, when=lambda given, _: _is_handover(given))
-    for action, before, after in (
-        (Drain, Point.BEFORE_DRAIN, Point.AFTER_DRAIN),
-        (TakeOver, Point.BEFORE_TAKE_OVER, Point.AFTER_TAKE_OVER),
-    ):
-        _around(put, Applier, "change", before, after, only=partial(_does, action))
-    _around(put, Applier, "_change", Point.BEFORE_CHANGE, Point.AFTER_CHANGE, only=lambda given: given[1] is not None)
-    _around(put, AttemptRemover, "delete", Point.BEFORE_DELETE, Point.AFTER_DELETE)
-    _between(put, (AttemptRemover, "remove_attempt"), (AttemptRemover, "remove"), Point.BETWEEN_DELETES)
-    _around(put, AttemptRemover, "remove_attempt", None, Point.BETWEEN_DELETES)
-    _around(put, Logs, "end", Point.BEFORE_FINISH, Point.AFTER_FINISH)
-    _around(put, Persistence, "_write", Point.BEFORE_STATUS, Point.AFTER_STATUS)
-    _around(put, Persistence, "decided", None, Point.AFTER_EVENTS, when=_is_written)
-    _around(put, Reconciler, "_release", Point.BEFORE_RELEASE, None)
-    _before(put, loader, "time_until_log_read", Point.AFTER_LOAD)
-    _after(put, reconciler, "decide", Point.AFTER_DECIDE)
-
-
-def _around(
-    put: Set,
-    kind: type[Any],
-    name: str,
-    before: Point | None,
-    after: Point | None,
-    *,
-    only: Callable[[tuple[Any, ...]], bool] = lambda _: True,
-    when: Callable[[tuple[Any, ...], Any], bool] = lambda _given, _result: True,
-) -> None:
-    plain = getattr(kind, name)
-
-    async def wrapped(self: Any, *given: Any, **more: Any) -> Any:
-        if before is not None and only(given):
-            reach(before)
-        result = await plain(self, *given, **more)
-        if after is not None and only(given) and when(given, result):
-            reach(after)
-        return result
-
-    put(kind, name, wrapped)
-
-
-def _between(put: Set, outer: tuple[type[Any], str], inner: tuple[type[Any], str], point: Point) -> None:
-    """The fail point is between two calls of `inner` by one call of `outer`."""
-    calls: ContextVar[list[None] | None] = ContextVar(point, default=None)
-    plain_outer, plain_inner = getattr(*outer), getattr(*inner)
-
-    async def wrapped_outer(self: Any, *given: Any, **more: Any) -> Any:
-        token = calls.set([])
+    async def during(
+        self,
+        play: Coroutine[Any, Any, None],
+        kube: KubeWorld,
+        *,
+        restart: asyncio.Event | None = None,
+        **settings: Any,
+    ) -> None:
+        """Run the controller until it ends, then another one until the play ends. The latter starts at once, or when
+        the play sets `restart`."""
+        playing = asyncio.create_task(play)
         try:
-            return await plain_outer(self, *given, **more)
+            await self._first(playing, kube, **settings)
+            if playing.done():
+                return playing.result()
+            if restart is not None:
+                await asyncio.wait({playing, asyncio.create_task(restart.wait())}, return_when=asyncio.FIRST_COMPLETED)
+            async with kube.operator(**settings):
+                await playing
         finally:
-            calls.reset(token)
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
 
-    async def wrapped_inner(self: Any, *given: Any, **more: Any) -> Any:
-        if (known := calls.get()) is not None:
-            if known:
-                reach(point)
-            known.append(None)
-        return await plain_inner(self, *given, **more)
-
-    put(*outer, wrapped_outer)
-    put(*inner, wrapped_inner)
-
-
-def _before(put: Set, module: Any, name: str, point: Point) -> None:
-    plain = getattr(module, name)
-
-    def wrapped(*given: Any) -> Any:
-        reach(point)
-        return plain(*given)
-
-    put(module, name, wrapped)
+    async def _first(self, playing: asyncio.Task[None], kube: KubeWorld, **settings: Any) -> None:
+        died, member = asyncio.create_task(self.happened.wait()), leader.Client
+        with pytest.MonkeyPatch.context() as patches:
+            patches.setattr(Logs, "end", self._changes.counted(Logs.end, _end_log))
+            patches.setattr(leader, "Client", lambda **given: self._counted(member(**given)))
+            try:
+                async with kube.operator(client=self._counted(kube.client), **settings):
+                    await asyncio.wait({playing, died}, return_when=asyncio.FIRST_COMPLETED)
+            except BaseExceptionGroup as group:
+                if not group.subgroup(Died):
+                    raise
+            finally:
+                died.cancel()
 
 
-def _after(put: Set, module: Any, name: str, point: Point) -> None:
-    plain = getattr(module, name)
-
-    def wrapped(*given: Any) -> Any:
-        result = plain(*given)
-        reach(point)
-        return result
-
-    put(module, name, wrapped)
-
-
-def _does(action: type[Any], given: tuple[Any, ...]) -> bool:
-    return isinstance(given[1], action)
-
-
-def _is_handover(given: tuple[Any, ...]) -> bool:
-    return bool(given[2].kind == NoticeKind.HANDOVER)
-
-
-def _is_written(given: tuple[Any, ...], result: Any) -> bool:
-    loaded: Loaded = given[0]
-    return result is not loaded.status
+def _end_log(*_: object) -> str:
+    return "end log"
 
 
 if __name__ == "__main__":
-    install()
+    if text := os.environ[VARIABLE]:
+        changes = Changes(Point.parse(text), lambda: os._exit(CRASHED))
+        for name, counted in changes.methods_of(Client).items():
+            setattr(Client, name, counted)
+        Logs.end = changes.counted(Logs.end, _end_log)  # type: ignore[method-assign]
     sys.exit(main(sys.argv[1:]))
