@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,7 +37,7 @@ def written() -> dict[str, str]:
         "heartbeat.json": json.dumps(asdict(sample(StoredHeartbeat))) + "\n",
         "notice.json": sample(Notice).encode() + "\n",
         "names.json": json.dumps(names(), indent=1, sort_keys=True) + "\n",
-        "crds.txt": "".join(f"{line}\n" for line in crd_fields()),
+        "crds.txt": "".join(f"{line}\n" for line in innermost(crd_fields())),
     }
 
 
@@ -59,6 +60,13 @@ def crd_fields() -> list[str]:
         for version in crd["spec"]["versions"]
         for line in _fields(f"{crd['spec']['names']['kind']}/{version['name']}", version["schema"]["openAPIV3Schema"])
     )
+
+
+def innermost(fields: list[str]) -> list[str]:
+    """The fields without fields of their own. The place of each names those around it."""
+    places = [field.partition(": ")[0] for field in fields]
+    around = {place[: match.start()] for place in places for match in re.finditer(r"[.[]", place)}
+    return [field for field, place in zip(fields, places, strict=True) if place not in around]
 
 
 def _fields(place: str, schema: Mapping[str, Any]) -> Iterator[str]:
