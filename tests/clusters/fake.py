@@ -227,11 +227,11 @@ class FakeClient(Client):
             return deepcopy(await self.server.mark_deleted(kind, found))
         return deepcopy(await self.server.drop(kind, deepcopy(found)))
 
-    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str, grace: int | None = None) -> None:
+    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str) -> None:
         wanted = _selected(namespace, labels, "")
         for key, found in list(self.server.objects(kind).items()):
             if wanted(found):
-                await self.delete(kind, key[1], key[0], grace=grace)
+                await self.delete(kind, key[1], key[0])
 
     async def log(
         self, pod: str, namespace: str, *, container: str, follow: bool = False, tail: int | None = None

@@ -1,20 +1,14 @@
 """Synthesized Terraform in a form that can be reviewed: sorted, without metadata. Of the resources of a type, all but
 the first are written as differences from it; `alpha` has only the resources that `west` lacks. Policies of roles are
-left out: test_policies.py simulates them. `python -m tests.infra.golden` regenerates the golden files.
+left out: test_policies.py simulates them.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from spotladder_infra.stacks.synth import synth
-from tests.topology.builders import fleet_file
 from tests.topology.differences import differences
-
-HERE = Path(__file__).parent / "golden"
 
 Stack = dict[str, Any]
 
@@ -52,17 +46,3 @@ def _plain(node: Any) -> Any:
     if isinstance(node, str) and node.startswith("{"):
         return {"jsonencode": json.loads(node)}
     return node
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        fleet = fleet_file(place).fleet
-        folders = synth(fleet, fleet.spec.clusters, place / "out", place / "state")
-        stacks = {entry.name: json.loads((entry / "cdk.tf.json").read_text()) for entry in folders}
-    for name, text in golden(stacks).items():
-        (HERE / f"{name}.json").write_text(text)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,7 +17,8 @@ from spotladder_infra.rendering.values import values
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.topology.fleet import Fleet
-from tests.infra.golden import HERE, golden
+from tests.golden import check
+from tests.infra.golden import golden
 from tests.topology.builders import KMS_KEY, fleet_file
 
 Configuration = dict[str, Any]
@@ -38,7 +39,7 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_golden(cluster: str, configuration: Configuration) -> None:
-    assert golden(configuration)[cluster] == (HERE / f"{cluster}.json").read_text()
+    check(f"infra/golden/{cluster}.json", golden(configuration)[cluster])
 
 
 def test_a_stack_has_no_path_of_the_machine_that_wrote_it(stacks: dict[str, Path]) -> None:

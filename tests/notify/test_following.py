@@ -9,24 +9,11 @@ import pytest
 
 from spotladder.cli.main import main
 from spotladder.notify.follow import Follower
-from spotladder.notify.messages import Message
 from spotladder.notify.notices import Kind
 from spotladder.notify.outbox import Outbox
 from spotladder.timestamps import utc_timestamp
 from tests.notify.receiver import receiving
 from tests.web.builders import Shelf, job
-
-
-class Kept:
-    """A receiver that keeps what it gets."""
-
-    name = "kept"
-
-    def __init__(self) -> None:
-        self.kinds: list[Kind] = []
-
-    async def send(self, message: Message) -> None:
-        self.kinds += [notice.kind for notice in message.notices]
 
 
 def follower(shelf: Shelf, *kinds: Kind) -> tuple[Follower, list[Kind]]:

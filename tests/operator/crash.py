@@ -138,10 +138,10 @@ class Crash:
             await asyncio.gather(playing, return_exceptions=True)
 
     async def _first(self, playing: asyncio.Task[None], kube: KubeWorld, **settings: Any) -> None:
-        died, member = asyncio.create_task(self.happened.wait()), leader.Client
+        died = asyncio.create_task(self.happened.wait())
         with pytest.MonkeyPatch.context() as patches:
             patches.setattr(Logs, "end", self._changes.counted(Logs.end, _end_log))
-            patches.setattr(leader, "Client", lambda **given: self._counted(member(**given)))
+            patches.setattr(leader, "Client", lambda **given: self._counted(Client(**given)))
             try:
                 async with kube.operator(client=self._counted(kube.client), **settings):
                     await asyncio.wait({playing, died}, return_when=asyncio.FIRST_COMPLETED)

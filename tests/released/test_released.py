@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
@@ -23,6 +22,7 @@ from spotladder.core.reasons import Reason
 from spotladder.records.model import decode as decode_record
 from tests.api.builders import JOB
 from tests.checkpoints.memory_store import MemoryStore
+from tests.golden import check
 from tests.released.formats import CURRENT, FOLDER, VERSIONS, crd_fields, names, written
 
 earlier = pytest.mark.parametrize("released", VERSIONS)
@@ -65,11 +65,7 @@ def contained(part: Any, whole: Any) -> bool:
 def test_the_current_version_has_a_fixture_of_what_it_writes() -> None:
     assert version("spotladder") == CURRENT, "a released version keeps its folder: set CURRENT, and write a new one"
     for name, text in written().items():
-        file = FOLDER / CURRENT / name
-        if os.environ.get("UPDATE_GOLDEN") == "1":
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-        assert text == file.read_text(encoding="utf-8"), f"{name} differs: UPDATE_GOLDEN=1, if {CURRENT} is unreleased"
+        check(f"released/{CURRENT}/{name}", text)  # UPDATE_GOLDEN=1 is only for a version that is not released.
 
 
 @earlier

@@ -1,11 +1,8 @@
-"""Rendered pools: golden values of the chart, and the rules between pools, tiers and nodes. `python -m
-tests.topology.test_rendering` regenerates the golden files.
-"""
+"""Rendered pools: golden values of the chart, and the rules between pools, tiers and nodes."""
 
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,10 @@ from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
+from tests.golden import check
 from tests.topology.builders import fleet_file
 from tests.topology.differences import differences
 
-GOLDEN = Path(__file__).parent / "golden"
 IN_CLOUDS = ("east", "west", "alpha")
 
 
@@ -31,7 +28,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 @pytest.mark.parametrize("name", IN_CLOUDS)
 def test_golden(name: str, fleet: Fleet) -> None:
-    assert rendered(fleet, name) == (GOLDEN / f"{name}.json").read_text()
+    check(f"topology/golden/{name}.json", rendered(fleet, name))
 
 
 def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
@@ -99,13 +96,6 @@ def _fits(pod: Any, name: str, template: dict[str, Any]) -> bool:
     tolerated = {(entry["key"], entry.get("value", "")) for entry in pod.tolerations}
     tainted = all((taint["key"], taint["value"]) in tolerated for taint in template["spec"].get("taints", []))
     return selected and possible and not excluded and tainted
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        everything = fleet_file(Path(folder)).fleet
-    for cluster_name in IN_CLOUDS:
-        (GOLDEN / f"{cluster_name}.json").write_text(rendered(everything, cluster_name))
 
 
 AKS = """\

@@ -17,8 +17,6 @@ from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 from tests.workloads.rendering import RAY, env_of, head, rejection, rendered, workers
 
-CHECKPOINTS = {"uri": "s3://bucket/prefix", "interval": "50steps"}
-
 # --- names -----------------------------------------------------------------------------------------------------------
 
 

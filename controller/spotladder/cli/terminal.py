@@ -65,7 +65,7 @@ def cleaning() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """A console of rich whose text is cleaned, and whose own control sequences reach the terminal."""
     from rich.console import Console, ConsoleOptions
     from rich.segment import Segment
@@ -75,8 +75,7 @@ def console(*, stderr: bool = False) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(cleaned(segment.text), segment.style)
 
-    stream: Any = sys.stderr if stderr else sys.stdout
-    return _Clean(file=getattr(stream, "stream", stream), markup=False, emoji=False, highlight=False)
+    return _Clean(file=getattr(sys.stdout, "stream", sys.stdout), markup=False, emoji=False, highlight=False)
 
 
 def progress(total: int) -> Any:

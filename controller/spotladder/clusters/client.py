@@ -315,11 +315,9 @@ class Client(Transport):
             options["gracePeriodSeconds"] = grace
         return await self._call("delete", kind, "DELETE", path_of(kind, namespace, name), body=options)
 
-    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str, grace: int | None = None) -> None:
+    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str) -> None:
         """Delete all objects of the kind with these labels and, in the background, their dependents."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-        if grace is not None:
-            options["gracePeriodSeconds"] = grace
         await self._call(
             "deletecollection", kind, "DELETE", path_of(kind, namespace), query={"labelSelector": labels}, body=options
         )

@@ -58,7 +58,7 @@ def without_repetition(line: str) -> str:
     return _REPEATED.sub("", line)
 
 
-def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
+def last_error(text: str) -> str:
     """One line: the exception that ended the program and where it was raised, else the last line; "" for no output.
 
     Secrets are removed. Example: `ValueError: no data in s3://b/x (train.py:31)`.
@@ -67,9 +67,9 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
     if (found := _last_traceback(lines)) is not None:
         message = " ".join(line.text.strip() for line in found.message if line.text.strip())
         where = f" ({found.where})"
-        return redacted(_shortened(message, longest - len(where)) + where)
+        return redacted(_shortened(message, LONGEST_ERROR - len(where)) + where)
     last = next((line.text.strip() for line in reversed(lines) if line.text.strip()), "")
-    return redacted(_shortened(_OWN_LINE.sub(r"\1", last), longest))
+    return redacted(_shortened(_OWN_LINE.sub(r"\1", last), LONGEST_ERROR))
 
 
 def last_lines(text: str, most: int = 20, known: Iterable[str] = ()) -> tuple[str, ...]:

@@ -37,12 +37,8 @@ def _context(tools: Tools) -> Iterator[CheckResult]:
         yield failed(error.printed, f"kubectl --context {tools.target.context} version")
         return
     minor = f"{found['major']}.{found['minor'].rstrip('+')}"
-    conflicts = versions.conflicts(kubernetes=minor) or versions.untested(kubernetes=minor)
-    yield CheckResult(
-        Status.WARNING if conflicts else Status.OK,
-        f"Kubernetes {found['gitVersion']}",
-        conflicts[0] if conflicts else "",
-    )
+    problem = next(iter(versions.conflicts(kubernetes=minor)), versions.untested(minor))
+    yield CheckResult(Status.WARNING if problem else Status.OK, f"Kubernetes {found['gitVersion']}", problem)
 
 
 def _nodes(tools: Tools, pool: Pool) -> Iterator[CheckResult]:

@@ -49,7 +49,6 @@ def remove(
     state: Path,
     report: Report,
     *,
-    jobs_timeout: float = JOBS_TIMEOUT,
     nodes_timeout: float = NODES_TIMEOUT,
 ) -> None:
     """Stops the jobs in a cluster and uninstalls the releases of rollouts. Safe to repeat and to interrupt.
@@ -61,7 +60,7 @@ def remove(
     """
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
-    _stop_jobs(home, fleet, cluster, jobs_timeout, report)
+    _stop_jobs(home, fleet, cluster, JOBS_TIMEOUT, report)
     release_nodes(platform.tools, cluster, nodes_timeout, report)
     installed = releases(platform.tools)
     for component in reversed(plan(fleet, cluster).releases):  # the controller first, Karpenter last

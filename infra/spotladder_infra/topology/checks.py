@@ -167,7 +167,7 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
             yield FleetFinding(("spec", "clusters", index, "kubernetes"), message)
-        for message in versions.untested(kubernetes=cluster.kubernetes):
+        if message := versions.untested(cluster.kubernetes):
             yield FleetFinding(("spec", "clusters", index, "kubernetes"), message, warning=True)
 
 

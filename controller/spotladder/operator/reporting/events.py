@@ -127,15 +127,13 @@ class Events:
         clock: Clock,
         instance: str,
         no_backlog: asyncio.Event,
-        rate: float = RATE,
-        burst: int = BURST,
     ) -> None:
         self._client = client
         self._clock = clock
         self._instance = instance
         self._no_backlog = no_backlog
         self._busy_since: Seconds | None = None
-        self._throttle = Throttle(rate, burst, clock)
+        self._throttle = Throttle(RATE, BURST, clock)
         self._order = itertools.count()
         self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MOST_PENDING)
 
