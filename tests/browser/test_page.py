@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -63,6 +65,62 @@ def test_a_change_is_visible_without_a_reload(chromium: Any, served: Served) -> 
     served.put(job("digits", "Failed", reason="TiersExhausted", message="all tiers are exhausted"))
     page.get_by_text("all tiers are exhausted").first.wait_for()
     page.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/west/team-a/digits"])
+def test_an_updated_page_looks_like_a_new_one_and_like_one_without_scripts(
+    chromium: Any, served: Served, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Screenshots of one moment, compared with each other: pictures that are kept would differ by fonts."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    with chromium.new_context() as context, chromium.new_context(java_script_enabled=False) as still:
+        served.shelf.put(job("digits"))
+        updated = visited(context, served.address + path)
+        updated.get_by_text("live", exact=True).wait_for()
+        before = picture(updated)
+        served.put(job("digits", "Failed", reason="TiersExhausted", message="all tiers are exhausted"), job("another"))
+        updated.get_by_text("Failed").and_(updated.locator("#live *")).first.wait_for()
+        after = picture(updated)
+        assert unlike(context, after, before) > 1_000
+        assert unlike(context, after, picture(visited(context, served.address + path))) == 0
+        assert unlike(context, after, picture(visited(still, served.address + path))) == 0
+
+
+def visited(context: Any, address: str) -> Any:
+    page = context.new_page()
+    page.goto(address)
+    return page
+
+
+def picture(page: Any) -> str:
+    """A screenshot of the whole page as the address of a PNG, without the state of the connection and the button that a
+    page without scripts has."""
+    hidden = "#connection { visibility: hidden } #filter button { display: none }"
+    png = page.screenshot(full_page=True, animations="disabled", style=hidden)
+    return f"data:image/png;base64,{b64encode(png).decode()}"
+
+
+def unlike(context: Any, one: str, other: str) -> int:
+    """The number of pixels that differ by more than the rounding of edges."""
+    found: int = visited(context, "about:blank").evaluate(UNLIKE, [one, other])
+    return found
+
+
+UNLIKE = """async addresses => {
+  const pixels = await Promise.all(addresses.map(async address => {
+    const image = await createImageBitmap(await (await fetch(address)).blob());
+    const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    canvas.drawImage(image, 0, 0);
+    return canvas.getImageData(0, 0, image.width, image.height);
+  }));
+  const [one, other] = pixels;
+  if (one.width !== other.width || one.height !== other.height) return one.data.length;
+  let found = 0;
+  for (let at = 0; at < one.data.length; at += 4)
+    if ([0, 1, 2].some(channel => Math.abs(one.data[at + channel] - other.data[at + channel]) > 4)) found += 1;
+  return found;
+}"""
 
 
 def test_a_page_that_is_refused_for_a_while_connects_again_and_shows_what_it_missed(

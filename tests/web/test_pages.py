@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from spotladder.core.model import Phase
 from spotladder.web.pages import job_page, jobs_page
 from spotladder.web.rows import JobRow, Selection
 from tests.web.builders import Object, Shelf, job
@@ -36,6 +37,11 @@ def test_the_list_says_first_how_many_jobs_wait_what_was_lost_and_what_it_cost()
         "workers lost": "3",
         "spent": "$56.50 75\u202f% saved",
     }
+
+
+def test_the_filter_offers_all_phases_because_a_job_may_change_while_the_page_is_open() -> None:
+    page = jobs_page([Shelf()], [], Selection())
+    assert cells(page, "option") == ["all phases", *sorted(Phase)]
 
 
 def shown(**status: Any) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spotladder.core.model import Phase
 from spotladder.display import job_text
 from spotladder.display.figures import count, money, numbered, percent, saved
 from spotladder.display.report.markup import Markup, element, join
@@ -88,7 +89,7 @@ def _summary(rows: Sequence[JobRow]) -> Markup:
 
 
 def _filter(rows: Sequence[JobRow], chosen: Selection) -> Markup:
-    phases = sorted({row.phase for row in rows} | {chosen.phase} - {""})
+    phases = sorted({*Phase, *(row.phase for row in rows), chosen.phase} - {""})
     options = [element("option", "all phases", value="")]
     options += [
         element("option", each, value=each, selected="selected" if each == chosen.phase else None) for each in phases
