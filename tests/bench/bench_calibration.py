@@ -313,8 +313,8 @@ if __name__ == "__main__":
         measure,
         "Calibration of plans",
         skipped="" if named else "SPOTLADDER_TRACES is not set",
-        note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there. The "
-        "standard error counts runs of one trace as one, and runs on one day as one; that of deadlines is of the "
+        note="Each plan knows the trace until its start. With on-demand, the third loss on spot moves the job there. "
+        "The standard error counts runs of one trace as one, and runs on one day as one; that of deadlines is of the "
         "difference to the plan.",
         draw=draw,
         runs=40,
