@@ -47,3 +47,8 @@ def test_a_failure_without_overhead_costs_nothing_at_any_rate() -> None:
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_losses_there_is_no_break_even(rate: float | None) -> None:
     assert break_even(question(TierFacts(SPOT, "a", KnownCapacity(evictions=rate)), BACKUP)) is None
+
+
+def test_an_unknown_rate_beside_a_known_one_is_not_taken_for_none() -> None:
+    unknown = TierFacts(replace(SPOT, name="other"), "c", KnownCapacity())
+    assert break_even(question(UNLIMITED, unknown, BACKUP)) is None

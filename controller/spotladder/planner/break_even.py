@@ -16,7 +16,8 @@ def break_even(question: Question) -> float | None:
     """The multiple of the loss rates of all spot tiers from which the job as written saves nothing; infinite if it
     saves at every rate up to HIGHEST, as a job does that soon falls back. None if a loss rate is unknown, if no spot
     tier loses nodes, or if no rate can be estimated."""
-    if not any(facts.spot and facts.known.evictions for facts in question.tiers):
+    rates = [facts.known.evictions for facts in question.tiers if facts.spot]
+    if None in rates or not any(rates):
         return None
     high = 1.0  # Bisection between the first two powers of two around it.
     while (saves := _saves(question, high)) is True:
@@ -33,7 +34,7 @@ def break_even(question: Question) -> float | None:
 
 
 def _saves(question: Question, factor: float) -> bool | None:
-    """Whether spot saves at this multiple; None if a loss rate is unknown, or too many failures are expected."""
+    """Whether spot saves at this multiple; None if too many failures are expected."""
     tiers = tuple(
         replace(facts, known=replace(facts.known, evictions=(facts.known.evictions or 0.0) * factor))
         if facts.spot
