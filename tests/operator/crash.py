@@ -139,9 +139,10 @@ class Crash:
 
     async def _first(self, playing: asyncio.Task[None], kube: KubeWorld, **settings: Any) -> None:
         died = asyncio.create_task(self.happened.wait())
+        made = vars(leader)["Client"]  # that of a member cluster in memory, if there is one
         with pytest.MonkeyPatch.context() as patches:
             patches.setattr(Logs, "end", self._changes.counted(Logs.end, _end_log))
-            patches.setattr(leader, "Client", lambda **given: self._counted(Client(**given)))
+            patches.setattr(leader, "Client", lambda **given: self._counted(made(**given)))
             try:
                 async with kube.operator(client=self._counted(kube.client), **settings):
                     await asyncio.wait({playing, died}, return_when=asyncio.FIRST_COMPLETED)

@@ -148,7 +148,11 @@ REFUSED = [
     ),
     ("efa: true", "secondaryBootDisk: projects/acme-ml/global/images/train", "secondaryBootDisk: exists on gcp only"),
     ("{name: n2-spot,", "{name: n2-spot, secondaryBootDisk: train,", '"train" is not a disk image (expected'),
-    ("families: [m7i]", "families: [m7i], nodeClass: {group: a, kind: B, name: c}", "nodeClass: belongs to existing"),
+    (
+        "families: [m7i]",
+        "families: [m7i], nodeClass: {group: a, kind: B, name: c}",
+        "nodeClass: is only for clouds existing",
+    ),
     ("selectors: {gpu: a10g}", "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}", "selectors: selects"),
     ("selectors: {gpu: a10g}", "nodeClass: {group: a, kind: B, name: c}, families: [g5]", "families: does not belong"),
     ("efa: true", "diskThroughput: 100", "diskThroughput: must be at least 125"),
