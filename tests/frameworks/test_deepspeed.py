@@ -31,7 +31,7 @@ job, total, start = train.current(), 20, 0
 torch.manual_seed(7)
 inputs = torch.randn(160, 8)
 sampler = train.torch.Sampler(len(inputs), batch=8, seed=7)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1, bias=False))
 config = {"train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": STAGE}}
 config["optimizer"] = {"type": "Adam", "params": {"lr": 0.01, "torch_adam": True}}
 engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
