@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -135,8 +136,14 @@ dev = [{{ name = "idna" }}]
 """
 
 
-def test_a_lock_of_uv_becomes_requirements_with_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_own_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find the uv of this virtual environment, which need not be active, and let it ask no index."""
+    monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("UV_OFFLINE", "1")
+
+
+def test_a_lock_of_uv_becomes_requirements_with_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_own_uv(monkeypatch)
     folder = folder_with(tmp_path / "a", **{"pyproject.toml": PROJECT, "uv.lock": LOCK})
     archive, requirements = Archive.of(folder, folder / "uv.lock")
     assert requirements == "uv.lock.txt"
@@ -147,7 +154,7 @@ def test_a_lock_of_uv_becomes_requirements_with_hashes(tmp_path: Path, monkeypat
 
 
 def test_a_lock_of_uv_that_cannot_be_used_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    use_own_uv(monkeypatch)
     changed = PROJECT.replace('["six"]', "[]").replace('["idna"]', "[]")
     lock = folder_with(tmp_path, **{"pyproject.toml": changed, "uv.lock": LOCK}) / "uv.lock"
     with pytest.raises(Refused, match=r"uv\.lock: uv export: .* needs to be updated"):

@@ -23,6 +23,7 @@ README, TRAINERS, OWN = ROOT / "README.md", ROOT / "docs" / "trainers.md", ROOT 
 COMMAND = re.compile(r"^(?:\$ )?((?:spotladder run|python -m) .*)$", re.MULTILINE)
 
 SAVES_ITSELF = """
+import signal
 import time
 from pathlib import Path
 
@@ -48,7 +49,7 @@ for step in range(start + 1, 61):
         torch.save(saved, folder / "new")
         (folder / "new").rename(folder / "last.pt")
     if step == 50 and not start:
-        time.sleep(3600)
+        signal.pause()
 """
 """A script of PyTorch that knows nothing of spotladder. Its first start waits for the loss, however late it comes."""
 
