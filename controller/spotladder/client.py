@@ -28,16 +28,13 @@ from spotladder.jobs.attempt_clusters import AttemptClusters
 from spotladder.jobs.connected_cluster import MANAGER, ConnectedCluster, for_user
 from spotladder.jobs.printing import Printer, Printing
 from spotladder.jobs.submission import checked, sent_to
-from spotladder.jobs.waiting import OutageTolerance
+from spotladder.jobs.waiting import OUTAGE_TIMEOUT, OutageTolerance
 from spotladder.records.recorded_job import recorded_of_job
 
 T = TypeVar("T")
 
 POLL_INTERVAL = 5.0
 """Seconds between two reads of a job until it ends."""
-
-OUTAGE_TIMEOUT = 600.0
-"""Seconds without an API server after which `wait` raises its error."""
 
 
 @dataclass(frozen=True, slots=True)

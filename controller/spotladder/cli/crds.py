@@ -9,7 +9,7 @@ import typer
 
 from spotladder.api.crds import crds as definitions
 from spotladder.api.yaml_text import as_yaml
-from spotladder.cli.folders import folder
+from spotladder.cli.folders import to_folder
 from spotladder.cli.output import Format, print_data
 from spotladder.errors import EnvironmentFailure
 
@@ -17,12 +17,7 @@ from spotladder.errors import EnvironmentFailure
 def crds(
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to",
-            metavar="DIR",
-            parser=folder,
-            help="Write one file for each definition into this folder instead of printing.",
-        ),
+        to_folder("Write one file for each definition into this folder instead of printing."),
     ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="Output format: yaml or json.")] = Format.YAML,
 ) -> None:

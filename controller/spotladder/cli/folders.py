@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -16,6 +17,11 @@ def folder(text: str) -> Path:
     if not text.strip():
         raise typer.BadParameter("the folder name is empty: is a shell variable unset?")
     return Path(text).expanduser()
+
+
+def to_folder(what: str) -> Any:
+    """The option --to, which names a folder. `what` is its help."""
+    return typer.Option("--to", metavar="DIR", parser=folder, help=what)
 
 
 def check_writable(path: Path) -> None:

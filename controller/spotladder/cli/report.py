@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.folders import folder
+from spotladder.cli.folders import to_folder
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.recorded import JobOrAddress, recorded_of
@@ -22,12 +22,7 @@ def report(
     *,
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to",
-            metavar="DIR",
-            parser=folder,
-            help="Also write report.html and report.json to this folder.",
-        ),
+        to_folder("Also write report.html and report.json to this folder."),
     ] = None,
     output: OutputOption = Format.TABLE,
     state_dir: StateDirOption = None,

@@ -9,6 +9,9 @@ from spotladder.clusters.errors import ClusterUnreachable, Throttled
 from spotladder.errors import SpotladderError
 from spotladder.jobs.remarks import remark
 
+OUTAGE_TIMEOUT = 600.0
+"""Seconds without an API server after which waiting for the end of a job raises the error."""
+
 
 class OutageTolerance:
     """Use as `with tolerance:` around each request. The first error of an outage is printed; the error is raised when

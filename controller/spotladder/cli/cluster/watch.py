@@ -31,7 +31,7 @@ from spotladder.display.view import View, view_on
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import InvalidSpec, Refused
 from spotladder.jobs.connected_cluster import ConnectedCluster
-from spotladder.jobs.waiting import OutageTolerance
+from spotladder.jobs.waiting import OUTAGE_TIMEOUT, OutageTolerance
 from spotladder.records.model import Began, Committed, Noted, Resized, Specified
 from spotladder.resources import CAPACITYTIERS, EVENTS, TIEREDJOBS
 from spotladder.workloads.records import EventRecord
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 DRAW_INTERVAL = 1.0
 """Seconds between two updates of the view."""
-
-OUTAGE_TIMEOUT = 600.0
-"""Seconds for which the API server may fail before a command that prints changes ends."""
 
 SILENCE_TIMEOUT = 90.0
 """Seconds without data from the API server after which the view warns. A watch receives a bookmark every minute."""

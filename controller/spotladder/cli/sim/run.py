@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.api.read import errors_located, read_job
-from spotladder.cli.folders import check_writable, folder
+from spotladder.cli.folders import check_writable, to_folder
 from spotladder.cli.forecast import forecast_data
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
@@ -46,12 +46,7 @@ def run(
     restart: RestartOption = "3m",
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to",
-            metavar="DIR",
-            parser=folder,
-            help="Also record each run in this new folder, for spotladder web, report and sim replay.",
-        ),
+        to_folder("Also record each run in this new folder, for spotladder web, report and sim replay."),
     ] = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
