@@ -143,7 +143,7 @@ def test_workers_that_can_be_replaced_are_replaced_inside_the_attempt() -> None:
     ("made", "progress", "notice"),
     [
         ({"overlap": None}, {}, NOTICE),
-        ({}, {}, 9.0),
+        ({}, {"commit_seconds": 9.0}, 9.0),
         ({"backoff_limit": 0}, {}, NOTICE),
         ({"tiers": (priced("spot", 1.0, 3.0, max_failures=0),)}, {}, NOTICE),
     ],

@@ -166,11 +166,18 @@ def test_a_replacement_respects_the_limits_of_the_capacity_tier(room: int | None
     assert made.state.stage is then
 
 
-@pytest.mark.parametrize("left", [5.0, COMMIT_RESERVE])
-def test_a_notice_too_short_for_a_replacement_drains_the_attempt(left: float) -> None:
+@pytest.mark.parametrize(("left", "commit"), [(1.0, 1.0), (5.0, 5.0), (COMMIT_RESERVE, 30.0)])
+def test_a_notice_too_short_for_a_commit_drains_the_attempt(left: float, commit: float) -> None:
     made = job()
+    made.state = replace(made.state, commit_seconds=commit)
     made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
     assert made.state.stage is Stage.DRAINING
+
+
+def test_half_of_a_short_notice_is_for_the_replacement() -> None:
+    made = job()
+    made.see(seen(noticed("w1-0", made.now + 1 + 8), worker("w1-1")), after=1)
+    assert (made.state.stage, made.attempt.replace_by) == (Stage.REPLACING, made.now + 4)
 
 
 def test_the_time_reserved_for_the_commit_grows_with_measured_commits() -> None:

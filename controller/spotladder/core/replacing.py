@@ -36,7 +36,8 @@ from spotladder.core.model import (
 from spotladder.core.situation import READY, Situation
 
 COMMIT_RESERVE: Seconds = 10.0
-"""Time before the end of a notice that is kept for the commit, unless a longer one was measured."""
+"""Time before the end of a notice that is kept for the commit, but no more than half of a short notice, unless a longer
+commit was measured."""
 
 
 def with_replacement(situation: Situation, notices: list[PodSeen]) -> Situation | None:
@@ -110,7 +111,9 @@ def _possible_until(situation: Situation, notices: list[PodSeen]) -> Instant | N
 
 def commit_due(situation: Situation, notices: list[PodSeen]) -> Instant:
     """The latest time at which to ask the program to commit, before the first of these pods is gone."""
-    return min(situation.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, situation.state.commit_seconds)
+    gone_at = min(situation.gone_at(pod) for pod in notices)
+    reserve = min(COMMIT_RESERVE, (gone_at - situation.now) / 2)
+    return gone_at - max(reserve, situation.state.commit_seconds)
 
 
 def _possible(situation: Situation, pods: list[PodSeen]) -> bool:
