@@ -113,7 +113,7 @@ def destroy(
         discard(entry.name, target.state)
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
-    finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="gone")
+    finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="done")
 
 
 def _last(cluster: Cluster) -> str:
