@@ -159,19 +159,3 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
         await second_takes_over(kube, "on-demand")
         status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
-
-
-async def hedged(kube: KubeWorld) -> None:
-    """Attempt 1 has no nodes on spot-a, and attempt 2 has been started on spot-b beside it."""
-    await kube.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
-    await kube.waiting(1)
-
-    async def announced() -> bool:
-        return "spot-b is started beside it" in (await kube.condition("Provisioned")).get("message", "")
-
-    await eventually(announced)
-    await kube.pass_time(301)
-    await eventually(lambda: kube.rayjob(2))
-    found = await standby_of(kube)
-    assert (found["number"], found["tier"], found["reason"]) == (2, "spot-b", "Hedged")
-    assert variables(await kube.rayjob(2))[Variable.STANDBY] == "true"
