@@ -16,7 +16,6 @@ from tests.kube import (
     test_ends,
     test_faults,
     test_guards,
-    test_operators,
     test_walk,
 )
 from tests.operator.member_cluster import two_clusters_in_memory
@@ -33,11 +32,8 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_ends.test_a_recreated_job_does_not_adopt_the_attempt_of_the_first,
     test_ends.test_the_outcome_is_appended_to_the_log_once,
     test_faults.test_a_job_continues_after_a_restore_of_etcd,
-    test_faults.test_status_writes_survive_conflicts_with_another_writer,
     test_guards.test_deleted_guards_of_a_running_attempt_are_created_again,
     test_guards.test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again,
-    test_operators.test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt,
-    test_operators.test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure,
     test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
 )
 
@@ -45,7 +41,6 @@ TWO_CLUSTERS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_clusters.test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns,
     test_clusters.test_a_job_moves_from_one_cluster_to_the_other,
     test_clusters.test_a_short_outage_ends_no_attempt,
-    test_clusters.test_deleting_a_job_deletes_its_objects_in_another_cluster,
     test_clusters.test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept,
 )
 
