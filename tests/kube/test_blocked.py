@@ -1,5 +1,4 @@
-"""Attempts that cannot start: KubeRay is not installed or rejects the RayJob, a quota forbids it, a webhook does not
-respond."""
+"""Attempts that cannot start: a quota forbids the RayJob, KubeRay rejects it, its name is taken, a webhook is down."""
 
 from __future__ import annotations
 
@@ -12,39 +11,9 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
-from tests.kube.world import CRDS, KubeWorld, crd_files, eventually, install_kinds, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota")
-
-
-async def test_a_job_starts_once_kuberay_is_installed(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        for kind in ("rayjobs", "rayclusters"):
-            await kube.client.delete(CRDS, f"{kind}.ray.io")
-
-        async def gone() -> bool:
-            return not await kube.client.exists(RAYJOBS)
-
-        await eventually(gone)
-        try:
-            async with kube.operator():
-                await kube.submit()
-                message = await message_of(kube, "Degraded", "True", "NotInstalled")
-                assert "KubeRay is not installed" in message
-                await kube.pass_time(3600)  # Longer than any provisionTimeout: no tier is exhausted.
-                assert await kube.is_on("spot-a", 1)
-                await install_kinds(api_server, crd_files()[-2:])
-                await kube.pass_time(60)
-
-                async def launched() -> Any:
-                    await kube.clock.advance(5)
-                    return await kube.rayjob(1)
-
-                await eventually(launched)
-                await kube.run(1)
-                await message_of(kube, "Degraded", "False", "AsExpected")
-        finally:
-            await install_kinds(api_server)
 
 
 async def test_a_quota_that_forbids_the_rayjob_exhausts_no_tier(api_server: ApiServer) -> None:

@@ -82,9 +82,17 @@ async def test_deleting_the_crd_of_rayjobs_deletes_attempts_without_a_notice(own
             return (found["status"], found["reason"]) == ("True", "NotInstalled")
 
         await eventually(not_installed)
+        assert "KubeRay is not installed" in (await kube.condition("Degraded"))["message"]
+        await kube.pass_time(3600)  # Longer than any provisionTimeout: no tier is exhausted.
+        assert await kube.is_on("spot-a", 2)
         await install_kinds(own_server)
         await kube.pass_time(60)
-        await eventually(lambda: kube.rayjob(2))
+
+        async def launched() -> bool:
+            await kube.clock.advance(5)
+            return bool(await kube.rayjob(2))
+
+        await eventually(launched)
         assert (await kube.status())["failures"] == 1
 
 
