@@ -1,6 +1,6 @@
 """`make bench`: runs every `bench_*.py` in its own process, and writes results as JSON and to tests/bench/results.md.
 
-Arguments select benchmarks: `python -m tests.bench import log`. The page keeps the tables of the others. A benchmark on
+Arguments select benchmarks: `python -m tests.bench plan log`. The page keeps the tables of the others. A benchmark on
 real nodes can measure a part, or take medians: `python -m tests.bench losses --only "power cut*" --passes 3`.
 """
 

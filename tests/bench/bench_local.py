@@ -1,8 +1,5 @@
-"""Time from an eviction to the next attempt with the local runner, and time to start Ray.
-
-A job with two workers on a local Ray cluster loses a node, without and with notice. The reference is the time to start
-the same Ray nodes on the idle machine.
-"""
+"""Time from an eviction to the next attempt with the local runner: a job with two workers on a local Ray cluster
+loses a node, without and with notice."""
 
 from __future__ import annotations
 
@@ -10,16 +7,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.reasons import Cause
-from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
-from spotladder.local.reaper import Reaper
-from spotladder.local.scratch import new_scratch
-from spotladder.records.model import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record
+from spotladder.records.model import Launched, NodeChange, NodeChanged, Record
 from spotladder.records.timeline import read
 from tests.bench import rows
 
@@ -55,32 +47,6 @@ for step in job.steps(start, 400):
 """
 
 
-def starts() -> tuple[float, float]:
-    """Seconds to start a Ray head, and to start two workers together, on the idle machine."""
-    with tempfile.TemporaryDirectory() as place:
-        scratch = new_scratch(mark := uuid.uuid4().hex)
-        reaper = Reaper(mark, scratch.path, scratch.lock)
-        try:
-            machine = NodeSettings(mark, scratch.path, Path(place), Path(place), reaper, 80 * 1024**2)
-            head = Head("h1", machine)
-            for_head = _until_up(head)
-            labels = {"spotladder.io/tier": "spot"}
-            workers = [Worker(f"n{n}", machine, head.address, cpus=1, labels=labels, drain=0) for n in (1, 2)]
-            return for_head, _until_up(*workers)
-        finally:
-            reaper.close()
-            scratch.close()
-
-
-def _until_up(*nodes: RayNode) -> float:
-    began = time.monotonic()
-    while not all(node.up for node in nodes):
-        if why := next((why for node in nodes if (why := node.failed())), None):
-            raise SystemExit(why)
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 def run(notice: str) -> Sequence[Record]:
     """The timeline records of a run that loses a node at step 300 and ends on the next tier."""
     with tempfile.TemporaryDirectory() as place:
@@ -98,29 +64,18 @@ def run(notice: str) -> Sequence[Record]:
 
 
 def measure() -> list[rows.Row]:
-    """Reaction and resume times with and without notice, compared with the start of the nodes alone."""
-    for_head, for_workers = starts()
-    found = [rows.limited("start of a Ray head", for_head, "s", 10.0)]
-    found.append(rows.limited("start of 2 Ray workers", for_workers, "s", 10.0))
+    """The reaction with and without notice."""
+    found = []
     for notice, name in (("0s", "node lost without notice"), ("10s", "node lost with notice")):
         records = run(notice)
-        signs = (NodeChange.GONE if notice == "0s" else NodeChange.NOTICED,)
+        sign = NodeChange.GONE if notice == "0s" else NodeChange.NOTICED
         lost = next(
             record.at
             for record in records
-            if isinstance(record, NodeChanged) and record.change in signs and record.cause is Cause.INTERRUPTION
+            if isinstance(record, NodeChanged) and record.change is sign and record.cause is Cause.INTERRUPTION
         )
         launched = next(record.at for record in records if isinstance(record, Launched) and record.attempt == 2)
-        started = next(record.at for record in records if isinstance(record, DriverStarted) and record.attempt == 2)
-        moved = next(record.at for record in records if isinstance(record, Beat) and record.attempt == 2)
-        exited = [record.at for record in records if isinstance(record, DriverExited) and record.attempt == 1]
         found.append(rows.limited(f"{name} → next attempt launched", launched - lost, "s", 1.0))
-        if exited and notice != "0s":
-            found.append(rows.Row(f"{name} → committed and stopped", exited[0] - lost, "s", "notice", 10.0))
-        found.append(
-            rows.Row(f"{name} → next program's process", started - lost, "s", "start of 2 Ray workers", for_workers)
-        )
-        found.append(rows.Row(f"{name} → first new step", moved - lost, "s", "start of 2 Ray workers", for_workers))
     return found
 
 

@@ -11,7 +11,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -35,9 +34,9 @@ SIZE = 20 << 20
 GOAL = 1.01
 
 
-def member(folder: Path, world: ProcessRank | None = None, **more: str) -> Member:
+def member(folder: Path, **more: str) -> Member:
     settings = {"JOB": "bench", "URI": str(folder), "INTERVAL": "1h", **more}
-    return join(Environment({f"SPOTLADDER_{name}": value for name, value in settings.items()}), world or ProcessRank())
+    return join(Environment({f"SPOTLADDER_{name}": value for name, value in settings.items()}), ProcessRank())
 
 
 def work() -> Callable[[], None]:
@@ -84,8 +83,6 @@ def committing(folder: Path) -> list[Row]:
     step, payload = work(), os.urandom(SIZE)
     job = Job(member(folder / "b", KEEP="1"))
     ratios: list[float] = []
-    plain_times: list[float] = []
-    commit_times: list[float] = []
     held: list[float] = []
 
     def plain(number: int) -> None:
@@ -106,11 +103,10 @@ def committing(folder: Path) -> list[Row]:
                 held.append(time.perf_counter() - began - (written - writing))
 
     for number in range(PAIRS):
-        for block, times in ((plain, plain_times), (commits, commit_times)):
-            times.append(seconds(lambda: block(number)) / STEPS)  # noqa: B023 – called at once
-            job.flush()
+        alone = seconds(lambda: plain(number))  # noqa: B023 – called at once
+        ratios.append(seconds(lambda: commits(number)) / alone)  # noqa: B023
+        job.flush()
         (folder / f"plain-{number}").unlink()
-        ratios.append(commit_times[-1] / plain_times[-1])
     job.close()
     return [
         limited(
@@ -119,13 +115,6 @@ def committing(folder: Path) -> list[Row]:
             "ms",
             STEP * STEPS * 10,
             f"1 % of {STEPS} steps of {STEP * 1e3:.0f} ms",
-        ),
-        Row(
-            f"a step with asynchronous commits ({SIZE >> 20} MiB in {STEPS} steps), fastest block",
-            min(commit_times) * 1e3,
-            "ms",
-            "the same steps that only write the file",
-            min(plain_times) * 1e3,
         ),
         Row(
             "step time with and without commits, median of the pairs",
@@ -161,29 +150,10 @@ def draining(folder: Path) -> Row:
     return limited(f"notice → committed, {SIZE >> 20} MiB", took, "s", 30.0, "shortest notice of a cloud")
 
 
-def agreeing(folder: Path, size: int) -> Row:
-    """Time in which rank 0 agrees with all ranks on the step of the next commit. The other ranks wait at most that
-    long."""
-    with ThreadPoolExecutor(size) as pool:
-        members = list(
-            pool.map(lambda rank: member(folder / f"d{size}", ProcessRank(rank, size, "bench")), range(size))
-        )
-        took = median(seconds(lambda: members[0].channel.agree(1, stop=False)) for _ in range(50))
-        for each in reversed(members):
-            each.close()
-    what = f"a step of {STEP * 1e3:.0f} ms"
-    return limited(f"agreeing on a commit, {size} ranks", took * 1e3, "ms", STEP * 1e3, what)
-
-
 def measure() -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as name, threadpool_limits(1):
         folder = Path(name)
-        return [
-            asking(folder),
-            *committing(folder),
-            draining(folder),
-            *(agreeing(folder, size) for size in (2, 8, 32)),
-        ]
+        return [asking(folder), *committing(folder), draining(folder)]
 
 
 if __name__ == "__main__":

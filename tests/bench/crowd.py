@@ -76,36 +76,26 @@ class Crowd:
 
     async def run(self, names: Iterable[str]) -> None:
         """Wait until these jobs run."""
-        await self._have(names, "Running")
-
-    async def finish(self, name: str) -> None:
-        await self.kuberay.finish(name)
-        await self._have([name], "Succeeded")
-
-    async def _have(self, names: Iterable[str], phase: str) -> None:
         left = set(names)
         enough = 0
 
-        async def enough_have() -> bool:
+        async def enough_run() -> bool:
             self._still_played()
             for name in list(left):
                 job = self.jobs.get(name, self.namespace)
-                if job is not None and job.phase == phase:
+                if job is not None and job.phase == "Running":
                     left.discard(name)
             return len(left) <= enough
 
         while left:
             enough = max(0, len(left) - PORTION)
-            await eventually(enough_have, limit=LIMIT)
+            await eventually(enough_run, limit=LIMIT)
 
     async def evict(
         self, names: Sequence[str], *, every: float = 0.0, then: Callable[[str], Awaitable[None]] | None = None
-    ) -> list[tuple[float, float]]:
-        """Evict a worker of each job. Returns the seconds until the old attempt is deleted and until the next one
-        exists.
-
-        `then` performs the fallback if no controller runs.
-        """
+    ) -> list[float]:
+        """Evict a worker of each job. Returns the seconds until the next attempt exists, once the old ones are deleted.
+        `then` performs the fallback if no controller runs."""
         lost: dict[str, float] = {}
         old = {name: self.kuberay.attempt[name] for name in names}
         self.kuberay.capacity.clear()
@@ -127,8 +117,7 @@ class Crowd:
 
         await eventually(all_moved, limit=LIMIT)
         self.kuberay.capacity.set()
-        made, gone = self.kuberay.made, self.kuberay.gone
-        return [(gone[old[name]] - at, made[self.kuberay.attempt[name]] - at) for name, at in lost.items()]
+        return [self.kuberay.made[self.kuberay.attempt[name]] - at for name, at in lost.items()]
 
     def _still_played(self) -> None:
         for task in self.playing:

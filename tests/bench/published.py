@@ -71,8 +71,6 @@ class Scores:
 
     variants: Mapping[Variant, float]
     missed: int
-    runs: int
-    ticks: int
 
     @property
     def mean(self) -> float:
@@ -163,6 +161,4 @@ def scored(starts: Starts, run: Callable[[str, TickJob], TickResult], every: int
             for result in by_run[zone, variant.deadline, variant.overhead]
         ]
         found[variant] = sum(results) / len(results)
-    every_run = [result for results in by_run.values() for result in results]
-    missed = sum(1 for result in every_run if not result.met)
-    return Scores(found, missed, len(every_run), sum(result.ticks for result in every_run))
+    return Scores(found, sum(not result.met for results in by_run.values() for result in results))

@@ -24,7 +24,7 @@ def test_without_a_known_benchmark_nothing_is_written(
     else:
         assert ended.value.code == 2
         expected = (
-            "no benchmark is called storm (expected calibration, elastic,"
+            "no benchmark is called storm (expected calibration, gangs,"
             if "storm" in arguments
             else "--only and --passes need exactly one benchmark"
         )

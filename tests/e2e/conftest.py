@@ -20,7 +20,6 @@ from tests.e2e import provider
 from tests.e2e.kube import Kube
 from tests.e2e.site import SYSTEM, E2eSite, installed
 from tests.e2e.world import E2eCluster
-from tests.operator import crash
 
 
 def pytest_sessionstart() -> None:
@@ -80,9 +79,9 @@ def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
 
 @contextmanager
 def controller(
-    e2e: E2eCluster, folder: Path, *, crashes: str = "", version: Mapping[str, str] | None = None, **more: Any
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A controller process on this machine, with more settings, that crashes at a point, or of another version."""
+    e2e: E2eCluster, folder: Path, *, version: Mapping[str, str] | None = None, **more: Any
+) -> Iterator[None]:
+    """A controller process on this machine, with more settings, or of another version."""
     config = folder / "controller.yaml"
     settings = {
         "namespaces": [e2e.namespace],
@@ -91,16 +90,16 @@ def controller(
         "tenancy": e2e.bucket.tenancy(e2e.namespace),
     }
     config.write_text(json.dumps({**settings, **more}))
-    command = [sys.executable, "-m", crash.__name__, "controller", "--config", str(config)]
+    command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:
         process = subprocess.Popen(
             [*command, "--kubeconfig", str(e2e.cluster.kubeconfig)],
-            env={**os.environ, **(version or {}), crash.VARIABLE: crashes},
+            env={**os.environ, **(version or {})},
             stdout=log,
             stderr=log,
         )
     try:
-        yield process
+        yield
     finally:
         process.kill()
         process.wait()

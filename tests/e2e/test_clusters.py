@@ -15,8 +15,6 @@ from tests.e2e.provider import ProvidedCluster
 from tests.e2e.site import E2eSite
 from tests.e2e.world import HEADS, SHARED, E2eCluster
 
-SECRET = "cluster-west"
-
 
 @pytest.fixture
 def west(site: E2eSite) -> Iterator[ProvidedCluster]:

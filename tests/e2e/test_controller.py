@@ -1,4 +1,4 @@
-"""The controller dies, or is upgraded and rolled back: no action is repeated or lost."""
+"""The controller and the library are upgraded and rolled back: no action is repeated or lost."""
 
 from __future__ import annotations
 
@@ -8,48 +8,7 @@ from spotladder.core import codec
 from tests.e2e import image as images
 from tests.e2e.conftest import controller
 from tests.e2e.world import E2eCluster
-from tests.operator.crash import CRASHED
 from tests.released import later
-
-POINTS = [
-    "before patch tieredjobs",
-    "after patch tieredjobs",
-    "before create rayjobs",
-    "after create rayjobs",
-    "before delete rayjobs",
-    "after delete rayjobs",
-    "after create events",
-]
-
-
-def test_a_controller_killed_at_any_change_of_a_fallback_continues_it_after_a_restart(
-    alone: E2eCluster, tmp_path: Path
-) -> None:
-    """A tier without machines for each change; the last one finishes the job."""
-    e2e = alone
-    tiers = [f"dry-{index}" for index in range(len(POINTS))]
-    for tier in tiers:
-        e2e.pool(tier, 0, applyTo="WorkersAndHead")
-    e2e.pool("on-demand", 2)
-    e2e.submit(
-        *({"name": tier, "provisionTimeout": "3s"} for tier in tiers), "on-demand", program="chain.py --steps 30"
-    )
-    for index, point in enumerate(POINTS):
-        with controller(e2e, tmp_path) as process:  # up to the middle of attempt `index + 1`
-            e2e.until(f"attempt {index + 1}", lambda n=index + 1: e2e.status().get("attempt", 0) >= n)  # type: ignore[misc]
-            process.kill()
-            process.wait()
-        if index:  # the first successor waits for the lease of the dead one to expire
-            e2e.kube.run("delete", "lease", "--all")
-        with controller(e2e, tmp_path, crashes=point) as process:
-            e2e.until(f"it dies at {point}", lambda: process.poll() is not None)
-            assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
-        e2e.kube.run("delete", "lease", "--all")
-    with controller(e2e, tmp_path):
-        e2e.succeeds()
-    assert e2e.last_on_each_tier() == [*((tier, "InsufficientCapacity") for tier in tiers), ("on-demand", "Completed")]
-    assert [attempt["number"] for attempt in e2e.status()["attempts"]] == list(range(1, len(e2e.path()) + 1))
-    e2e.is_the_uninterrupted_result(steps=30)
 
 
 def test_a_job_trains_while_its_controller_and_its_library_are_upgraded_and_rolled_back(

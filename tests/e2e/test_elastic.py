@@ -1,4 +1,4 @@
-"""An elastic job on a real cluster: it continues without a lost worker, and grows."""
+"""An elastic job on a real cluster: it begins without a worker, grows, and continues without a lost one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
 
-def workload(e2e: E2eCluster, workers: int, more: str = "") -> Object:
-    spec = e2e.ray(f"chain.py --steps 100000{more}")
+def workload(e2e: E2eCluster, workers: int) -> Object:
+    spec = e2e.ray("chain.py --steps 100000")
     (group,) = spec["rayClusterSpec"]["workerGroupSpecs"]
     alone = {"requests": {"cpu": "1200m", "memory": "512Mi"}}  # of two CPUs: a machine to itself
     group |= {"replicas": workers, "template": {"spec": e2e.pod("512Mi", resources=alone)}}
@@ -29,29 +29,7 @@ def trains_with(e2e: E2eCluster, workers: int) -> None:
     e2e.until("a new step", lambda: any(step.step > newest for step in e2e.done()[before:]))
 
 
-def test_an_elastic_job_continues_with_fewer_workers_and_grows_again(e2e: E2eCluster) -> None:
-    e2e.pool(SPOT, 3)
-    tier = {"name": SPOT, "maxFailures": 5}
-    e2e.submit(tier, workload=workload(e2e, 3), elastic={"min": 2, "growAfter": "5s"})
-    e2e.runs(SPOT)
-    assert size(e2e) == 3
-    e2e.cluster.kill(e2e.worker_node())
-    trains_with(e2e, 2)
-    gap = handover(e2e.done())
-    e2e.until("the job runs with two workers", lambda: e2e.status()["phase"] == "Running")
-    print(f"elastic: {gap:.1f} s without a step after the loss of one of three workers")
-    assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 1)
-
-    e2e.give(SPOT)
-    trains_with(e2e, 3)
-    print(f"elastic: {handover(e2e.done()):.1f} s without a step when the third worker joined again")
-    e2e.until("the job runs with three workers", lambda: e2e.status()["phase"] == "Running")
-    assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 1)
-    e2e.suspend()
-    e2e.is_the_uninterrupted_result(steps=e2e.steps())
-
-
-def test_an_elastic_job_begins_without_workers_that_get_no_node_and_grows_later(e2e: E2eCluster) -> None:
+def test_an_elastic_job_begins_with_the_workers_that_get_a_node_grows_and_continues_with_fewer(e2e: E2eCluster) -> None:
     e2e.pool(SPOT, 2)
     tier = {"name": SPOT, "maxFailures": 5, "provisionTimeout": "60s"}
     e2e.submit(tier, workload=workload(e2e, 3), elastic={"min": 2, "growAfter": "5s"})
@@ -63,5 +41,11 @@ def test_an_elastic_job_begins_without_workers_that_get_no_node_and_grows_later(
     trains_with(e2e, 3)
     print(f"elastic: {handover(e2e.done()):.1f} s without a step when the third worker joined")
     assert (e2e.status()["attempt"], e2e.status()["failures"], e2e.status()["phase"]) == (1, 0, "Running")
+
+    e2e.cluster.kill(e2e.worker_node())
+    trains_with(e2e, 2)
+    print(f"elastic: {handover(e2e.done()):.1f} s without a step after the loss of one of three workers")
+    e2e.until("the job runs with two workers", lambda: e2e.status()["phase"] == "Running")
+    assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 1)
     e2e.suspend()
     e2e.is_the_uninterrupted_result(steps=e2e.steps())

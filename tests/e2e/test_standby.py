@@ -35,21 +35,6 @@ def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(e2e: E2
     e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_the_next_tier_boots_during_a_notice(e2e: E2eCluster) -> None:
-    e2e.heads(2)
-    e2e.pool(SPOT, 2, notice="75s")
-    e2e.pool(ON_DEMAND, 2)
-    e2e.submit(SPOT, {"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, overlap=BOUNDS)
-    e2e.runs(SPOT, past=5)
-    e2e.processes.append(e2e.cluster.notice(e2e.worker_node(), 90))
-    standby = e2e.until("the next tier's attempt is planned", lambda: e2e.status().get("standby"))
-    assert (standby["tier"], standby["reason"]) == (ON_DEMAND, Reason.EVICTION_NOTICE)
-    takes_over(e2e, failures=1)
-    assert e2e.path() == [(SPOT, Reason.EVICTION_NOTICE)]
-    e2e.suspend()
-    e2e.is_the_uninterrupted_result(steps=e2e.steps())
-
-
 def test_a_changed_jobset_boots_beside_the_running_one(e2e: E2eCluster) -> None:
     e2e.pool(ON_DEMAND, 2)
     tier = {"name": ON_DEMAND, "maxFailures": -1}
@@ -63,7 +48,7 @@ def test_a_changed_jobset_boots_beside_the_running_one(e2e: E2eCluster) -> None:
     e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def takes_over(e2e: E2eCluster, *, failures: int = 0, meanwhile: int = 10) -> None:
+def takes_over(e2e: E2eCluster, *, meanwhile: int = 10) -> None:
     """Wait until a standby attempt trains. The attempt before it trains until it is ready, for more than `meanwhile`
     steps, and no step of the two is redone. On a busy machine, Ray sometimes fails to start: the standby attempt that
     takes over is then not the first."""
@@ -85,5 +70,5 @@ def takes_over(e2e: E2eCluster, *, failures: int = 0, meanwhile: int = 10) -> No
     )
     assert len(numbers) == len(set(numbers)), "a step was done twice"
     assert max(before) < min(step.step for step in done if step.attempt == attempt)
-    assert e2e.status()["failures"] == failures
+    assert e2e.status()["failures"] == 0
     assert "standby" not in e2e.status()

@@ -49,12 +49,3 @@ def test_the_dashboard_requires_the_token_on_every_tier(e2e: E2eCluster) -> None
     assert len(e2e.printed(2)["driver"].splitlines()) > 10, "Ray's dashboard sends it, not the status of the RayJob"
     e2e.is_the_uninterrupted_result(steps=300)
     e2e.until("no NetworkPolicy is left", lambda: not e2e.kube.list("networkpolicies"))
-
-
-def test_a_cluster_that_opts_out_needs_no_token(e2e: E2eCluster) -> None:
-    e2e.pool("spot", 2)
-    spec = e2e.ray("chain.py --steps 100000")
-    spec["rayClusterSpec"]["authOptions"] = {"mode": "disabled"}
-    e2e.submit("spot", workload={"ray": {"template": {"spec": spec}}})
-    e2e.runs("spot")
-    assert "submission_id" in dashboard(e2e)

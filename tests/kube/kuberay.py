@@ -26,15 +26,14 @@ NEVER_ENDS = 3600.0
 
 
 class KubeRay:
-    """Watches the RayJobs of a namespace. `made` is when each was first observed, `gone` when its deletion was
-    observed.
+    """Watches the RayJobs of a namespace. `made` is when each was first observed, `gone` has those that were deleted.
 
     While `capacity` is cleared, new attempts get no pods, as when new nodes take long to start.
     """
 
     def __init__(self, client: Client, namespace: str, nodes: list[str], checkpoints: Path) -> None:
         self.made: dict[str, float] = {}
-        self.gone: dict[str, float] = {}
+        self.gone: set[str] = set()
         self.attempt: dict[str, str] = {}
         self.capacity = asyncio.Event()
         self.capacity.set()
@@ -57,7 +56,7 @@ class KubeRay:
                     self.attempt[event.object["metadata"]["labels"][names.JOB]] = name
                     tasks.create_task(self._start(event.object))
                 elif event.kind == "DELETED":
-                    self.gone[name] = at
+                    self.gone.add(name)
                     tasks.create_task(self._end(name))
 
     async def evict(self, job: str) -> float:
@@ -74,12 +73,6 @@ class KubeRay:
             PODS, self._workers[rayjob][0], self._namespace, body={"status": status}, subresource="status"
         )
         return at
-
-    async def finish(self, job: str) -> None:
-        """Finish the job's program; its cluster is shut down."""
-        name = self.attempt[job]
-        await self._report(name, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await self._end(name)
 
     # --- a RayJob ---------------------------------------------------------------------------------------------------
 

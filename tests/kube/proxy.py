@@ -13,13 +13,10 @@ from spotladder.clusters.connection import Connection
 
 
 class Proxy:
-    """`storm` are the statuses of the next responses, `hide` is a path that does not exist, `delay` the seconds for
-    each request; `passed` are the responses: method, path, query and status."""
+    """`delay` is the seconds for each request; `passed` are the responses: method, path, query and status."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self.storm: list[int] = []
-        self.hide = ""
         self.delay = 0.0
         self.passed: list[tuple[str, str, dict[str, str], int]] = []
         self._open = asyncio.Event()
@@ -77,14 +74,6 @@ class Proxy:
             self._tasks.discard(task)
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
-        if self.hide and request.path.startswith(self.hide):
-            raise web.HTTPNotFound(
-                text='{"kind":"Status","code":404,"reason":"NotFound","message":"404 page not found"}'
-            )
-        if self.storm and request.method != "GET":
-            status = self.storm.pop(0)
-            text = f'{{"kind":"Status","code":{status},"reason":"Storm","message":"as asked for by the test"}}'
-            return web.Response(status=status, text=text, headers={"Retry-After": "1"})
         if self.delay:
             await asyncio.sleep(self.delay)
         headers = {key: value for key, value in request.headers.items() if key.lower() not in ("host", "connection")}

@@ -1,9 +1,9 @@
-"""Attempts that cannot start: KubeRay is not installed or rejects the RayJob, RBAC or a quota forbids it, an image is
-missing."""
+"""Attempts that cannot start: a quota forbids the RayJob, KubeRay rejects it, its name is taken, a webhook is down."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from spotladder.resources import APIResource
@@ -11,77 +11,9 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
-from tests.kube.test_chart import KINDS, as_controller, installed, may
-from tests.kube.world import CRDS, crd_files, eventually, install_kinds, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota")
-
-
-async def test_a_job_starts_once_kuberay_is_installed(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        for kind in ("rayjobs", "rayclusters"):
-            await kube.client.delete(CRDS, f"{kind}.ray.io")
-
-        async def gone() -> bool:
-            return not await kube.client.exists(RAYJOBS)
-
-        await eventually(gone)
-        try:
-            async with kube.operator():
-                await kube.submit()
-                message = await message_of(kube, "Degraded", "True", "NotInstalled")
-                assert "KubeRay is not installed" in message
-                await kube.pass_time(3600)  # Longer than any provisionTimeout: no tier is exhausted.
-                assert await kube.is_on("spot-a", 1)
-                await install_kinds(api_server, crd_files()[-2:])
-                await kube.pass_time(60)
-
-                async def launched() -> Any:
-                    await kube.clock.advance(5)
-                    return await kube.rayjob(1)
-
-                await eventually(launched)
-                await kube.run(1)
-                await message_of(kube, "Degraded", "False", "AsExpected")
-        finally:
-            await install_kinds(api_server)
-
-
-async def test_a_controller_without_permission_to_create_rayjobs_exhausts_no_tier(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
-    create = (RAYJOBS.group, RAYJOBS.plural, "create")
-    async with world(api_server) as kube:
-        chart = installed(kube, tmp_path, "--set", f"namespaces={{{kube.namespace}}}")
-        async with chart as found, as_controller(api_server, kube.namespace) as client:
-            role = next(body for body in found if (body["kind"], body["metadata"]["name"]) == ("Role", "spotladder"))
-            reading = {"verbs": ["list", "watch"]}
-            rules = [{**rule, **(reading if rule["resources"] == [RAYJOBS.plural] else {})} for rule in role["rules"]]
-
-            async def permit(given: list[dict[str, Any]], *, allowed: bool) -> None:
-                await kube.client.merge(KINDS["Role"], "spotladder", kube.namespace, body={"rules": given})
-
-                async def effective() -> bool:
-                    return await may(client, create, kube.namespace) is allowed
-
-                await eventually(effective)
-
-            await permit(rules, allowed=False)
-            async with kube.operator(client=client):
-                await kube.submit()
-                message = await message_of(kube, "Degraded", "True", "LaunchRefused")
-                assert f"RayJob {kube.namespace}/digits-a001 is refused: " in message
-                assert 'cannot create resource "rayjobs"' in message
-                await kube.pass_time(3600)
-                assert await kube.is_on("spot-a", 1)
-                await permit(role["rules"], allowed=True)
-
-                async def launched() -> Any:
-                    await kube.clock.advance(10)
-                    return await kube.rayjob(1)
-
-                await eventually(launched)
-                await kube.idle()
 
 
 async def test_a_quota_that_forbids_the_rayjob_exhausts_no_tier(api_server: ApiServer) -> None:
@@ -142,3 +74,56 @@ async def test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_co
         status = await kube.status()
         assert (status["attempt"], status["failures"]) == (1, 0)
         await message_of(kube, "Degraded", "False", "AsExpected")
+
+
+WEBHOOKS = APIResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+
+
+@asynccontextmanager
+async def webhook_without_server(kube: KubeWorld) -> AsyncIterator[None]:
+    """A validating webhook for RayJobs whose server is down, like JobSet's while its controller is down."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": kube.namespace}}
+    webhook = {
+        "name": "vrayjob.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+        "rules": [{"apiGroups": ["ray.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["rayjobs"]}],
+        "namespaceSelector": selector,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": {"name": kube.namespace}}
+    await kube.client.create(WEBHOOKS, {**body, "webhooks": [webhook]})
+    try:
+        yield
+    finally:
+        await kube.client.delete(WEBHOOKS, kube.namespace)
+
+
+async def test_a_webhook_that_does_not_respond_exhausts_no_tier(api_server: ApiServer) -> None:
+    async with world(api_server) as kube:
+        async with webhook_without_server(kube):
+            async with kube.operator():
+                await kube.submit()
+                message = await message_of(kube, "Degraded", "True", "OperatorSilent")
+                assert message.startswith(f"RayJob {kube.namespace}/digits-a001 cannot be created: ")
+                assert 'failed calling webhook "vrayjob.example.com"' in message
+                for _ in range(3):
+                    await kube.pass_time(900)  # The provisionTimeout is 600 s.
+                assert await kube.is_on("spot-a", 1)
+            await kube.clock.advance(900)
+            async with kube.operator():  # a new controller without kept data
+                await kube.pass_time(900)
+                await kube.pass_time(1)
+                status = await kube.status()
+                assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
+                assert (await kube.condition("Degraded"))["reason"] == "OperatorSilent"
+        async with kube.operator():
+            await kube.run(1)
+            await eventually(lambda: kube.has_phase("Running"))
+            await message_of(kube, "Degraded", "False", "AsExpected")

@@ -41,9 +41,9 @@ from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.jobset import jobset_installed
+from tests.kube.objects import encoded, make, needing
 from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.test_clusters import tiers
-from tests.kube.test_preflight import encoded, make, needing
 from tests.kube.world import EVERYTHING, WORKERS, KubeWorld, eventually, world
 
 Right = tuple[str, str, str]

@@ -14,21 +14,6 @@ from tests.kube.conditions import message_of
 from tests.kube.world import KubeWorld, eventually, world
 
 
-async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, world(api_server) as other:
-        other.bucket = kube.bucket
-        tiers = [{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a"}]
-        async with kube.operator(), other.operator():
-            await kube.submit(tiers=tiers)
-            await eventually(lambda: kube.rayjob(1))
-            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=3)
-            await other.submit(tiers=tiers)
-            message = await message_of(other, "Valid", "False", "CheckpointsInUse")
-            assert "belong to a job of another namespace" in message
-            assert f"{kube.namespace}/digits" not in message
-            assert await other.rayjobs() == []
-
-
 async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_server: ApiServer) -> None:
     """Creation times have a resolution of one second: of two equal ones, the smaller uid counts as older."""
     async with world(api_server) as one, world(api_server) as two:

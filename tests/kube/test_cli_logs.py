@@ -12,8 +12,8 @@ from spotladder.workloads.rayjob.authentication import KEY, TOKEN
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import dashboard, kubelet, ray_pod
+from tests.kube.objects import encoded, make
 from tests.kube.test_chart import KINDS
-from tests.kube.test_preflight import encoded, make
 from tests.kube.world import KubeWorld, eventually, world
 
 

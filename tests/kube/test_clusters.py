@@ -197,15 +197,3 @@ async def foreign(east: SecondCluster, like: dict[str, Any], name: str, labels: 
     metadata = {"name": name, "namespace": east.namespace, "labels": found}
     body = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "metadata": metadata, "spec": like["spec"]}
     await east.client.create(RAYJOBS, body)
-
-
-async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
-        await running_in_east(kube, east)
-        await kube.delete()
-        await kube.pass_time(91)
-        await eventually(lambda: none_left(east))
-        await east.collect(1)
-        await eventually(kube.is_gone)

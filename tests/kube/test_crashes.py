@@ -19,7 +19,7 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.second_cluster import second_cluster
-from tests.kube.test_standby import (
+from tests.kube.standby import (
     log_of,
     notices,
     notices_are_empty,

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters import transport
 from spotladder.resources import TIEREDJOBS
-from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
-from tests.kube.test_clusters import foreign, running_in_east, two_clusters
 from tests.kube.world import KubeWorld, eventually, world
 
 
@@ -56,26 +53,6 @@ async def test_a_job_restored_into_a_new_cluster_takes_its_log_over(api_server: 
             kube.bucket.commit(kube.namespace, "digits", attempt=3, step=60)
             await kube.succeed(3)
             assert (await kube.status())["progress"]["step"] >= 60
-
-
-async def test_orphans_in_a_member_cluster_are_left_alone_and_found_by_their_label(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
-    """The lost home cluster may still run: its objects are deleted by hand."""
-    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
-        await running_in_east(kube, east)
-        mine = await east.rayjob(1)
-        await foreign(east, mine, "digits-a007", {names.HOME: "lost-home", names.ATTEMPT: "7"})
-        selector = f"{names.HOME},{names.HOME}!={mine['metadata']['labels'][names.HOME]}"
-        found = [
-            one["metadata"]["name"]
-            async for page in east.client.pages(RAYJOBS, east.namespace, labels=selector)
-            for one in page.items
-        ]
-        assert found == ["digits-a007"]
-        await east.client.delete_all(RAYJOBS, east.namespace, labels=selector)
-        assert await east.rayjobs() == ["digits-a001"]
-        assert await kube.has_phase("Running")
 
 
 async def test_a_job_whose_bucket_was_rolled_back_continues(api_server: ApiServer) -> None:
@@ -126,22 +103,3 @@ async def committed_twice(kube: KubeWorld) -> dict[str, bytes]:
 async def at_step(kube: KubeWorld, step: int) -> bool:
     await kube.pass_time(1)
     return bool(((await kube.status()).get("progress") or {}).get("step") == step)
-
-
-@pytest.mark.parametrize("hours", [1, -1])
-async def test_a_leader_whose_clock_is_an_hour_off_ends_no_attempt(
-    api_server: ApiServer, hours: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.run(1)
-            await eventually(lambda: kube.has_phase("Running"))
-            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=10)
-            await eventually(lambda: at_step(kube, 10))
-        kube.clock._now += hours * 3600
-        monkeypatch.setattr(transport, "ahead", lambda *_: -hours * 3600.0)
-        async with kube.operator():
-            await kube.pass_time(5)
-            assert (await kube.status())["attempt"] == 1
-            assert await kube.has_phase("Running")

@@ -97,7 +97,7 @@ def laptop(
     made.run("destroy", "--skip-platform")
 
 
-def test_bootstrap_creates_the_nodes_of_the_pools(laptop: Laptop) -> None:
+def test_a_cluster_is_created_with_the_nodes_of_its_pools_found_again_and_deleted(laptop: Laptop) -> None:
     done = laptop.run("bootstrap")
     assert (done.code, done.err) == (0, "")
     assert "spotladder: kind cluster with 6 nodes to create" in done.out
@@ -107,15 +107,18 @@ def test_bootstrap_creates_the_nodes_of_the_pools(laptop: Laptop) -> None:
     assert labels.count(spot) == 2
     assert labels.count({"spotladder.io/pool": "system"}) == 1
 
-
-def test_a_cluster_that_exists_is_found_again(laptop: Laptop) -> None:
-    laptop.run("bootstrap")
     (laptop.folder / "kubeconfig").unlink()
     again = laptop.run("bootstrap")
     assert (again.code, again.err) == (0, "")
     assert "spotladder: kind cluster exists" in again.out
     assert json.loads((laptop.folder / "kubeconfig").read_text())["current-context"] == "kind-spotladder"
-    assert len(laptop.nodes()) == 6
+    assert laptop.nodes() == labels
+
+    done = laptop.run("destroy", "--skip-platform")
+    assert (done.code, done.err) == (0, "")
+    assert "spotladder: the kind cluster is deleted" in done.out
+    assert laptop.nodes() == []
+    assert laptop.run("destroy", "--skip-platform").code == 0
 
 
 def test_the_error_names_a_partially_created_cluster(laptop: Laptop) -> None:
@@ -127,15 +130,6 @@ def test_the_error_names_a_partially_created_cluster(laptop: Laptop) -> None:
     laptop.server.write_text(answering)
     assert refused.code == 5
     assert "kind delete cluster --name spotladder" in refused.err
-
-
-def test_destroy_deletes_the_cluster(laptop: Laptop) -> None:
-    laptop.run("bootstrap")
-    done = laptop.run("destroy", "--skip-platform")
-    assert (done.code, done.err) == (0, "")
-    assert "spotladder: the kind cluster is deleted" in done.out
-    assert laptop.nodes() == []
-    assert laptop.run("destroy", "--skip-platform").code == 0
 
 
 def test_failures_of_kind_are_one_line(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,10 @@ from spotladder.workloads.tiers import resolve_tiers
 from tests.absent import absent
 from tests.conversion.sources import converted
 from tests.conversion.test_manifests import ACCEPTED
-from tests.golden.test_attempts import TEMPLATES, full_attempt, plain_attempt
+from tests.golden.test_attempts import PLAIN, TEMPLATES, attempt, full_attempt, plain_attempt
 from tests.kube.apiserver import TOKEN, ApiServer, tools
 from tests.kube.world import install_kinds
+from tests.workloads import builders
 
 JOBSET_CRD = tools() / "crds" / "jobset" / "jobset.x-k8s.io_jobsets.yaml"
 GROUP = "/apis/spotladder.io/v1alpha1"
@@ -275,6 +276,16 @@ def test_a_rendered_attempt_is_accepted(
 ) -> None:
     """With strict field validation."""
     for body in made(template):
+        assert refusals(with_jobset, body) == []
+
+
+def test_the_job_of_a_set_with_sidecars_is_accepted(with_jobset: ApiRequests) -> None:
+    """JobSet's CRD does not check the rules for failed pods."""
+    template = builders.jobset_template()
+    pod = builders.worker_spec(template)
+    pod["containers"].append({"name": "shipper", "image": "example.org/shipper:1"})
+    pod["initContainers"] = [{"name": "istio", "image": "example.org/istio:1", "restartPolicy": "Always"}]
+    for body in attempt(builders.job(template), PLAIN):
         assert refusals(with_jobset, body) == []
 
 

@@ -12,24 +12,11 @@ from spotladder.clusters.errors import Forbidden
 from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.authentication import KEY, TOKEN
 from tests.kube.apiserver import ApiServer
-from tests.kube.test_chart import KINDS, as_controller, installed, may
-from tests.kube.test_preflight import encoded, make
+from tests.kube.objects import encoded, make
+from tests.kube.test_chart import as_controller, installed
 from tests.kube.world import KubeWorld, eventually, world
 
 AUTHENTICATED = {"mode": "token", "secretName": TOKEN}
-
-
-async def allow(kube: KubeWorld, chart: list[dict[str, Any]], *verbs: str) -> None:
-    """Leave the controller these verbs on Secrets, of those in the chart's Role."""
-    role = next(body for body in chart if (body["kind"], body["metadata"]["name"]) == ("Role", "spotladder"))
-    rules = [rule for rule in role["rules"] if "secrets" not in rule["resources"] or rule["verbs"][0] in verbs]
-    await kube.client.merge(KINDS["Role"], "spotladder", kube.namespace, body={"rules": rules})
-    async with as_controller(kube.server, kube.namespace) as client:
-
-        async def effective() -> bool:
-            return await may(client, ("", "secrets", "create"), kube.namespace) is ("create" in verbs)
-
-        await eventually(effective)
 
 
 async def options(kube: KubeWorld, attempt: int) -> Any:
@@ -54,20 +41,3 @@ async def test_the_controller_creates_the_token_and_may_read_no_other_secret(
             await make(kube, SECRETS, "other", data=encoded(key="1"))
             with pytest.raises(Forbidden):
                 await client.get(SECRETS, "other", kube.namespace)
-
-
-async def test_a_token_of_the_administrator_is_used_without_permission_to_create_it(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
-    async with world(api_server) as kube:
-        chart = installed(kube, tmp_path, "--set", f"namespaces={{{kube.namespace}}}")
-        async with chart as found, as_controller(api_server, kube.namespace) as client:
-            await allow(kube, found, "get")
-            await make(kube, SECRETS, TOKEN, data=encoded(**{KEY: "of the administrator"}))
-            async with kube.operator(client=client):
-                await kube.submit()
-                assert await options(kube, 1) == AUTHENTICATED
-                await kube.run(1)
-                await eventually(lambda: kube.has_phase("Running"))
-                assert (await kube.condition("Degraded")).get("reason") == "AsExpected"
-            assert ("", "secrets", "create") not in client.used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
+from spotladder.core.contract import Variable
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import eventually, world
@@ -11,8 +12,11 @@ from tests.kube.world import eventually, world
 
 async def test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
-        await kube.submit()
+        await kube.submit(hangTimeout="90s")
         await kube.begin(1, "spot-a")
+        (workers,) = (await kube.rayjob(1))["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        variables = workers["template"]["spec"]["containers"][0]["env"]
+        assert {"name": Variable.HANG_TIMEOUT, "value": "1m30s"} in variables
         kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
         await kube.fall_back()
         await kube.succeed(2)

@@ -19,8 +19,7 @@ from spotladder.records.model import encode
 from spotladder.records.stored import append, of_job
 from spotladder.web.server import serving
 from tests.kube.apiserver import ApiServer
-from tests.kube.commands import Cli, set_status
-from tests.kube.kubelet import kubelet, ray_pod
+from tests.kube.commands import Cli
 from tests.kube.test_report import walk
 from tests.kube.world import eventually, world
 from tests.records.test_recorded_jobs import TRAINED, began, decided
@@ -70,35 +69,6 @@ async def test_the_page_of_a_job_has_the_report_from_its_bucket(
 
         await walk(kube, tmp_path)
         await eventually(reported)
-
-
-async def test_the_output_of_an_attempt_that_runs_is_read_from_its_pods(
-    api_server: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "OUTPUT_INTERVAL", 0.0)
-    async with (
-        world(api_server) as kube,
-        kubelet(kube) as (logs, node),
-        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
-        serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
-        ClientSession(f"http://127.0.0.1:{port}") as browser,
-    ):
-
-        async def shows(*texts: str) -> bool:
-            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits/output")).text()
-            assert [text for text in texts if text not in page] == [], page
-            assert "ghp_" not in page
-            return True
-
-        await kube.submit()
-        await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
-        await eventually(lambda: shows("Attempt 1 has printed nothing yet", 'data-every="2"'))
-        head = await ray_pod(kube, node, "digits-a001-head", attempt="1", role="head", containers=["ray-job-submitter"])
-        logs.logs = {(head, "ray-job-submitter"): ["step 40", f"token ghp_{'a' * 36}"]}
-        await eventually(lambda: shows("<h2>driver</h2>", "step 40"))
-        logs.logs = {(head, "ray-job-submitter"): ["step 40", "step 41"]}
-        await eventually(lambda: shows("step 41"))
-        assert logs.asked[-1]["tailLines"] == str(cluster.LINES)
 
 
 async def test_deleted_jobs_stay_visible_as_long_as_their_records(

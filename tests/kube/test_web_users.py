@@ -22,8 +22,8 @@ from spotladder.web.server import serving
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.commands import set_status
 from tests.kube.kubelet import kubelet, ray_pod
+from tests.kube.objects import make
 from tests.kube.test_chart import KINDS, Recording, granted, installed
-from tests.kube.test_preflight import make
 from tests.kube.world import KubeWorld, eventually, world
 
 HOST = "spotladder.example"

@@ -1,15 +1,10 @@
 """The end of a controller at one of its changes, as in a crash. A change is a call that writes to an API server, or the
 end of a commit log.
-
-`python -m tests.operator.crash controller …` is `spotladder controller …` that ends at the point in SPOTLADDER_CRASH:
-`before create rayjobs`, or `after patch tieredjobs@2` for the second time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from copy import copy
 from dataclasses import dataclass
@@ -17,14 +12,10 @@ from typing import Any, Self
 
 import pytest
 
-from spotladder.cli.main import main
 from spotladder.clusters.client import Client
 from spotladder.operator import leader
 from spotladder.operator.storage.commit_logs import Logs
 from tests.kube.world import KubeWorld
-
-VARIABLE = "SPOTLADDER_CRASH"
-CRASHED = 70
 
 VERBS = {
     "apply": "apply", "create": "create", "delete": "delete", "delete_all": "delete", "merge": "patch",
@@ -38,7 +29,8 @@ REPORTS = ("create events", "patch capacitytiers")
 
 @dataclass(frozen=True)
 class Point:
-    """Before or after (`when`) a change is made for the `turn`-th time. `change`: its verb and resource, "" for any."""
+    """Before or after (`when`) a change is made for the `turn`-th time. `change`: its verb and resource, "" for any. As
+    text: `before create rayjobs`, or `after patch tieredjobs@2` for the second time."""
 
     when: str
     change: str = ""
@@ -155,12 +147,3 @@ class Crash:
 
 def _end_log(*_: object) -> str:
     return "end log"
-
-
-if __name__ == "__main__":
-    if text := os.environ[VARIABLE]:
-        changes = Changes(Point.parse(text), lambda: os._exit(CRASHED))
-        for name, counted in changes.methods_of(Client).items():
-            setattr(Client, name, counted)
-        Logs.end = changes.counted(Logs.end, _end_log)  # type: ignore[method-assign]
-    sys.exit(main(sys.argv[1:]))

@@ -10,17 +10,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, Price, Tier
-from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from tests.bench.ticks import drive, oracle
 from tests.bench.ticks.job import NEVER, TickJob, TickTier
 from tests.searching import examples
 from tests.sim.builders import HOUR, tick_job
-
-
-def test_a_job_with_too_many_states_is_rejected() -> None:
-    with pytest.raises(InvalidSpec, match=r"work: has .* states for the oracle"):
-        oracle.run(tick_job([True] * 500, work=70 * HOUR + 1, deadline=80 * HOUR))
 
 
 def small_job(dice: Random) -> TickJob:

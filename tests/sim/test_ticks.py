@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from spotladder.core.model import TierChoice, TierView
-from spotladder.errors import InvalidSpec
 from spotladder.sim.world.run import PolicyOscillates
 from tests.bench.ticks import drive
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
@@ -35,22 +34,22 @@ class TestRules:
         result = drive.run(tick_job([True] * 24), STAY_ON_DEMAND)
         assert result.finished == 2 * HOUR + 180
         assert result.cost == pytest.approx(ON_DEMAND * (2 + 180 / HOUR))
-        assert (result.met, result.evictions, result.attempts, result.recomputed) == (True, 0, 1, 180)
+        assert (result.met, result.evictions, result.attempts) == (True, 0, 1)
 
     def test_an_interruption_costs_the_overhead_again(self) -> None:
         result = drive.run(tick_job([True] * 6 + [False] * 3 + [True] * 15), STAY_ON_SPOT)
-        assert (result.evictions, result.attempts, result.recomputed) == (1, 1, 360)
+        assert (result.evictions, result.attempts) == (1, 1)
         assert result.finished == 2 * HOUR + 360 + 3 * TICK
         assert result.cost == pytest.approx(SPOT * (2 * HOUR + 360) / HOUR)
 
     def test_a_switch_costs_the_overhead_again(self) -> None:
         result = drive.run(tick_job([True] * 6 + [False] * 18), SPOT_IF_AVAILABLE)
-        assert (result.evictions, result.attempts, result.recomputed) == (1, 2, 360)
+        assert (result.evictions, result.attempts) == (1, 2)
         assert result.cost == pytest.approx(SPOT + ON_DEMAND * (1 + 360 / HOUR))
 
     def test_a_missed_deadline_ends_the_run(self) -> None:
         result = drive.run(tick_job([False] * 24), STAY_ON_SPOT)
-        assert (result.met, result.cost, result.finished, result.ticks) == (False, 0.0, 4 * HOUR, 24)
+        assert (result.met, result.cost, result.finished) == (False, 0.0, 4 * HOUR)
 
     def test_an_overhead_may_be_longer_than_a_tick(self) -> None:
         result = drive.run(tick_job([True] * 24, overhead=720), STAY_ON_DEMAND)
@@ -61,18 +60,3 @@ def test_the_error_for_an_oscillating_policy_names_it() -> None:
     restless = By(lambda view: "spot" if view.current == "on-demand" else "on-demand")
     with pytest.raises(PolicyOscillates, match="policy By moves the job back and forth at 0 s"):
         drive.run(tick_job([True] * 24), restless)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"deadline": HOUR}, "deadline: expected at least the work (2 h), got 1 h"),
-        ({"deadline": 5 * HOUR}, "deadline: the trace has 24 ticks, the deadline needs 30"),
-        ({"work": 0}, "work: expected a whole number above 0, got 0"),
-        ({"overhead": -1}, "overhead: expected 0 or more seconds, got -1"),
-    ],
-)
-def test_invalid_jobs_are_rejected(changes: dict[str, int], said: str) -> None:
-    with pytest.raises(InvalidSpec) as caught:
-        tick_job([True] * 24, **changes)
-    assert str(caught.value).startswith(said)

@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import (
-    TERMINAL,
-    Action,
-    Delete,
-    Drain,
-    Finish,
-    JobSpec,
-    JobState,
-    Launch,
-    Stage,
-)
+from spotladder.core.model import TERMINAL, Action, Delete, Drain, Finish, JobSpec, JobState, Launch, Stage
 from spotladder.core.policies import Policy
 from spotladder.sim.world.run import PolicyOscillates
 from tests.bench.ticks.job import START, TickJob, TickResult, cost_of
@@ -26,9 +16,7 @@ DECISIONS_PER_TICK = 50
 def run(job: TickJob, policy: Policy) -> TickResult:
     """One run of the job, decided tick by tick. Raises PolicyOscillates."""
     world, state, spec = TickWorld(job), JobState(), job.spec()
-    ticks = -(-job.deadline // job.tick)
-    finished = False
-    for tick in range(ticks):
+    for tick in range(-(-job.deadline // job.tick)):
         world.begin(tick)
         if job.varying:
             spec = job.spec(tick)
@@ -44,8 +32,6 @@ def run(job: TickJob, policy: Policy) -> TickResult:
         met=met,
         evictions=world.evictions,
         attempts=state.last_number,
-        recomputed=world.overhead,
-        ticks=tick + 1,
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, JobSpec, Seconds, Tier
-from spotladder.errors import InvalidSpec
 
 START: Instant = 1_600_000_000.0
 """Epoch seconds of the first tick: any fixed value, so that runs can be repeated."""
@@ -33,10 +32,10 @@ class TickTier:
 
 @dataclass(frozen=True, slots=True)
 class TickJob:
-    """A job of `work` seconds on `workers` nodes that is to end `deadline` seconds after its start.
+    """A job of `work` seconds on one node that is to end `deadline` seconds after its start.
 
     Each start takes `overhead` seconds without progress. All times are whole seconds: one step of the job is one second
-    of work. Raises InvalidSpec for a job that cannot be simulated.
+    of work.
     """
 
     tiers: tuple[TickTier, ...]
@@ -44,34 +43,6 @@ class TickJob:
     overhead: int
     deadline: int
     tick: int = 600
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("work", "tick", "workers"):
-            if getattr(self, name) <= 0:
-                raise InvalidSpec(f"expected a whole number above 0, got {getattr(self, name)}", path=name)
-        if self.overhead < 0:
-            raise InvalidSpec(f"expected 0 or more seconds, got {self.overhead}", path="overhead")
-        if self.deadline < self.work:
-            raise InvalidSpec(
-                f"expected at least the work ({self.work / HOUR:g} h), got {self.deadline / HOUR:g} h: "
-                "give the job more time or less work",
-                path="deadline",
-            )
-        if self.horizon < self.deadline / self.tick:
-            raise InvalidSpec(
-                f"the trace has {self.horizon} ticks, the deadline needs {-(-self.deadline // self.tick)}: "
-                "take a longer trace or an earlier deadline",
-                path="deadline",
-            )
-
-    @property
-    def horizon(self) -> int:
-        """The number of ticks for which every tier has a sample."""
-        lengths = [
-            len(samples) for tier in self.tiers for samples in (tier.available, tier.prices) if samples is not None
-        ]
-        return min(lengths, default=-(-self.deadline // self.tick))
 
     def spec(self, tick: int = 0) -> JobSpec:
         """The job as the core sees it in this tick: with the current prices."""
@@ -84,7 +55,7 @@ class TickJob:
         limit = float(2 * self.deadline)
         return JobSpec(
             tiers=tiers,
-            workers=self.workers,
+            workers=1,
             submitted_at=START,
             deadline=START + self.deadline,
             stall_timeout=limit,
@@ -104,16 +75,13 @@ class TickJob:
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """Result of one run. `cost` is in USD, `finished` in seconds after the start (the deadline when it was missed),
-    `recomputed` in seconds that were billed without progress."""
+    """Result of one run. `cost` is in USD, `finished` in seconds after the start (the deadline when it was missed)."""
 
     cost: float
     finished: Seconds
     met: bool
     evictions: int
     attempts: int
-    recomputed: Seconds
-    ticks: int
 
 
 def cost_of(billed: Mapping[float, int]) -> float:

@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spotladder.core.accounting import HOUR
-from spotladder.errors import InvalidSpec
 from spotladder.sim.trace import Floats
 from tests.bench.ticks.job import TickJob, TickResult
-
-MOST_STATES = 100_000_000
-"""Limit of ticks × tiers × amounts of remaining work, one byte each."""
 
 TIE = 1e-9
 """USD. Costs that differ by less count as equal."""
@@ -30,12 +26,10 @@ STOP, KEEP = -2, -1
 
 
 def run(job: TickJob) -> TickResult:
-    """The cheapest run that meets the deadline; if none does, a run that misses it and costs nothing. Raises
-    InvalidSpec for a job with too many states."""
+    """The cheapest run that meets the deadline; if none does, a run that misses it and costs nothing."""
     solution = _solve(job)
     if math.isinf(solution.cost):
-        ticks = -(-job.deadline // job.tick)
-        return TickResult(0.0, float(job.deadline), met=False, evictions=0, attempts=0, recomputed=0.0, ticks=ticks)
+        return TickResult(0.0, float(job.deadline), met=False, evictions=0, attempts=0)
     return solution.replay()
 
 
@@ -66,9 +60,7 @@ class _Solution:
             room = job.tick - overhead % job.tick
             if left <= room:
                 finished = last * job.tick + overhead % job.tick + left
-                return TickResult(
-                    self.cost, float(finished), True, evictions, starts, float(starts * job.overhead), last + 1
-                )
+                return TickResult(self.cost, float(finished), True, evictions, starts)
             left, tick = left - room, last + 1
 
 
@@ -76,12 +68,6 @@ def _solve(job: TickJob) -> _Solution:
     ticks, tiers = -(-job.deadline // job.tick), len(job.tiers)
     unit = gcd(job.tick, job.overhead, job.work)
     size = job.work // unit + 1
-    if ticks * (tiers + 1) * size > MOST_STATES:
-        raise InvalidSpec(
-            f"has {ticks * (tiers + 1) * size:.0e} states for the oracle (expected {MOST_STATES:.0e} or fewer): round "
-            "work, overhead and tick to a larger common divisor",
-            path="work",
-        )
     units = np.arange(size)
     full, part = divmod(job.overhead, job.tick)
     room = np.array([(job.tick - part) // unit, job.tick // unit])
@@ -97,10 +83,9 @@ def _solve(job: TickJob) -> _Solution:
             last = tick + full
             if last >= ticks or not all(entry.has(one) for one in range(tick, last + 1)):
                 continue
-            before = job.workers * sum(entry.price(one) for one in range(tick, last)) * job.tick / HOUR
-            cost = before + _tick_cost(
-                job, index, last, units * unit, values[full][index + 1][after_start], starting=part
-            )
+            before = sum(entry.price(one) for one in range(tick, last)) * job.tick / HOUR
+            after = values[full][index + 1][after_start]
+            cost = before + _tick_cost(job, index, last, units * unit, after, starting=part)
             better = cost <= idle + TIE
             idle, chosen = np.where(better, cost, idle), np.where(better, index, chosen).astype(np.int8)
         here[0], does[tick, 0] = idle, chosen
@@ -121,7 +106,7 @@ def _tick_cost(
 ) -> Floats:
     """USD from this tick on for a running tier, whose first `starting` seconds make no progress, by the remaining
     seconds of work. `after` is the cost after this tick. The last tick is billed pro rata."""
-    per_second = job.workers * job.tiers[index].price(tick) / HOUR
+    per_second = job.tiers[index].price(tick) / HOUR
     allowed = min(job.tick, job.deadline - tick * job.tick)
     finishes = starting + left <= job.tick
     last = np.where(starting + left <= allowed, (starting + left) * per_second, np.inf)

@@ -17,7 +17,6 @@ from spotladder.core.model import (
     PodPhase,
     PodSeen,
     Progress,
-    Seconds,
 )
 from spotladder.core.reasons import Cause
 from tests.bench.ticks.job import START, TickJob, TickTier
@@ -34,8 +33,12 @@ class _SimulatedAttempt:
     running: bool = False
     generation: int = 0
     left: int = 0
-    lost: tuple[PodSeen, ...] = ()
+    lost: PodSeen | None = None
     exit: Exit | None = None
+
+    @property
+    def pod(self) -> str:
+        return f"{self.number}-{self.generation}"
 
 
 @dataclass
@@ -48,7 +51,6 @@ class TickWorld:
     tick: int = 0
     done: int = 0
     evictions: int = 0
-    overhead: Seconds = 0.0
     changes: int = 0
     billed: Counter[float] = field(default_factory=Counter)
     _attempts: dict[int, _SimulatedAttempt] = field(default_factory=dict)
@@ -94,16 +96,8 @@ class TickWorld:
 
     def _pods(self, attempt: _SimulatedAttempt) -> tuple[PodSeen, ...]:
         phase = PodPhase.RUNNING if attempt.running else PodPhase.PENDING
-        pods = (
-            PodSeen(
-                f"{attempt.number}-{index}-{attempt.generation}",
-                phase=phase,
-                ready=attempt.running,
-                unschedulable=not attempt.running,
-            )
-            for index in range(self.job.workers)
-        )
-        return (*attempt.lost, *pods)
+        pod = PodSeen(attempt.pod, phase=phase, ready=attempt.running, unschedulable=not attempt.running)
+        return (pod,) if attempt.lost is None else (attempt.lost, pod)
 
     # --- the world ---
 
@@ -116,19 +110,11 @@ class TickWorld:
         """Apply the availability of this tick."""
         self.tick, self.now = tick, START + tick * self.job.tick
         for attempt in self._attempts.values():
-            attempt.lost = ()
+            attempt.lost = None
             if attempt.exit is not None:
                 continue
             if attempt.running and not attempt.tier.has(tick):
-                attempt.lost = tuple(
-                    PodSeen(
-                        f"{attempt.number}-{index}-{attempt.generation}",
-                        phase=PodPhase.LOST,
-                        ready=False,
-                        cause=Cause.INTERRUPTION,
-                    )
-                    for index in range(self.job.workers)
-                )
+                attempt.lost = PodSeen(attempt.pod, phase=PodPhase.LOST, ready=False, cause=Cause.INTERRUPTION)
                 attempt.running = False
                 attempt.generation += 1
                 self.evictions += 1
@@ -146,8 +132,7 @@ class TickWorld:
             length = starting + progress if finished else self.job.tick
             attempt.left -= starting
             self.done += progress
-            self.overhead += starting
-            self.billed[attempt.tier.price(self.tick)] += self.job.workers * length
+            self.billed[attempt.tier.price(self.tick)] += length
             if finished:
                 attempt.exit = Exit.SUCCEEDED
                 self.now += length
