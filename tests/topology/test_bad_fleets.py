@@ -328,7 +328,10 @@ WRONG = [
     (
         "    project: acme-ml\n    region: us-central1\n",
         "    project: Acme ML\n    region: us-central1\n",
-        '40:14: spec.clusters[1].project: "Acme ML" is not the id of a project (expected one like acme-ml-123): correct it',
+        (
+            '40:14: spec.clusters[1].project: "Acme ML" is not the id of a project (expected one like acme-ml-123): '
+            "correct it"
+        ),
     ),
     *(
         (

@@ -25,7 +25,7 @@ _KMS_KEY = (
     r"|arn:aws[a-z-]*:kms:([a-z0-9-]+):[0-9]{12}:key/[\w-]+"
 )
 _PROJECT = r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
-_REPOSITORY = r"([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*"
+_REPOSITORY = r"([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*"
 _DISK_IMAGE = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}"
 _REGISTRY = r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*"
 _IAM_PRINCIPAL = r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+"
