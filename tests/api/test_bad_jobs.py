@@ -24,7 +24,7 @@ CASES = [
     ("suspend: false", "suspend: on", "21:12: spec.suspend: on is a boolean for some YAML parsers and text for"),
     ("maxFailures: 3", "maxFailures: 010", "10:18: spec.tiers[0].maxFailures: a number with a leading zero is octal"),
     ("maxFailures: 3", "maxFailures: 1_000", "10:18: spec.tiers[0].maxFailures: digits with _ are a number only for"),
-    ("  grace: 90s", "\tgrace: 90s", "16:1: a tab is not allowed in YAML indentation: indent with spaces"),
+    ("  grace: 90s", "\tgrace: 90s", "16:1: a tab is not allowed here: use spaces"),
     (ENTRY, "entrypoint: echo a: b", "26:29: is not valid YAML: mapping values are not allowed here; check the"),
     ("name: digits", "name: !!python/object/apply:os.system [x]", "4:9: metadata.name: tag"),
     # unknown, missing and misplaced fields

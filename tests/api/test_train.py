@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def test_a_manifest_has_the_expanded_workload_only(tmp_path: Path) -> None:
     (worker,) = group["template"]["spec"]["containers"]
     assert (group["replicas"], worker["image"]) == (2, "rayproject/ray:2.58.0-py312-gpu")
     assert worker["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+
+
+@pytest.mark.parametrize("framework", ["ray", "torch"])
+def test_all_pods_have_the_service_account(tmp_path: Path, framework: str) -> None:
+    job = short(tmp_path, f"script: train.py, framework: {framework}, serviceAccount: training")
+    templates = json.dumps(manifest(job)).count('"containers"')
+    assert json.dumps(manifest(job)).count('"serviceAccountName": "training"') == templates
+    assert templates == (2 if framework == "ray" else 1)
 
 
 def test_commits_of_this_machine_are_not_in_the_bucket(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from spotladder_infra.rollout.components import CONTROLLER
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.fleet import Fleet
 from tests.charts.helm import objects, rendered
+from tests.docs.markdown import blocks
 from tests.topology.builders import PLATFORM, fleet_file
 
 
@@ -74,17 +76,53 @@ def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path
     assert len(found.tenancy) == 2
 
 
-def test_a_budget_of_a_team_becomes_an_alert(tmp_path: Path) -> None:
-    enabled = (PLATFORM, "  platform: {values: {controller: {prometheusRule: {enabled: true}}}}\n")
-    fleet = fleet_file(tmp_path, enabled).fleet
+def test_the_documented_values_select_a_prometheus_and_make_a_budget_an_alert(tmp_path: Path) -> None:
+    (shown,) = (block.text for block in blocks("yaml") if "prometheusRule" in block.text)
+    fleet = fleet_file(tmp_path, (PLATFORM, indent(shown, "  "))).fleet
     step = next(step for step in plan(fleet, fleet.cluster("east")).releases if step.name == CONTROLLER.name)
     path = tmp_path / "values.json"
     path.write_text(json.dumps(step.values), encoding="utf-8")
-    (rule,) = [entry for entry in objects(rendered(tmp_path, "--values", path)) if entry["kind"] == "PrometheusRule"]
-    budgets = [alert for alert in rule["spec"]["groups"][1]["rules"] if alert["alert"] == "SpotladderBudgetExceeded"]
+    found = {entry["kind"]: entry for entry in objects(rendered(tmp_path, "--values", path))}
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert found[kind]["metadata"]["labels"]["release"] == "prometheus"
+    alerts = found["PrometheusRule"]["spec"]["groups"][1]["rules"]
+    budgets = [alert for alert in alerts if alert["alert"] == "SpotladderBudgetExceeded"]
     spent = 'namespace:spotladder_namespace_cost_usd:increase30d{namespace="team-a"}'
     assert [alert["expr"] for alert in budgets] == [f"{spent} > 0.8 * 5000", f"{spent} > 1 * 5000"]
     assert "the budget is 5000 USD" in budgets[0]["annotations"]["summary"]
+
+
+ROLE = "eks.amazonaws.com/role-arn"
+IRSA = f"""\
+    context: lab-admin
+    provider: aws
+    region: us-east-1
+    serviceAccountAnnotations: {{team-a: {{{ROLE}: "arn:aws:iam::123456789012:role/team-a"}}}}
+"""
+
+
+def test_controller_and_jobs_of_an_existing_cluster_have_roles_by_irsa(tmp_path: Path) -> None:
+    """The webhook of EKS gives a role to the pods whose service account has the annotation. The web page needs none."""
+    annotated = f"serviceAccount: {{annotations: {{{ROLE}: 'arn:aws:iam::123456789012:role/controller'}}}}"
+    web = "web: {host: jobs.example.com}"
+    platform = f"{PLATFORM.rstrip().removesuffix('}}')}, {annotated}, {web}}}}}\n"
+    changes = (("home: east", "home: lab"), ("    context: lab-admin\n", IRSA), (PLATFORM, platform))
+    fleet = fleet_file(tmp_path, *changes).fleet
+    roles = {}
+    for step in plan(fleet, fleet.cluster("lab")).releases:
+        if step.name in ("pools", CONTROLLER.name):
+            path = tmp_path / "values.json"
+            path.write_text(json.dumps(step.values), encoding="utf-8")
+            for entry in objects(rendered(tmp_path, "--values", path, chart=step.chart.name)):
+                if entry["kind"] == "ServiceAccount":
+                    place = f"{entry['metadata']['namespace']}/{entry['metadata']['name']}"
+                    roles[place] = entry["metadata"].get("annotations", {}).get(ROLE)
+    assert roles == {
+        "spotladder-system/spotladder-controller": "arn:aws:iam::123456789012:role/controller",
+        "spotladder-system/spotladder-web": None,
+        "team-a/training": "arn:aws:iam::123456789012:role/team-a",
+        "team-b/training": None,
+    }
 
 
 def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(fleet: Fleet, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from spotladder import versions
 from spotladder.cli.main import group
@@ -114,6 +115,24 @@ def test_the_files_have_the_objects_of_a_rollout(
         live = Release(cluster, step.release, step.namespace).live(compare=False)
         file = next((tmp_path / "clusters" / "east").glob(f"*-{step.name}")) / "objects.yaml"
         assert _sorted(file.read_text()) == _sorted(live.manifest)
+
+
+@pytest.mark.timeout(180)
+def test_a_rollout_installs_kueue_for_the_kinds_of_jobs(
+    cluster: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself: without pods, the webhooks of Kueue refuse the Deployments of the releases after it."""
+    monkeypatch.setattr(ready, "wait", lambda *_: None)  # there are no nodes
+    fleet = fleet_of(tmp_path, ", kueue: true")
+    step = next(step for step in plan(fleet, fleet.cluster("east")).releases if step.name == "kueue")
+    Release(cluster, step.release, step.namespace).install(local(step.chart).path, json.dumps(step.values), 60.0)
+    ready.established(cluster, [f"{kind}.kueue.x-k8s.io" for kind in ("workloads", "localqueues")], 60.0)
+    (manager,) = cluster.items("deployments", "--namespace", step.namespace)
+    assert manager["spec"]["template"]["spec"]["nodeSelector"] == {"spotladder.io/pool": "system"}
+    maps = [entry.get("data", {}) for entry in cluster.items("configmaps", "--namespace", step.namespace)]
+    (settings,) = (data["controller_manager_config.yaml"] for data in maps if "controller_manager_config.yaml" in data)
+    frameworks = YAML(typ="safe").load(settings)["integrations"]["frameworks"]
+    assert {"ray.io/rayjob", "jobset.x-k8s.io/jobset"} <= set(frameworks)
 
 
 def _sorted(manifest: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """What other projects expect of the policies, values and tables here, compared with their own files.
 
-The facts come from the Go modules of Karpenter's provider for AWS, NVIDIA's device plugin, JobSet and Kueue at the
-pinned versions, so a new pin is compared again, from AWS's descriptions of its APIs in botocore, and from the dated
+The facts come from the Go modules of Karpenter's provider for AWS, NVIDIA's device plugin, KubeRay, JobSet and Kueue at
+the pinned versions, so a new pin is compared again, from AWS's descriptions of its APIs in botocore, and from the dated
 lists of `references`.
 """
 
@@ -21,6 +21,9 @@ from ruamel.yaml import YAML
 from spotladder import versions
 from spotladder.resources import APIResource
 from spotladder.workloads import kueue, records, tenancy
+from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, SETTING_UP, SUBMITTER
+from spotladder.workloads.rayjob.state import REASONS
 from spotladder_infra import iam
 from spotladder_infra.facts import prices, regions, sizes
 from spotladder_infra.rollout import components
@@ -28,6 +31,7 @@ from spotladder_infra.rollout.components import Component
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.defaults import SYSTEM_INSTANCE
+from tests.absent import absent
 from tests.charts.helm import CHARTS as HELM_CHARTS
 from tests.infra.gomodule import module
 from tests.infra.references import (
@@ -37,7 +41,7 @@ from tests.infra.references import (
     KARPENTER_ROLE_OF_GCP,
     KARPENTER_STATEMENTS,
 )
-from tests.kube.apiserver import ROOT
+from tests.kube.apiserver import ROOT, tools
 from tests.topology.builders import PLATFORM, fleet_file
 
 PLACE = iam.PolicyScope("aws", "123456789012", "us-east-1")
@@ -122,11 +126,46 @@ def test_the_queue_gets_the_published_events(configuration: dict[str, Any]) -> N
 
 
 KUEUE = f"v{components.KUEUE.chart.version}"
+CRDS = {
+    kueue.WORKLOADS.group: ("sigs.k8s.io/kueue", KUEUE, "config/components/crd/bases"),
+    RAYJOBS.group: ("github.com/ray-project/kuberay/ray-operator", f"v{versions.KUBERAY}", "config/crd/bases"),
+    JOBSETS.group: ("sigs.k8s.io/jobset", f"v{components.JOBSET.chart.version}", "config/components/crd/bases"),
+}
+"""The Go module, its version and its folder with the CRDs of an API group."""
+
+
+def crd_file(resource: APIResource) -> Path:
+    name, version, folder = CRDS[resource.group]
+    return module(name, version) / folder / f"{resource.group}_{resource.plural}.yaml"
 
 
 @pytest.mark.parametrize(
     ("resource", "fields"),
     [
+        (
+            RAYJOBS,
+            """
+            spec.suspend spec.submissionMode spec.rayClusterSpec.workerGroupSpecs.replicas status.jobDeploymentStatus
+            status.jobStatus status.reason status.message status.rayClusterName status.rayJobInfo.startTime
+            """,
+        ),
+        (
+            RAYCLUSTERS,
+            """
+            spec.enableInTreeAutoscaling spec.rayVersion spec.authOptions.mode spec.authOptions.secretName
+            spec.workerGroupSpecs.groupName spec.workerGroupSpecs.minReplicas spec.workerGroupSpecs.maxReplicas
+            spec.workerGroupSpecs.numOfHosts spec.workerGroupSpecs.scaleStrategy.workersToDelete status.state
+            status.conditions status.observedGeneration
+            """,
+        ),
+        (
+            JOBSETS,
+            """
+            spec.suspend spec.coordinator.replicatedJob spec.network.subdomain spec.replicatedJobs.name
+            spec.replicatedJobs.replicas spec.replicatedJobs.template spec.successPolicy.operator
+            spec.successPolicy.targetReplicatedJobs status.conditions status.restarts
+            """,
+        ),
         (
             kueue.WORKLOADS,
             """
@@ -136,11 +175,10 @@ KUEUE = f"v{components.KUEUE.chart.version}"
         ),
         (kueue.LOCAL_QUEUES, "spec.clusterQueue"),
     ],
-    ids=["Workload", "LocalQueue"],
+    ids=lambda value: value.kind if isinstance(value, APIResource) else "",
 )
-def test_the_fields_that_are_read_of_kueue_exist(resource: APIResource, fields: str) -> None:
-    folder = module("sigs.k8s.io/kueue", KUEUE) / "config" / "components" / "crd" / "bases"
-    crd = YAML(typ="safe").load((folder / f"{resource.group}_{resource.plural}.yaml").read_text())["spec"]
+def test_the_fields_that_are_read_exist(resource: APIResource, fields: str) -> None:
+    crd = YAML(typ="safe").load(crd_file(resource).read_text())["spec"]
     assert crd["names"]["kind"] == resource.kind
     (version,) = (entry for entry in crd["versions"] if entry["name"] == resource.version)
     assert version["served"]
@@ -148,6 +186,28 @@ def test_the_fields_that_are_read_of_kueue_exist(resource: APIResource, fields: 
         schema = version["schema"]["openAPIV3Schema"]
         for name in field.split("."):
             schema = schema.get("items", schema)["properties"][name]
+
+
+@pytest.mark.parametrize("resource", [RAYJOBS, RAYCLUSTERS, JOBSETS], ids=lambda resource: resource.kind)
+def test_rendered_attempts_are_validated_with_the_crd_of_the_pinned_version(resource: APIResource) -> None:
+    """An API server with the CRDs of the tools validates them in tests/kube/test_schema.py."""
+    folders = {RAYJOBS.group: "kuberay", JOBSETS.group: "jobset"}
+    pinned = crd_file(resource)
+    validating = tools() / "crds" / folders[resource.group] / pinned.name
+    if not validating.exists():
+        absent(f"not found: {validating} (SPOTLADDER_TOOLS)", "kube")
+    assert validating.read_bytes() == pinned.read_bytes()
+
+
+def test_words_of_kuberay_are_its_constants() -> None:
+    """States, reasons, and the names of labels and of a container."""
+    source = module(*CRDS[RAYJOBS.group][:2])
+    files = [*(source / "apis" / "ray" / "v1").glob("*_types.go"), source / "controllers/ray/utils/constant.go"]
+    constants = {text for file in files for text in re.findall(r'^\t\w+ .*= "([^"]*)"', file.read_text(), re.M)}
+    states = {*SETTING_UP, "Running", "Complete", "Failed", "Suspending", "Suspended", "ValidationFailed", "ready"}
+    names = {SUBMITTER, records.RAY_GROUP, records.REPLICA_LABELS[0]}
+    known = {*states, *names, *REASONS, "RUNNING", "SUCCEEDED", "STOPPED", "ReplicaFailure"}
+    assert known - constants == {"JobStatusCheckTimeoutExceeded"}, "which only newer versions have"
 
 
 def test_labels_and_reasons_of_kueue_are_its_constants() -> None:

@@ -25,7 +25,32 @@ WRONG = [
             "line before, and put text that contains ': ' in quotes"
         ),
     ),
-    ("  - name: east\n", "\t- name: east\n", "15:1: a tab is not allowed in YAML indentation: indent with spaces"),
+    ("  - name: east\n", "\t- name: east\n", "15:1: a tab is not allowed here: use spaces"),
+    ("    region: us-east-1\n", "    region:\tus-east-1\n", "17:12: a tab is not allowed here: use spaces"),
+    (
+        "[us-east-1a, us-east-1b]",
+        "[us-east-1a, us-east-1b",
+        (
+            "19:12: is not valid YAML: expected ',' or ']', but got ':'; close the bracket that is open here, or put "
+            "text with special characters in quotes"
+        ),
+    ),
+    (
+        '"123456789012"',
+        '"123456789012',
+        (
+            "37:29: is not valid YAML: expected <block end>, but found '<scalar>'; check the indentation of this line, "
+            "and the quotes of this and the lines before"
+        ),
+    ),
+    (
+        "instanceTypes: [g5.xlarge]\n",
+        "instanceTypes: *gpus\n",
+        (
+            "26:22: is not valid YAML: found undefined alias 'gpus'; put text that begins with '*' in quotes, or "
+            "define the anchor before it"
+        ),
+    ),
     ("kind: Fleet", "kind: fleet", '2:7: kind: is not a fleet file (expected kind: Fleet, got "fleet")'),
     (
         "apiVersion: spotladder.io/v1alpha1\n",
@@ -291,6 +316,33 @@ WRONG = [
         "    bucket: acme-east\n",
         "    bucket: acme-east\n    kubernetes: 1.35\n",
         '21:17: spec.clusters[0].kubernetes: must be text: write it in quotes, "1.35"',
+    ),
+    (
+        "    network: {cidr: 10.0.0.0/16}\n",
+        "    api: {admins: [admins]}\n",
+        (
+            '21:20: spec.clusters[0].api.admins[0]: "admins" is not a role or user of IAM (expected '
+            "arn:aws:iam::123456789012:role/NAME)"
+        ),
+    ),
+    (
+        "    project: acme-ml\n    region: us-central1\n",
+        "    project: Acme ML\n    region: us-central1\n",
+        (
+            '40:14: spec.clusters[1].project: "Acme ML" is not the id of a project (expected one like acme-ml-123): '
+            "correct it"
+        ),
+    ),
+    *(
+        (
+            "{repository: registry.example.com/spotladder}",
+            f"{{repository: '{repository}'}}",
+            (
+                f'81:25: spec.platform.image.repository: "{repository}" is not a repository (expected one like '
+                "registry.example.com/spotladder, with the tag in the field tag)"
+            ),
+        )
+        for repository in ("registry.example.com/spotladder:0.1.0", "https://registry.example.com/spotladder")
     ),
     (
         "    bucket: acme-east\n",

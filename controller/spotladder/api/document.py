@@ -147,14 +147,23 @@ def _roots(text: str, file: str) -> Iterator[Node]:
         raise InvalidSpec(f"is not valid YAML: {printable(str(error))[:200]}", where=file) from None
 
 
+_REMEDIES = {
+    "mapping values are not allowed": "; check the indentation and the ':' of the line before, and put text that "
+    "contains ': ' in quotes",
+    "expected <block end>": "; check the indentation of this line, and the quotes of this and the lines before",
+    "expected ',' or": "; close the bracket that is open here, or put text with special characters in quotes",
+    "undefined alias": "; put text that begins with '*' in quotes, or define the anchor before it",
+}
+"""What to do, by a part of the YAML library's message."""
+
+
 def _syntax(error: Exception, file: str) -> InvalidSpec:
     where = _location(getattr(error, "problem_mark", None) or getattr(error, "context_mark", None), file)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).split("\n")[0]
     if "\\t" in problem:
-        return InvalidSpec("a tab is not allowed in YAML indentation: indent with spaces", where=where)
-    if "mapping values are not allowed" in problem:
-        problem += "; check the indentation and the ':' of the line before, and put text that contains ': ' in quotes"
-    return InvalidSpec(f"is not valid YAML: {printable(problem)[:200]}", where=where)
+        return InvalidSpec("a tab is not allowed here: use spaces", where=where)
+    remedy = next((remedy for text, remedy in _REMEDIES.items() if text in problem), "")
+    return InvalidSpec(f"is not valid YAML: {printable(problem)[:200]}{remedy}", where=where)
 
 
 def _location(mark: Any, file: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from spotladder.api.default_image import default_image
-from spotladder.api.fields import Count, FilledText, WholeNumber, choice, refused
+from spotladder.api.fields import Count, FilledText, Name, WholeNumber, choice, refused
 from spotladder.api.record import Record
 from spotladder.errors import InvalidSpec
 from spotladder.versions import RAY
@@ -44,6 +44,11 @@ class Train(Record):
         default=None, description=f"Image of the program. Default: {default_image(None)}, with GPUs its -gpu variant."
     )
 
+    service_account: Name | None = Field(
+        default=None,
+        description="Service account of the pods, which has their cloud identity. Default: default.",
+    )
+
     @field_validator("script")
     @classmethod
     def _is_a_command(cls, script: str) -> str:
@@ -68,21 +73,25 @@ def workload_of_train(train: Train) -> dict[str, Any]:
     """The workload on a cluster: a RayJob for Ray, else a JobSet."""
     resources = {"resources": {"limits": {_GPU: train.gpus}}} if train.gpus else {}
     image = train.image or default_image(resources)
+    account = {"serviceAccountName": train.service_account} if train.service_account else {}
     if train.framework is not Framework.RAY:
         container = {"name": "train", "image": image, "command": _command(train), **resources}
-        pods = {"parallelism": train.workers, "template": {"spec": {"containers": [container]}}}
+        pods = {"parallelism": train.workers, "template": {"spec": {"containers": [container], **account}}}
         jobs = [{"name": "workers", "replicas": 1, "template": {"spec": pods}}]
         return {"jobSet": {"template": {"spec": {"replicatedJobs": jobs}}}}
     head = {"name": "ray-head", "image": train.image or default_image(None)}
     worker = {"name": "ray-worker", "image": image, **resources}
     cluster = {
         **({} if train.image else {"rayVersion": RAY}),
-        "headGroupSpec": {"rayStartParams": {"num-cpus": "0"}, "template": {"spec": {"containers": [head]}}},
+        "headGroupSpec": {
+            "rayStartParams": {"num-cpus": "0"},
+            "template": {"spec": {"containers": [head], **account}},
+        },
         "workerGroupSpecs": [
             {
                 "groupName": "workers",
                 "replicas": train.workers,
-                "template": {"spec": {"containers": [worker]}},
+                "template": {"spec": {"containers": [worker], **account}},
             }
         ],
     }

@@ -26,8 +26,10 @@ from spotladder_infra.topology.value_types import (
     ClusterName,
     Email,
     IamPolicy,
+    IamPrincipal,
     KmsKey,
     Minor,
+    ProjectId,
     RolePath,
     RolePrefix,
     is_aws_key,
@@ -76,9 +78,9 @@ class Api(Record):
     allowed: list[Cidr] = Field(
         default_factory=list, description="Public IPv4 ranges that may connect. Default: none, the endpoint is private."
     )
-    admins: list[FilledText] = Field(
+    admins: list[IamPrincipal] = Field(
         default_factory=list,
-        description="IAM roles or users (AWS) that administer the cluster. Default: its creator.",
+        description="IAM roles or users (AWS) that administer the cluster, by ARN. Default: its creator.",
     )
 
 
@@ -112,7 +114,7 @@ class Cluster(Record):
         default=None, description="The region; of an existing cluster, for the CapacityTiers (aws, gcp, existing)."
     )
     zones: list[FilledText] = Field(default_factory=list, description="Zones. Default: the first three.")
-    project: FilledText | None = Field(default=None, description="The Google Cloud project (gcp).")
+    project: ProjectId | None = Field(default=None, description="The Google Cloud project (gcp).")
     account: AccountId | None = Field(
         default=None, description="The AWS account id; any other account is refused (aws)."
     )

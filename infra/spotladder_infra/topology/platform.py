@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from spotladder.api.fields import FilledText, Finding, Name, PositiveDuration, Switch, several
 from spotladder.api.record import Record
-from spotladder_infra.topology.value_types import Registry
+from spotladder_infra.topology.value_types import Registry, Repository
 
 COMPONENTS = (
     "karpenter",
@@ -27,7 +27,7 @@ COMPONENTS = (
 class Image(Record):
     """The image of the controller."""
 
-    repository: FilledText = Field(description="Repository of the image that the Dockerfile builds.")
+    repository: Repository = Field(description="Repository of the image that the Dockerfile builds.")
     tag: FilledText | None = Field(default=None, description="Tag of the image. Default: the version of spotladder.")
     digest: FilledText | None = Field(default=None, description="Digest of the image, sha256:…; overrides the tag.")
 

@@ -24,6 +24,8 @@ _KMS_KEY = (
     r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/cryptoKeys/[\w-]+"
     r"|arn:aws[a-z-]*:kms:([a-z0-9-]+):[0-9]{12}:key/[\w-]+"
 )
+_PROJECT = r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
+_REPOSITORY = r"([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*"
 _DISK_IMAGE = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}"
 _REGISTRY = r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*"
 _IAM_PRINCIPAL = r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+"
@@ -118,6 +120,7 @@ Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY)]
 Email = Annotated[str, _Matches(_EMAIL, "is not an e-mail address")]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI + "/?")]
 AccountId = Annotated[str, _Matches("[0-9]{12}", "is not an account id of AWS (expected 12 digits): correct it")]
+ProjectId = Annotated[str, _Matches(_PROJECT, "is not the id of a project (expected one like acme-ml-123): correct it")]
 IamPrincipal = Annotated[
     str, _Matches(_IAM_PRINCIPAL, "is not a role or user of IAM (expected arn:aws:iam::123456789012:role/NAME)")
 ]
@@ -145,6 +148,13 @@ TpuTopology = Annotated[
 ]
 Registry = Annotated[
     str, _Matches(_REGISTRY, "is not a registry (expected a host and a path such as registry.example.com/mirror)")
+]
+Repository = Annotated[
+    str,
+    _Matches(
+        _REPOSITORY,
+        "is not a repository (expected one like registry.example.com/spotladder, with the tag in the field tag)",
+    ),
 ]
 ClusterName = Annotated[str, _Matches(_CLUSTER_NAME, "is not the name of a cluster (expected one like prod-1)")]
 VpcId = Annotated[str, _Matches(_VPC, "is not the id of a VPC (expected one like vpc-0123456789abcdef0)")]

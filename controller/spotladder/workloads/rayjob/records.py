@@ -29,7 +29,7 @@ from spotladder.workloads.workload import AttemptObjects
 RAYJOBS = APIResource("ray.io", "v1", "rayjobs", "RayJob")
 RAYCLUSTERS = APIResource("ray.io", "v1", "rayclusters", "RayCluster")
 
-SETTING_UP = ("", "New", "Initializing")
+SETTING_UP = ("", "Initializing")
 """`jobDeploymentStatus` of a RayJob before its RayCluster is ready."""
 
 SUBMITTER = "ray-job-submitter"

@@ -19,7 +19,8 @@ from spotladder_infra.topology.cluster import Autoscaler, Cluster
 from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, zones_of
 
 METRICS = ["SYSTEM_COMPONENTS", "DCGM"]
-"""Metrics of the nodes and, of their NVIDIA GPUs, those of DCGM."""
+"""Metrics of the nodes and, of their NVIDIA GPUs, those of DCGM: the default of GKE since 1.32.1-gke.1357000
+(docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics, read on 2026-11-30)."""
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
 LARGEST = {"cpu": 10_000, "memory": 100_000}
