@@ -190,7 +190,7 @@ def test_get_shows_that_no_controller_answers() -> None:
         "metadata": {"name": "digits", "creationTimestamp": "2026-11-22T12:00:00Z"},
         "status": {"phase": "Running", "state": codec.pack(RUNNING)},
     }
-    new = {"metadata": job["metadata"]}
+    new = {"metadata": job["metadata"], "status": {"observedGeneration": -1}}
     columns, rows = job_text.rows([job, new], namespaces=False)
     assert columns[-1] == "Message"
     assert [row[-1].partition(":")[0] for row in rows] == ["no controller answers"] * 2

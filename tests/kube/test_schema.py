@@ -208,7 +208,7 @@ def test_defaults_are_filled_in(api: ApiRequests) -> None:
         "entrypoint": "python train.py",
         "rayClusterSpec": {},
     }
-    assert "status" not in made
+    assert made["status"] == {"observedGeneration": -1}
 
 
 def test_the_largest_job_is_within_the_budget_of_the_rules(api: ApiRequests) -> None:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder.core.model import Exhausted, Observation
+from spotladder.notify.messages import VERBS
 from spotladder.notify.notices import Kind, notices
+from spotladder.operator.condition_types import merged
+from spotladder.operator.reading import Reading
+from spotladder.operator.reconcile import conditions, status
 from spotladder.places.place import Object
+from spotladder.records.job_object import job_object
+from spotladder.records.model import Began, Record
+from tests.core.builders import START, SteppedJob, lost, spec, tier, worker
+from tests.packaging.build import ROOT
 
 SPEC = {"tiers": [{"name": "spot"}, {"name": "on-demand"}], "budget": "50"}
 
@@ -79,6 +92,56 @@ CASES = [
 def test_a_change_is_told_once(before: Object, after: Object, told: list[tuple[Kind, str]]) -> None:
     assert [(notice.kind, notice.text) for notice in notices("west", before, after, 0.0)] == told
     assert notices("west", after, after, 0.0) == []
+
+
+def local(job: SteppedJob) -> Object:
+    began: list[Record] = [Began(START, "digits", "team-a", job.spec)]
+    return job_object("team-a", "digits", str(job.state.phase), START, state=job.state, records=began, active=True)
+
+
+def of_cluster(job: SteppedJob) -> Object:
+    updates = conditions.of_decision(job.spec, job.last, Observation(1), Reading(True))
+    found = status.of_state(job.state, merged([], updates, START, 1), generation=1, uri="", clusters={}, tiers=[])
+    tiers = [{"name": each.name} for each in job.spec.tiers]
+    return {
+        "metadata": {"name": "digits", "namespace": "team-a"},
+        "spec": {"tiers": tiers},
+        "status": status.plain(found),
+    }
+
+
+@pytest.mark.parametrize("seen", [local, of_cluster])
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (Exhausted.FAIL, [Kind.FELL_BACK, Kind.FAILED]),
+        (Exhausted.WAIT, [Kind.FELL_BACK, Kind.EXHAUSTED]),
+        (Exhausted.RESTART, [Kind.FELL_BACK, Kind.EXHAUSTED]),
+    ],
+)
+def test_the_end_of_the_last_tier_is_one_notice(
+    seen: Callable[[SteppedJob], Object], end: Exhausted, told: list[Kind]
+) -> None:
+    """Regression: a job that began again had "returned"."""
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b", 0), exhausted=end))
+    looks = []
+    for number in (1, 2):
+        looks.append(seen(job.running(number)))
+        job.lose_attempt(lost(f"w{number}-0"), worker(f"w{number}-1"))
+        looks.append(seen(job))
+    if end is Exhausted.WAIT:
+        job.see(after=600)
+        looks.append(seen(job))
+    if end is not Exhausted.FAIL:
+        looks.append(seen(job.running(3)))
+    found = [notice for before, after in pairwise(looks) for notice in notices("west", before, after, 0.0)]
+    assert [notice.kind for notice in found] == told
+
+
+def test_the_kinds_have_a_verb_and_are_values_of_the_chart() -> None:
+    schema = json.loads(Path(ROOT, "charts/spotladder/values.schema.json").read_text())
+    assert schema["properties"]["notify"]["properties"]["kinds"]["items"]["enum"] == list(Kind)
+    assert list(VERBS) == list(Kind)
 
 
 def test_the_id_names_the_event() -> None:

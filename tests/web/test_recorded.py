@@ -20,6 +20,7 @@ from spotladder.places.recorded import RecordedJobs
 from spotladder.records.model import Began, Decided, Record, encode
 from spotladder.records.stored import append, of_job
 from spotladder.web.frame import job_address
+from spotladder.web.rows import JobRow
 from tests.web.builders import HOSTILE, RECORDED
 from tests.web.test_server import browsing
 
@@ -28,10 +29,12 @@ TRAINED = JobState(stage=Stage.RUNNING, tier="spot-a", progress=Progress(step=40
 DONE = JobState(stage=Stage.SUCCEEDED, tier="spot-a", progress=Progress(step=100, total=100))
 
 
-def record(root: Path, name: str, state: JobState, *, ago: float = 3600.0, uid: str = "u1") -> None:
+def record(
+    root: Path, name: str, state: JobState, *, ago: float = 3600.0, lasted: float = 0.0, uid: str = "u1"
+) -> None:
     """Write the records of a job whose newest one is so old, and the output of its first attempt."""
     at = time.time() - ago
-    records: list[Record] = [Began(at, name, "team-a", SPEC), Decided(at, Observation(0), state)]
+    records: list[Record] = [Began(at - lasted, name, "team-a", SPEC), Decided(at, Observation(0), state)]
     folder = folder_of(open_store(root), name)
     append(of_job(folder, uid), [encode(each) for each in records], None)
     outputs.keep(outputs.of_job(folder, uid), outputs.Output(1, 0, "driver"), f"output of {uid}\n")
@@ -61,6 +64,15 @@ def test_a_folder_has_its_jobs_and_one_without_new_records_is_interrupted(tmp_pa
     record(tmp_path, "opt", TRAINED, ago=60.0)
     assert phases(looked_at(tmp_path)) == {"digits": "Succeeded", "mnist": "Interrupted", "opt": "Running"}
     assert phases(looked_at(tmp_path / "mnist")) == {"mnist": "Interrupted"}
+
+
+def test_the_age_of_a_job_that_is_not_running_ends_with_its_records(tmp_path: Path) -> None:
+    """Regression: simulated runs, which begin in 2020, were years old."""
+    for name, ago in (("digits", 60.0), ("mnist", 9e7)):
+        record(tmp_path, name, TRAINED, ago=ago, lasted=7200.0)
+    place, now = looked_at(tmp_path), time.time()
+    rows = {row.name: row for row in (JobRow.of(place, job, now) for job in place.jobs())}
+    assert {name: row.age for name, row in rows.items()} == {"digits": "2h 01m", "mnist": "2h 00m"}
 
 
 async def test_a_job_has_its_report_and_its_output_and_the_newest_of_a_name_is_shown(tmp_path: Path) -> None:

@@ -195,6 +195,11 @@ def _definition(
 def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule, ...]) -> Schema:
     generated = _schema_of(model)
     properties = generated["properties"]
+    # Only the controller writes it: an owner for each field would take CPU time of the API server.
+    written = {**_merged_by_key(_without_defaults(_schema_of(status))), "x-kubernetes-map-type": "atomic"}
+    if "observedGeneration" in written["properties"]:
+        # Without a status, tools that know kstatus take an object that no controller has seen for ready.
+        written["default"] = {"observedGeneration": -1}
     schema: Schema = {
         "description": generated["description"],
         "type": "object",
@@ -204,8 +209,7 @@ def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _merged_by_key(_bounded(properties["spec"])),
-            # Only the controller writes it: an owner for each field would take CPU time of the API server.
-            "status": {**_merged_by_key(_without_defaults(_schema_of(status))), "x-kubernetes-map-type": "atomic"},
+            "status": written,
         },
     }
     for rule in rules:

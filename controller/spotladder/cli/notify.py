@@ -47,8 +47,7 @@ def notify(
             "--on",
             metavar="KIND",
             case_sensitive=False,
-            help="One of FellBack, Returned, Degraded, DeadlineAtRisk, BudgetSpent, Succeeded and Failed. Repeatable. "
-            "Default: all.",
+            help=f"One of {', '.join(Kind)}. Repeatable. Default: all.",
         ),
     ] = None,
     otlp: Annotated[

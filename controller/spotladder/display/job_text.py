@@ -82,8 +82,8 @@ def problem(job: Mapping[str, Any], now: float) -> str:
 
 
 def _unattended(job: Mapping[str, Any], now: float) -> str:
-    status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
-    if not status:
+    status, created = job.get("status") or {}, _instant(job["metadata"].get("creationTimestamp"))
+    if not status.get("phase"):
         return no_status(now if created is None else created, now)
     return "" if status.get("phase") in ENDED else silent_since(_reconciled_at(status.get("state") or ""), now)
 

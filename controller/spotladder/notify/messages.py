@@ -20,6 +20,7 @@ LONGEST_TEXT = 300
 VERBS = {
     Kind.FELL_BACK: "fell back",
     Kind.RETURNED: "returned",
+    Kind.EXHAUSTED: "exhausted all tiers",
     Kind.DEGRADED: "degraded",
     Kind.DEADLINE: "near the deadline",
     Kind.BUDGET: "near the budget",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from spotladder.core.reasons import Reason
 from spotladder.display.job_text import condition, money
 
 BUDGET_SHARES = (0.8, 1.0)
@@ -18,6 +19,7 @@ class Kind(StrEnum):
 
     FELL_BACK = "FellBack"
     RETURNED = "Returned"
+    EXHAUSTED = "Exhausted"  # every tier, and the job begins again: without that it is FAILED
     DEGRADED = "Degraded"
     DEADLINE = "DeadlineAtRisk"
     BUDGET = "BudgetSpent"
@@ -78,10 +80,21 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Kind, str, str]]:
     names = [tier.get("name") for tier in (after.get("spec") or {}).get("tiers") or []]
     old, new = _status(before).get("tier"), _status(after).get("tier")
-    if old == new or old not in names or new not in names:
-        return
-    kind, verb = (Kind.FELL_BACK, "fell back") if names.index(new) > names.index(old) else (Kind.RETURNED, "returned")
-    yield kind, str(new), _said(f"{verb} from {old} to {new}", _status(after).get("message"))
+    known, message = old in names and new in names, _status(after).get("message")
+    back = known and names.index(new) < names.index(old)
+    reason = _reason(after)
+    # Only a job without a tier starts on an earlier one: it paused since the last look, or not at all.
+    paused = reason == Reason.WAITING_TO_BEGIN_AGAIN and _reason(before) != reason
+    if paused or (back and reason == Reason.STARTED):
+        yield Kind.EXHAUSTED, "", _said("has exhausted all tiers and begins again", message)
+    elif known and old != new:
+        kind, verb = (Kind.RETURNED, "returned") if back else (Kind.FELL_BACK, "fell back")
+        yield kind, str(new), _said(f"{verb} from {old} to {new}", message)
+
+
+def _reason(job: Mapping[str, Any]) -> str:
+    """Why the stage of the job last changed: the status of a local run says it, in a cluster a condition."""
+    return str(_status(job).get("reason") or condition(job, "Running").get("reason") or "")
 
 
 def _turned(

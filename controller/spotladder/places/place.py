@@ -31,7 +31,7 @@ class Place(Protocol):
         """Why the jobs may be old or missing; "" if they are current."""
 
     def jobs(self) -> Sequence[Object]:
-        """All jobs, as they were last seen."""
+        """All jobs, as they were last seen. The age of one with `until`, in seconds since the epoch, counts to then."""
 
     def tiers(self) -> Sequence[Object]:
         """The CapacityTier objects that the user may read."""

@@ -129,6 +129,8 @@ class RecordedJobs:
 def _stream(found: Recorded, now: Instant, folder: Store | None = None, uid: str = "") -> _Stream | None:
     live = bool(found.records) and now - found.records[-1].at < RECONCILE_TIMEOUT
     job = as_job(found, str(found.state.phase) if live else INTERRUPTED, uid, active=live)
+    if job is not None and not live:
+        job["until"] = found.records[-1].at
     return None if job is None else _Stream(job, live, folder, uid)
 
 

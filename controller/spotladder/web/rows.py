@@ -50,7 +50,7 @@ class JobRow:
     @classmethod
     def of(cls, place: Place, job: Mapping[str, Any], now: float) -> Self:
         """The row of a TieredJob object of this place."""
-        status, metadata = job.get("status") or {}, job["metadata"]
+        status, metadata, now = job.get("status") or {}, job["metadata"], job.get("until", now)
         cells = dict(zip(job_text.COLUMNS, job_text.row(job, now), strict=True))
         progress = status.get("progress") or {}
         step, total = progress.get("step") or 0, progress.get("total") or 0

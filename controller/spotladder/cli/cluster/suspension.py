@@ -99,7 +99,7 @@ async def _until_suspended(cluster: ConnectedCluster, job: Object, longest: floa
         if time.monotonic() > end:
             if tolerance.error:
                 raise tolerance.error
-            seen = f"its phase is {status.get('phase')}" if status else "no controller has reconciled it"
+            seen = f"its phase is {status['phase']}" if status.get("phase") else "no controller has reconciled it"
             raise EnvironmentFailure(
                 f"tieredjob {name} has not stopped within the timeout: {seen}; it stops after its drain"
             )
