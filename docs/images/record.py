@@ -132,12 +132,9 @@ def telling_moment(records: tuple[Record, ...]) -> Instant:
 
 def live_view(records: tuple[Record, ...], at: Instant) -> str:
     """What the live view showed at that moment, as SVG that loads no font."""
-    summary = RunSummary()
     past = [record for record in records if record.at <= at]
-    for record in past:
-        summary.add(record)
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, height=LINES, force_terminal=True)
-    console.print(draw(snapshot(past, at), summary, COLUMNS, LINES))
+    console.print(draw(snapshot(past, at), RunSummary(past), COLUMNS, LINES))
     form = re.sub(r"\s*@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     form = form.replace("font-family: Fira Code, monospace", "font-family: Menlo, Consolas, monospace")
     return console.export_svg(title="spotladder run job.yaml --world world.yaml", code_format=form, unique_id="live")

@@ -26,56 +26,16 @@ def test_valid_durations_are_parsed(text: str) -> None:
     assert parse_duration(text) == READ[text]
 
 
-REFUSED = {
-    "-5s": "must not be negative",
-    "5": "is not a duration: write 5s",
-    "1d": "is not a duration: write 24h",
-    "2 weeks": "is not a duration: write 336h",
-    "10 min": "is not a duration: write 10m",
-    "1 hour, 30 minutes": "is not a duration: write 1h30m",
-    "90 s": "is not a duration: write 1m30s",
-    "90S": "is not a duration: write 1m30s",
-    "1:30": "is not a duration: write 1m30s",
-    "1:30:00": "is not a duration: write 1h30m",
-    "1,5h": "is not a duration: write 1h30m",
-    "": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "5x": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "∞": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "1s" * 33: "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "-soon": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "x90s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-    "٣s": "is not a duration: write one like 90s, 10m, 1h30m or 500ms",
-}
+EXAMPLES = "is not a duration: write one like 90s, 10m, 1h30m or 500ms"
+REFUSED = ("-5s", "5", "1d", "10 min", "90 s", "90S", "1:30", "1,5h", "", "s", "∞", "1s" * 33, "-soon", "x90s", "٣s")
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_an_invalid_duration_is_rejected_with_a_suggestion(text: str) -> None:
+def test_an_invalid_duration_is_rejected_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match=r"^must|^is not") as caught:
         parse_duration(text)
-    assert str(caught.value) == REFUSED[text]
-
-
-WORDS = {
-    "336h": "w week weeks",
-    "48h": "d day days",
-    "2h": "hr hrs hour hours",
-    "2m": "min mins minute minutes",
-    "2s": "sec secs second seconds",
-    "2ms": "msec millisecond milliseconds",
-}
-
-
-@pytest.mark.parametrize(("word", "meant"), [(word, meant) for meant, words in WORDS.items() for word in words.split()])
-def test_a_unit_in_words_is_rejected_with_the_correct_spelling(word: str, meant: str) -> None:
-    with pytest.raises(ValueError, match=rf"^is not a duration: write {meant}$"):
-        parse_duration(f"2 {word}")
-
-
-def test_no_correction_is_suggested_for_very_long_numbers() -> None:
-    for text, said in (("9" * 9 + " s", "write 277777h46m39s"), ("9" * 10 + " s", "write one like")):
-        with pytest.raises(ValueError, match=said):
-            parse_duration(text)
+    negative = text == "-5s"
+    assert str(caught.value) == ("must not be negative" if negative else EXAMPLES)
 
 
 @given(st.integers(min_value=0, max_value=10**12))
@@ -93,13 +53,3 @@ def test_any_text_is_parsed_or_rejected_with_a_one_line_message(text: str) -> No
     except ValueError as error:
         said = str(error)
     assert said.isprintable()
-
-
-@given(st.text(alphabet="0123456789hmsd.:, ", max_size=40))
-def test_a_suggested_duration_is_valid(text: str) -> None:
-    try:
-        parse_duration(text)
-    except ValueError as error:
-        suggestion = str(error).rpartition("write ")[2]
-        if "one like" not in suggestion and "negative" not in suggestion:
-            parse_duration(suggestion)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Exit, Stage, TierChoice, TierView
+from spotladder.core.model import Stage, TierChoice, TierView
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, lost, spec, tier, worker
 
@@ -16,17 +16,6 @@ def test_each_move_has_its_stages_its_reason_and_its_attempt() -> None:
         (Stage.RUNNING, Stage.ENDING, Reason.MAX_FAILURES_EXCEEDED, 1, "spot-a"),
         (Stage.ENDING, Stage.IDLE, Reason.MOVED_ON, 1, "spot-a"),
         (Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "on-demand"),
-    ]
-
-
-def test_a_move_without_an_attempt_has_the_number_and_the_tier_of_the_last_one() -> None:
-    made = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running().edit(suspend=True)
-    made.see(all_ready(1), after=1)
-    made.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
-    made.see(after=1)
-    assert [(move.source, move.target, move.attempt, move.tier) for move in made.moves[-2:]] == [
-        (Stage.ENDING, Stage.IDLE, 1, "spot-a"),
-        (Stage.IDLE, Stage.SUSPENDED, 1, "spot-a"),
     ]
 
 

@@ -14,7 +14,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.narrate import Narrator, Sentence, Tone, describe, removal_text
+from spotladder.display.narrate import Narrator, Sentence, Tone, removal_text
 from spotladder.display.view_state import RunSummary
 from spotladder.records.model import (
     Beat,
@@ -37,6 +37,13 @@ from spotladder.records.model import (
 )
 from tests.core.builders import START
 from tests.display.builders import SPEC
+
+
+def described(record: Record) -> Sentence | None:
+    """The sentence of the record in the timeline of a job with this spec."""
+    narrator = Narrator()
+    narrator.describe(Began(START, "j", "n", SPEC))
+    return narrator.describe(record)
 
 
 def moved(reason: Reason, target: Stage, message: str = "", source: Stage = Stage.RUNNING) -> Moved:
@@ -93,7 +100,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
     ],
 )
 def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
-    event = describe(record, SPEC)
+    event = described(record)
     assert event is not None
     assert (event.tone, event.text) == (tone, text)
 
@@ -113,7 +120,7 @@ def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: s
     ],
 )
 def test_a_record_is_not_described_when_another_one_reports_the_same_fact(record: Record) -> None:
-    assert describe(record, SPEC) is None
+    assert described(record) is None
 
 
 def test_the_cause_of_a_failed_job_is_reported_once() -> None:

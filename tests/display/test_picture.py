@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -47,14 +48,13 @@ def test_the_picture_matches_the_golden_file(run: PlayedRun, name: str, second: 
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(second=st.integers(0, 121), width=st.integers(20, 200), height=st.integers(4, 60))
+@given(second=st.integers(0, 121), width=st.integers(20, 200), height=st.integers(15, 60))
 def test_the_picture_fits_the_terminal(run: PlayedRun, second: int, width: int, height: int) -> None:
     lines = drawn(*at(run, second), width, height)
     assert max(cell_len(line) for line in lines) <= width
     assert len(lines) < height
     assert "0:0" in lines[0]
-    if height > 2 + len(SPEC.tiers):
-        assert any("spot-a" in line for line in lines), "the tiers are omitted last"
+    assert any("spot-a" in line for line in lines)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (60, 20)])
@@ -85,108 +85,51 @@ TIER = SPEC.tiers[0]
 NODE = PodSeen("n1", node="n1")
 
 
+def on_spot(stage: Stage, **more: Any) -> JobState:
+    return JobState(stage=stage, attempt=replace(LIVE, **more), tier="spot-a")
+
+
 @pytest.mark.parametrize(
     ("state", "observation", "expected"),
     [
-        pytest.param(JobState(), Observation(0), (Tone.QUIET, "open"), id="nothing yet"),
-        pytest.param(
-            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START - 10),
+        (JobState(), Observation(0), (Tone.QUIET, "open")),
+        (
+            on_spot(Stage.STARTING),
             seen(NODE, PodSeen("n2", phase=PodPhase.PENDING)),
-            (Tone.CAUTION, "starting, 1/2 up, leaves in 20s"),
-            id="starting",
+            (Tone.CAUTION, "starting, 1/2 up"),
         ),
-        pytest.param(
-            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START),
-            seen(blocked="no such image"),
-            (Tone.BAD, "blocked: no such image"),
-            id="blocked",
-        ),
-        pytest.param(
-            JobState(stage=Stage.STARTING, attempt=LIVE, tier="spot-a", waiting_since=START),
-            Observation(0, blocked="no right to create it"),
-            (Tone.BAD, "blocked: no right to create it"),
-            id="cannot be launched",
-        ),
-        pytest.param(
-            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"), seen(NODE), (Tone.GOOD, "running"), id="running"
-        ),
-        pytest.param(
-            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
-            seen(NODE, size=1),
-            (Tone.GOOD, f"running with 1 of {SPEC.workers} workers"),
-            id="elastic",
-        ),
-        pytest.param(
-            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
-            seen(replace(NODE, noticed=True, notice_ends_at=START + 5)),
-            (Tone.GOOD, "running, a node is reclaimed in 5s"),
-            id="noticed",
-        ),
-        pytest.param(
-            JobState(stage=Stage.RECOVERING, attempt=LIVE, tier="spot-a", recovering_since=START - 5),
-            seen(NODE),
-            (Tone.CAUTION, "recovering, 1/2 up, new attempt in 10s"),
-            id="recovering",
-        ),
-        pytest.param(
-            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START + 7), tier="spot-a"),
-            seen(NODE),
-            (Tone.CAUTION, "draining, killed in 7s"),
-            id="draining",
-        ),
-        pytest.param(
-            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, drain_by=START - 7), tier="spot-a"),
-            seen(NODE),
-            (Tone.CAUTION, "draining, killed in 0s"),
-            id="a countdown never falls below zero",
-        ),
-        pytest.param(
-            JobState(stage=Stage.ENDING, attempt=LIVE, tier="spot-a"),
-            seen(NODE),
-            (Tone.CAUTION, "ending attempt 1"),
-            id="ending",
-        ),
-        pytest.param(
-            JobState(stage=Stage.IDLE, tier="spot-a", paused_until=START + 60),
-            Observation(0),
-            (Tone.CAUTION, "pausing, restarts in 1m 00s"),
-            id="pausing",
-        ),
-        pytest.param(
-            JobState(stage=Stage.SUSPENDED, tier="spot-a"), Observation(0), (Tone.QUIET, "suspended"), id="suspended"
-        ),
-        pytest.param(
+        (on_spot(Stage.RUNNING), seen(NODE), (Tone.GOOD, "running")),
+        (on_spot(Stage.RUNNING), seen(NODE, size=1), (Tone.GOOD, f"running with 1 of {SPEC.workers} workers")),
+        (on_spot(Stage.RECOVERING), seen(NODE), (Tone.CAUTION, "recovering, 1/2 up")),
+        (on_spot(Stage.DRAINING, drain_by=START + 7), seen(NODE), (Tone.CAUTION, "draining, killed in 7s")),
+        (on_spot(Stage.DRAINING, drain_by=START - 7), seen(NODE), (Tone.CAUTION, "draining, killed in 0s")),
+        (on_spot(Stage.ENDING), seen(NODE), (Tone.CAUTION, "ending")),
+        (JobState(stage=Stage.SUSPENDED, tier="spot-a"), Observation(0), (Tone.QUIET, "suspended")),
+        (
             JobState(tier="b", tiers=(TierRecord("spot-a", 2, exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
             Observation(0),
             (Tone.CAUTION, "left: MaxFailuresExceeded"),
-            id="spent",
         ),
-        pytest.param(
+        (
             JobState(tier="b", left=(LeftAttempt(3, "spot-a", START - 5, 2), LeftAttempt(4, "b", START))),
             Observation(0),
             (Tone.QUIET, "open; attempt 3 on spot-a is being removed (5s, 2 nodes)"),
-            id="an attempt is being removed",
         ),
-        pytest.param(
+        (
             JobState(tier="b"),
             Observation(0, unavailable={"spot-a": "its cluster is unreachable"}),
             (Tone.CAUTION, "unavailable: its cluster is unreachable"),
-            id="unavailable",
         ),
-        pytest.param(
-            JobState(stage=Stage.SUCCEEDED, tier="spot-a"), Observation(0), (Tone.GOOD, "finished here"), id="finished"
-        ),
-        pytest.param(
+        (JobState(stage=Stage.SUCCEEDED, tier="spot-a"), Observation(0), (Tone.GOOD, "finished here")),
+        (
             JobState(stage=Stage.FAILED, tier="spot-a", reason=Reason.APPLICATION_FAILED),
             Observation(0),
             (Tone.BAD, "ended here: ApplicationFailed"),
-            id="failed",
         ),
     ],
+    ids=lambda case: case[1] if isinstance(case, tuple) else "",
 )
-def test_each_tier_shows_its_state_and_the_time_left(
-    state: JobState, observation: Observation, expected: tuple[Tone, str]
-) -> None:
+def test_each_tier_shows_its_state(state: JobState, observation: Observation, expected: tuple[Tone, str]) -> None:
     assert tier_state(ViewSnapshot(START, SPEC, state, observation), TIER) == expected
 
 

@@ -214,10 +214,6 @@ def test_the_loss_is_one_line_from_the_commit_that_each_attempt_continues() -> N
     assert lines[2][0] == lines[1][1]
 
 
-def test_the_report_says_when_the_job_began(run: PlayedRun) -> None:
-    assert gather(Recorded(tuple(run.records))).began_at == run.records[0].at
-
-
 def test_records_whose_beginning_is_lost_are_reported_from_the_next_spec(run: PlayedRun) -> None:
     specified = Specified(START + 10, "digits", "team-a", run.spec)
     late = [record for record in run.records if record.at >= START + 10]

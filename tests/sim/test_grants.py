@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.model import Decision, JobState, Move, Spell, Stage, TierRecord
+from spotladder.core.model import Decision, JobState, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.sim.world.grants import Grants
 from spotladder.sim.world.market import START
@@ -16,10 +16,6 @@ TIERS = {"a": "zone-a", "b": "zone-b"}
 
 def moved(reason: Reason) -> Decision:
     return Decision(JobState(), moves=(Move(Stage.STARTING, Stage.RUNNING, reason, 1, "a"),))
-
-
-def observed(*spells: Spell) -> JobState:
-    return JobState(tiers=(TierRecord("a", spells=spells),))
 
 
 def test_a_job_that_gets_all_of_its_nodes_is_a_grant_of_its_zone() -> None:
@@ -36,17 +32,6 @@ def test_a_refusal_ends_a_grant_until_the_next_one() -> None:
     assert grants.newest("zone-a") is None
     grants.record(JobState(), moved(Reason.ALL_READY), TIERS, 180.0)
     assert grants.newest("zone-a") == 180.0
-
-
-def test_an_outage_that_begins_ends_a_grant_and_one_that_continues_does_not() -> None:
-    grants, had = Grants(), Spell(True, START, START + 60.0)
-    lost, still = Spell(False, START + 60.0, START + 60.0), Spell(False, START + 60.0, START + 300.0)
-    grants.record(JobState(), moved(Reason.ALL_READY), TIERS, 0.0)
-    grants.record(observed(had), Decision(observed(had, lost)), TIERS, 60.0)
-    assert grants.newest("zone-a") is None
-    grants.record(JobState(), moved(Reason.ALL_READY), TIERS, 120.0)
-    grants.record(observed(had, lost), Decision(observed(had, still)), TIERS, 300.0)
-    assert grants.newest("zone-a") == 120.0
 
 
 @pytest.mark.parametrize("probed", [False, True])

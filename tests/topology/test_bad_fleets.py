@@ -269,7 +269,10 @@ WRONG = [
     (
         "notice: 30s",
         "notice: 30 seconds",
-        '78:15: spec.clusters[4].pools[1].notice: "30 seconds" is not a duration: write 30s',
+        (
+            '78:15: spec.clusters[4].pools[1].notice: "30 seconds" is not a duration: write one like 90s, 10m, 1h30m '
+            "or 500ms"
+        ),
     ),
     (
         "state: {uri: s3://acme-state/fleet, region: us-east-1}",

@@ -29,6 +29,10 @@ class SharedReads(Generic[K, V]):
 
     async def get(self, key: K, read: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """The value that is kept, or else the result of `read`, which continues if this caller is cancelled."""
+        return await asyncio.shield(self.begun(key, read))
+
+    def begun(self, key: K, read: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
+        """The read whose value is kept or that runs, or else a new one."""
         known = self._reads.get(key)
         if known is None or not self._is_current(*known):
             if len(self._reads) > self._most:
@@ -36,8 +40,8 @@ class SharedReads(Generic[K, V]):
                 self._most = 2 * len(self._reads)  # so that a sweep costs each read the same, however many are kept
             known = self._reads[key] = self._clock.ticks(), asyncio.create_task(read())
             self._running.add(known[1])
-            known[1].add_done_callback(self._running.discard)
-        return await asyncio.shield(known[1])
+            known[1].add_done_callback(self._ended)
+        return known[1]
 
     def forget(self, key: K) -> None:
         """Read this value again when it is next needed. A read that runs serves only the callers that wait for it
@@ -50,6 +54,11 @@ class SharedReads(Generic[K, V]):
         for read in reads:
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
+
+    def _ended(self, read: asyncio.Task[V]) -> None:
+        self._running.discard(read)
+        if not read.cancelled():
+            read.exception()  # Marks it as read: no caller may wait for it any more.
 
     def _is_current(self, began: Seconds, read: asyncio.Task[V]) -> bool:
         if not read.done():

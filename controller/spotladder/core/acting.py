@@ -154,7 +154,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
         if situation.reachable and not situation.waits_for_capacity:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
-        ahead = (situation.start_entry_deadline, situation.unready_deadline)
+        ahead = (situation.silence_deadline(situation.spec.stall_timeout), situation.unready_deadline)
         times += [situation.stall_deadline, attempt.leave_by, *(_ahead(at, situation.now) for at in ahead)]
     if state.stage is Stage.REPLACING:
         times.append(situation.replacement_due)

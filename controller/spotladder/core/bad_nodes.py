@@ -36,11 +36,6 @@ def with_node_failures(state: JobState, pods: Iterable[PodSeen]) -> JobState:
     return replace(state, node_failures=entries)
 
 
-def without_node_failures(state: JobState) -> JobState:
-    """The state after the remaining nodes had no capacity: a node that may be bad is better than none."""
-    return replace(state, node_failures=())
-
-
 def bad_nodes(state: JobState) -> tuple[str, ...]:
     """The nodes on which pods of the job fail repeatedly, by name."""
     bad = [entry.node for entry in state.node_failures if entry.failures >= BAD_NODE_FAILURES]

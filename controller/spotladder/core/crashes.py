@@ -54,12 +54,6 @@ def crash_of(pod: PodSeen) -> str:
     return f"{f'container {pod.container} of ' if pod.container else ''}the {pod.role} ended{code} ({pod.cause})"
 
 
-def with_failed_start(state: JobState, crash: str, output: str = "") -> JobState:
-    """The state with one more failed start."""
-    crashes = state.crashes + 1 if crash == state.crash else 1
-    return replace(state, crashes=crashes, crash=crash, crash_output=output)
-
-
 def forgotten(state: JobState) -> JobState:
     """The state after an attempt was ready, or after the user changed or suspended the job."""
     return replace(state, unready=0, unready_template="", crashes=0, crash="", crash_output="")
@@ -85,12 +79,6 @@ def corrected(state: JobState, spec: JobSpec) -> bool:
     """Whether the job pauses after failed starts and its pod template has changed since: the user may have fixed it."""
     tier = spec.tier(state.tier)
     return bool(state.unready) and tier is not None and tier.template != state.unready_template
-
-
-def with_denial(state: JobState, message: str, now: Instant) -> JobState:
-    """The state after the live attempt could not use the checkpoint store, which refused its credentials or is not
-    safe: counts no failure; the next attempt tries again after a delay."""
-    return replace(state, denials=state.denials + 1, denied=message, paused_until=now + backoff(state.denials))
 
 
 def backoff(doublings: int) -> Seconds:

@@ -43,12 +43,6 @@ def continues_smaller(situation: Situation) -> bool:
     return staying_workers(situation) >= situation.needed
 
 
-def learns_of_notices(situation: Situation) -> bool:
-    """Whether the program learns of a notice by itself, and not from the controller."""
-    seen = situation.attempt_seen
-    return seen is None or seen.surplus is None
-
-
 def fits(situation: Situation) -> bool:
     """Whether an elastic program trains with workers that stay. It does not between a loss, or a notice, and its
     restart with fewer workers. True if the backend does not observe it."""

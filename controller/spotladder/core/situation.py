@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from spotladder.core.gang import (
     gang_placed,
-    gang_ready,
     gang_refused,
     gang_running,
     launched_workers,
@@ -163,12 +162,6 @@ class Situation:
         return required_ready(self.state.attempt, self.attempt_seen, self.spec)
 
     @property
-    def moves_again(self) -> bool:
-        """Whether the program has made progress since the last loss; True if the backend cannot observe it."""
-        seen, since = self.attempt_seen, self.state.recovering_since
-        return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
-
-    @property
     def trains_unready(self) -> bool:
         """Whether all pods that the attempt needs run and its program makes progress, which outweighs a pod that is not
         ready: since the recovery, or the attempt, began, or otherwise within recoveryTimeout."""
@@ -267,12 +260,6 @@ class Situation:
         return gang_refused(self.attempt_seen, self.needed) or (held is not None and held.refused)
 
     @property
-    def enough_ready(self) -> bool:
-        """Whether the head and as many workers as the attempt needs are running and ready. The program of an elastic
-        attempt may still wait for the others."""
-        return gang_ready(self.attempt_seen, self.needed)
-
-    @property
     def all_placed(self) -> bool:
         """Whether the head and every worker that the attempt needs have a node with their image, so that capacity is
         not missing."""
@@ -349,15 +336,9 @@ class Situation:
             return None
         return self.last_progress + self.spec.stall_timeout
 
-    @property
-    def start_entry_deadline(self) -> Instant | None:
-        """When a program without a start entry counts as one that does not use the library; None once it uses it, and
-        while its queue ends its pods."""
-        return self.silence_deadline(self.spec.stall_timeout)
-
     def silence_deadline(self, limit: Seconds) -> Instant | None:
         """The time by which a program without a start entry must have shown progress, `limit` after the last one; None
-        in the cases of `start_entry_deadline`."""
+        once it uses the library, and while its queue ends its pods."""
         if self.uses_library or self.held_by is not None:
             return None
         return self.last_progress + limit
@@ -424,13 +405,3 @@ class Situation:
     def may_use(self, tier: str) -> bool:
         """Whether this tier is not exhausted, and not known to be unusable now."""
         return tier in self.open and tier not in self.seen.unavailable
-
-    @property
-    def fits_no_tier(self) -> bool:
-        """Whether every tier was left because a pod of the job fits none of its nodes."""
-        return all(self.state.record(tier.name).exhausted_by is Reason.POD_DOES_NOT_FIT for tier in self.spec.tiers)
-
-    @property
-    def exhausted_tiers(self) -> str:
-        """Why each tier is exhausted, for a message."""
-        return ", ".join(f"{tier.name} ({self.state.record(tier.name).exhausted_by})" for tier in self.spec.tiers)

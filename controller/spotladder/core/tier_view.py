@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.gang import gang_misfit
-from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
+from spotladder.core.gang import gang_misfit, gang_ready
+from spotladder.core.model import Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.standby_facts import returns_beside
@@ -19,17 +19,11 @@ def sightings(situation: Situation) -> dict[str, bool]:
     found.update(dict.fromkeys(situation.seen.unavailable, False))
     attempt = situation.attempt_seen
     if situation.state.stage in LIVE and attempt is not None and attempt.reachable:
-        if situation.enough_ready:
+        if gang_ready(attempt, situation.needed):
             found[situation.state.tier] = True
         elif situation.refused and gang_misfit(attempt, situation.needed) is None:
             found[situation.state.tier] = False
     return {tier.name: found[tier.name] for tier in situation.spec.tiers if tier.name in found}
-
-
-def _waiting_since(situation: Situation) -> Instant | None:
-    """When the live attempt began to wait for workers, if that was before now."""
-    since = situation.state.waiting_since
-    return since if since is not None and since < situation.now else None
 
 
 def _starting(situation: Situation) -> Seconds:
@@ -47,6 +41,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
     work, remaining = work_left(spec, state, seen.progress)
     available = sightings(situation)
     lost_work = lost_work_usd(situation) if live else 0.0
+    since, waits = state.waiting_since, live and available.get(state.tier) is False
     return TierView(
         now=situation.now,
         current=state.tier,
@@ -75,7 +70,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
         submitted_at=spec.submitted_at,
         interval=spec.decision_interval,
         grace=spec.grace,
-        waiting_since=_waiting_since(situation) if live and available.get(state.tier) is False else None,
+        waiting_since=since if waits and since is not None and since < situation.now else None,
         capacity_lasts=spec.capacity_lasts,
         starting=_starting(situation) if live else 0.0,
         workers=spec.workers,

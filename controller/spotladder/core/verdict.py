@@ -147,7 +147,7 @@ def _no_sign_of_life(situation: Situation) -> str:
 
 def without_library(situation: Situation) -> str:
     """The program has written no start entry for `stallTimeout`: its commits cannot show whether it trains."""
-    if not _trains(situation) or not situation.passed(situation.start_entry_deadline):
+    if not _trains(situation) or not situation.passed(situation.silence_deadline(situation.spec.stall_timeout)):
         return ""
     waited, seen = format_duration(situation.spec.stall_timeout), situation.attempt_seen
     limit = SILENT_STALLS * situation.spec.stall_timeout

@@ -57,19 +57,20 @@ class Narrator:
     transition, and a changed spec is described if its workers or tiers have changed."""
 
     def __init__(self) -> None:
-        self._last_reason = self._plan = ""
+        self._last_reason = ""
+        self._spec: JobSpec | None = None
 
-    def describe(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
-        """Like the function `describe`, but omits a reason that the last transition already had."""
+    def describe(self, record: Record) -> Sentence | None:
+        """The record as a sentence, or None if it has none."""
+        before = self._spec
+        if isinstance(record, Began | Specified):
+            self._spec = record.spec
         if isinstance(record, Moved):
             self._last_reason = record.move.message
         elif isinstance(record, Ended) and record.message == self._last_reason:
             record = replace(record, message="")
-        if isinstance(record, Began | Specified):
-            before, self._plan = self._plan, plan_of(record.spec)
-            if isinstance(record, Specified) and before != self._plan:
-                return Sentence(record.at, Tone.QUIET, f"spec changed: {self._plan}")
-        return describe(record, spec)
+        text = _text_of(record, before)
+        return Sentence(record.at, *text) if text else None
 
 
 def plan_of(spec: JobSpec) -> str:
@@ -77,17 +78,10 @@ def plan_of(spec: JobSpec) -> str:
     return f"{numbered(spec.workers, 'worker')} on {' → '.join(tier.name for tier in spec.tiers)}"
 
 
-def describe(record: Record, spec: JobSpec | None = None) -> Sentence | None:
-    """The record as a sentence, or None if it has none. `spec` adds how many failures the tier tolerates."""
-    text = _text_of(record, spec)
-    return Sentence(record.at, *text) if text else None
-
-
 def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
     match record:
-        case Began():
-            verb = "resumes" if record.resumed else "begins"
-            return Tone.QUIET, f"{record.job} {verb}: {plan_of(record.spec)}"
+        case Began() | Specified():
+            return _say_plan(record, spec)
         case Moved():
             return _say_move(record.move)
         case Lost():
@@ -155,6 +149,13 @@ def _say_move(move: Move) -> tuple[Tone, str] | None:
         return tone, sentence(move)
     link = ": " if move.reason in _BEGINNINGS else " – "
     return tone, f"{sentence(move)}{link}{move.message}"
+
+
+def _say_plan(record: Began | Specified, before: JobSpec | None) -> tuple[Tone, str] | None:
+    plan = plan_of(record.spec)
+    if isinstance(record, Began):
+        return Tone.QUIET, f"{record.job} {'resumes' if record.resumed else 'begins'}: {plan}"
+    return None if before is not None and plan == plan_of(before) else (Tone.QUIET, f"spec changed: {plan}")
 
 
 def _say_loss(record: Lost, spec: JobSpec | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.console import Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
@@ -12,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from spotladder.core.gang import launched_workers
-from spotladder.core.impediment import classify
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -56,51 +53,35 @@ PHASES = {
 
 
 def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -> RenderableType:
-    """The picture, lower than the terminal so that it does not scroll. The least important lines are left out first."""
+    """The picture, as high as the terminal allows. On a low one, rich leaves out the lines at the bottom."""
     inner = min(width, WIDEST) - 2
-    blank = _Part(8, Text(""))
-    above = [
-        _Part(0, _header(snapshot, summary)),
-        _Part(2, _progress(snapshot, summary, inner)),
-        _Part(5, _learning(snapshot, summary)),
+    blank = Text("")
+    above: list[RenderableType] = [
+        _header(snapshot, summary),
+        _progress(snapshot, summary, inner),
+        _learning(snapshot, summary),
         blank,
-        _Part(1, _tiers(snapshot, inner), lines=1 + len(snapshot.spec.tiers)),
+        _tiers(snapshot, inner),
         *_waits(snapshot, inner),
         blank,
-        _Part(4, _labelled("nodes", _nodes(snapshot, inner))),
-        _Part(3, _labelled("money", _money(snapshot, inner))),
+        _labelled("nodes", _nodes(snapshot, inner)),
+        _labelled("money", _money(snapshot, inner)),
+        blank,
     ]
     hint = "" if snapshot.state.stage in (*TERMINAL, Stage.SUSPENDED) else snapshot.hint
-    below = [blank, _Part(6, _one_line(Text(hint, style="dim")))]
-    room = height - 2 - sum(part.lines for part in above + below)  # One more blank line and the cursor's line.
-    events = [blank, *(_Part(7, line) for line in _events(summary, min(EVENTS, room)))] if room > 0 else []
-    parts = _fitting([*above, *events, *below], height - 1)
-    return Constrain(Padding(Group(*(part.drawn for part in parts)), (0, 1)), WIDEST)
+    below: list[RenderableType] = [blank, _one_line(Text(hint, style="dim"))]
+    lines = len(above) + len(snapshot.spec.tiers) + len(below)
+    room = height - 1 - lines  # The cursor has the last line.
+    events = _events(summary, min(EVENTS, room)) if room > 0 else []
+    return Constrain(Padding(Group(*above, *events, *below), (0, 1)), WIDEST)
 
 
-def _waits(snapshot: ViewSnapshot, width: int) -> list[_Part]:
-    """The scheduler's message, on up to three lines."""
+def _waits(snapshot: ViewSnapshot, width: int) -> list[RenderableType]:
+    """What the job waits for, on up to three lines."""
     if not snapshot.waits:
         return []
     lines = [snapshot.waits[at : at + width] for at in range(0, len(snapshot.waits), width)][:3]
-    return [_Part(1, Text("")), *(_Part(1, _one_line(Text(line, style="yellow"))) for line in lines)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Lines of the picture. Those of the highest rank are left out first when the terminal is too low."""
-
-    rank: int
-    drawn: RenderableType
-    lines: int = 1
-
-
-def _fitting(parts: list[_Part], height: int) -> list[_Part]:
-    while len(parts) > 1 and sum(part.lines for part in parts) > height:
-        last = max(part.rank for part in parts)
-        gone = max(index for index, part in enumerate(parts) if part.rank == last)
-        parts = parts[:gone] + parts[gone + 1 :]
-    return parts
+    return [Text(""), *(_one_line(Text(line, style="yellow")) for line in lines)]
 
 
 def _header(snapshot: ViewSnapshot, summary: RunSummary) -> RenderableType:
@@ -191,11 +172,11 @@ def _failures(state: JobState, tier: Tier, width: int) -> str:
 
 
 def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
-    """The state of a tier, with the time until the next timeout."""
+    """The state of a tier. What the job waits for, and until when, is in `ViewSnapshot.waits`."""
     state = snapshot.state
     record = state.record(tier.name)
     if tier.name == state.tier and state.stage not in TERMINAL:
-        tone, text = _current_state(snapshot, tier)
+        tone, text = _current_state(snapshot)
         text += _removed(snapshot, tier)
         if state.standby is not None and state.standby.tier == tier.name:
             text += f"; {_standby_state(snapshot, state.standby)[1]}"
@@ -220,12 +201,6 @@ def _removed(snapshot: ViewSnapshot, tier: Tier) -> str:
     return text and f"; {text}"
 
 
-def _blocked(snapshot: ViewSnapshot) -> str:
-    """Why the job is not training, if that degrades it."""
-    found = classify(Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now))
-    return found.message if found is not None and found.rule.degraded else ""
-
-
 def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]:
     """The state of the standby attempt, which boots beside the live one."""
     situation = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
@@ -238,39 +213,19 @@ def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]
     )
 
 
-def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
-    state, now = snapshot.state, snapshot.now
-    attempt = state.attempt
+def _current_state(snapshot: ViewSnapshot) -> tuple[Tone, str]:
+    state, workers, attempt = snapshot.state, snapshot.spec.workers, snapshot.state.attempt
     seen = snapshot.seen.attempt(attempt.number) if attempt else None
-    workers = f"{len(_up(seen))}/{snapshot.spec.workers} up"
-    blocked = _blocked(snapshot)
-    leaves = _until(state.waiting_since, tier.provision_timeout, now, "leaves in")
+    name = state.stage.lower()
     match state.stage:
-        case Stage.STARTING if blocked:
-            return Tone.BAD, f"blocked: {blocked}"
-        case Stage.STARTING:
-            return Tone.CAUTION, f"starting, {workers}{leaves}"
-        case Stage.RECOVERING:
-            again = _until(state.recovering_since, snapshot.spec.recovery_timeout, now, "new attempt in")
-            return Tone.CAUTION, f"recovering, {workers}{again}"
-        case Stage.DRAINING:
-            return Tone.CAUTION, f"draining{_until(attempt.drain_by if attempt else None, 0.0, now, 'killed in')}"
-        case Stage.ENDING:
-            return Tone.CAUTION, f"ending attempt {attempt.number}" if attempt else "ending"
+        case Stage.STARTING | Stage.RECOVERING:
+            return Tone.CAUTION, f"{name}, {len(_up(seen))}/{workers} up"
+        case Stage.DRAINING if attempt is not None and attempt.drain_by is not None:
+            return Tone.CAUTION, f"{name}, killed in {span(attempt.drain_by - snapshot.now)}"
         case Stage.RUNNING | Stage.REPLACING:
-            ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
-            what = "replacing" if state.stage is Stage.REPLACING else "running"
-            if seen is not None and seen.size is not None:
-                what += f" with {seen.size} of {snapshot.spec.workers} workers"
-            return Tone.GOOD, what + _until(min(ends, default=None), 0.0, now, "a node is reclaimed in")
-        case Stage.IDLE if state.paused_until is not None:
-            return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'restarts in')}"
-        case _:
-            return Tone.QUIET, state.stage.lower()
-
-
-def _until(since: Instant | None, length: float, now: Instant, what: str) -> str:
-    return "" if since is None else f", {what} {span(since + length - now)}"
+            size = "" if seen is None or seen.size is None else f" with {seen.size} of {workers} workers"
+            return Tone.GOOD, f"{name}{size}"
+    return Tone.CAUTION if attempt is not None else Tone.QUIET, name
 
 
 def _workers(seen: AttemptSeen | None) -> list[PodSeen]:
@@ -279,10 +234,6 @@ def _workers(seen: AttemptSeen | None) -> list[PodSeen]:
 
 def _up(seen: AttemptSeen | None) -> list[PodSeen]:
     return [pod for pod in _workers(seen) if pod.phase is PodPhase.RUNNING]
-
-
-def _noticed(seen: AttemptSeen | None) -> list[PodSeen]:
-    return [pod for pod in _workers(seen) if pod.noticed]
 
 
 def _nodes(snapshot: ViewSnapshot, width: int) -> Text:

@@ -35,23 +35,21 @@ class View(Protocol):
     def update(self, snapshot: ViewSnapshot) -> None:
         """Show the job as it is now."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        pass
 
 
-class PlainView:
+class PlainView(View):
     """Prints one line for each event and a progress line every `PLAIN_INTERVAL`, for logs, pipes and CI."""
 
     def __init__(self, console: Console, history: Iterable[Record] = ()) -> None:
         self._console = console
-        self._summary = RunSummary()
+        self._summary = RunSummary(history)
         self._printed_at: Instant | None = None
         self._doing = ""
-        for record in history:
-            self._summary.add(record)
 
     def add(self, record: Record) -> None:
         """Print the record's sentence, if it has one."""
@@ -87,12 +85,6 @@ class PlainView:
         line = f"{clock(self._summary.elapsed(at))} {text}".replace("\u202f", " ")
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
-
 
 def _failures(state: JobState) -> str:
     """All failures of the job, as `spotladder get` shows them, and those of its tier if others have some too."""
@@ -112,12 +104,10 @@ class LiveView:
         from rich.live import Live
 
         self._console = console
-        self._summary = RunSummary()
+        self._summary = RunSummary(history)
         self._size = console.size
         self._snapshot: ViewSnapshot | None = None
         self._live = Live(console=console, auto_refresh=False)
-        for record in history:
-            self._summary.add(record)
 
     def add(self, record: Record) -> None:
         """Add a record; the next `update` shows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spotladder.core.model import Instant, JobSpec, JobState, Observation
@@ -11,6 +12,9 @@ from spotladder.records.model import Beat, Began, Committed, Record
 
 PACE_WINDOW = 20.0
 """Seconds of heartbeats from which the displayed rate is computed."""
+
+EVENTS = 50
+"""Number of latest events that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,16 @@ class ViewSnapshot:
 class RunSummary:
     """A summary of a view's records so far: the name of the job, its progress and pace, its latest events."""
 
-    def __init__(self, events: int = 50) -> None:
+    def __init__(self, history: Iterable[Record] = ()) -> None:
         self.job = ""
         self.began: Instant | None = None
         self.beat: Beat | None = None
         self.loss: float | None = None
-        self.events: deque[Sentence] = deque(maxlen=events)
-        self._spec: JobSpec | None = None
+        self.events: deque[Sentence] = deque(maxlen=EVENTS)
         self._beats: deque[Beat] = deque()
         self._narrator = Narrator()
+        for record in history:
+            self.add(record)
 
     def add(self, record: Record) -> Sentence | None:
         """Add the record. Returns its sentence, or None if it has none."""
@@ -46,12 +51,11 @@ class RunSummary:
             case Began():
                 self.job = f"{record.namespace}/{record.job}"
                 self.began = record.at if self.began is None else self.began
-                self._spec = record.spec
             case Beat():
                 self._add_beat(record)
             case Committed():
                 self.loss = record.metrics.get("loss", self.loss)
-        sentence = self._narrator.describe(record, self._spec)
+        sentence = self._narrator.describe(record)
         if sentence:
             self.events.append(sentence)
         return sentence

@@ -60,7 +60,6 @@ class ClusterUsers:
         self._reviews = Reviews(client, clock)
         self._unknown = Throttle(TOKENS_PER_SECOND, TOKENS_AT_ONCE, clock)
         self._known: dict[bytes, tuple[Seconds, str]] = {}
-        self._users: dict[str, ReviewedUser] = {}
         self._requests = Throttles(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE, clock)
 
     async def of(self, headers: Mapping[str, str]) -> User:
@@ -94,13 +93,12 @@ class ClusterUsers:
         return user
 
     def _user(self, given: Mapping[str, Any]) -> ReviewedUser:
-        """The user of an answer, with the known facts about the same user from another token or an earlier review."""
+        """The user of an answer. Two tokens of one service account are of the same user."""
         fields = {"user": "username", "uid": "uid", "groups": "groups", "extra": "extra"}
         who = {field: given[key] for field, key in fields.items() if key in given}
-        extra = {key: value for key, value in (who.get("extra") or {}).items() if key != CREDENTIAL_ID}
-        same = json.dumps({**who, "extra": extra}, sort_keys=True)
-        self._users = {each: user for each, user in self._users.items() if not user.forget_old()}
-        return self._users.setdefault(same, ReviewedUser(self._reviews, who))
+        if extra := who.get("extra"):
+            who["extra"] = {key: value for key, value in extra.items() if key != CREDENTIAL_ID}
+        return ReviewedUser(str(who["user"]), json.dumps(who, sort_keys=True), self._reviews)
 
 
 def _token(headers: Mapping[str, str]) -> str:

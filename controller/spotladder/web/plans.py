@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.core.model import TERMINAL, Instant
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import PlanPlace
@@ -15,8 +17,8 @@ Plan = Callable[[Facts], Awaitable[PlanPlace | None]]
 PLAN_TIMEOUT = 600.0
 """Seconds after which a plan is given up: records of others may ask for endless runs."""
 
-KEPT = 64
-"""Number of jobs whose place in the plan is kept."""
+KEPT = 24 * 3600.0
+"""Seconds for which a place in the plan is kept."""
 
 
 async def no_plan(_facts: Facts) -> PlanPlace | None:
@@ -30,19 +32,15 @@ class Plans:
     def __init__(self, plan: Plan, ready: Callable[[str], None]) -> None:
         self._plan, self._ready = plan, ready
         self._one = asyncio.Semaphore(1)
-        self._tasks: dict[tuple[str, str, Instant], asyncio.Task[PlanPlace | None]] = {}
+        self._places = SharedReads[tuple[str, str, Instant], PlanPlace | None](SystemClock(), lambda _: KEPT)
 
     def of(self, facts: Facts) -> PlanPlace | None:
         """The place of the job in its plan; None if it has not ended, has no plan, or is not computed yet."""
         if facts.state.stage not in TERMINAL:
             return None
         key = (facts.namespace, facts.job, facts.began_at)
-        if key not in self._tasks:
-            if len(self._tasks) >= KEPT:
-                self._tasks.pop(next(iter(self._tasks))).cancel()
-            self._tasks[key] = asyncio.create_task(self._computed(facts))
-        task = self._tasks[key]
-        return task.result() if task.done() and not task.cancelled() else None
+        place = self._places.begun(key, lambda: self._computed(facts))
+        return place.result() if place.done() else None
 
     async def _computed(self, facts: Facts) -> PlanPlace | None:
         try:

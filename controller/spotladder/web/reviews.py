@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -18,8 +20,9 @@ from aiohttp import web
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import Throttled
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.clusters.throttle import Throttles
-from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.resources import APIResource
 from spotladder.web.access import Right
@@ -46,30 +49,32 @@ class Reviews:
     """The reviews of all users."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
-        self.ticks = clock.ticks
         self._client = client
         self._budgets = Throttles(REVIEWS_PER_SECOND, REVIEWS_AT_ONCE, clock)
-        self._under_way: set[asyncio.Task[bool]] = set()
+        self._answers = SharedReads[tuple[ReviewedUser, Right], bool](
+            clock, lambda allowed: REVIEW_TTL if allowed else REFUSAL_TTL
+        )
+        self._under_way = 0
 
     def admits(self, name: str) -> bool:
         """Whether the user of this name may cause one more review. The service accounts of a namespace have one budget,
         since a user who may create one may create many."""
         account = name.rpartition(":")[0] if name.startswith(SERVICE_ACCOUNT) else name
-        return len(self._under_way) < REVIEWS_UNDER_WAY and self._budgets.admits(account)
+        return self._under_way < REVIEWS_UNDER_WAY and self._budgets.admits(account)
 
-    def start(self, who: Mapping[str, Any], right: Right) -> asyncio.Task[bool]:
-        """Ask whether this user has the right."""
-        task = asyncio.create_task(self._ask(who, right))
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        return task
+    async def allowed(self, user: ReviewedUser, rights: Iterable[Right]) -> set[Right]:
+        """The rights among these that the user has. Raises web.HTTPException if the user may not ask now."""
+        tasks = {right: self._answers.begun((user, right), partial(self._ask, user, right)) for right in rights}
+        if waiting := [task for task in tasks.values() if not task.done()]:
+            await asyncio.wait(waiting)
+        try:
+            return {right for right, task in tasks.items() if task.result()}
+        except Throttled:
+            raise too_many() from None
 
-    def _ended(self, task: asyncio.Task[bool]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # Marks it as read: no request may wait for this review any more.
-
-    async def _ask(self, who: Mapping[str, Any], right: Right) -> bool:
+    async def _ask(self, user: ReviewedUser, right: Right) -> bool:
+        if not self.admits(user.name):
+            raise Throttled(429, "TooManyRequests", "too many reviews")
         attributes = {
             "verb": right.verb,
             "group": right.kind.group,
@@ -77,53 +82,27 @@ class Reviews:
             "subresource": right.subresource,
             "namespace": right.namespace,
         }
-        status = await answer(self._client, ACCESS_REVIEWS, {**who, "resourceAttributes": attributes})
-        return bool(status.get("allowed"))
+        self._under_way += 1
+        try:
+            spec = {**json.loads(user.who), "resourceAttributes": attributes}
+            return bool((await answer(self._client, ACCESS_REVIEWS, spec)).get("allowed"))
+        finally:
+            self._under_way -= 1
 
 
+@dataclass(frozen=True, slots=True)
 class ReviewedUser:
-    """A user, as `who` names it in a review."""
+    """A user, with the JSON that names it in a review. The same user of another token is equal."""
 
-    def __init__(self, reviews: Reviews, who: Mapping[str, Any]) -> None:
-        self.name = str(who["user"])
-        self._who = who
-        self._reviews = reviews
-        self._answers: dict[Right, tuple[Seconds, asyncio.Task[bool]]] = {}
+    name: str
+    who: str
+    reviews: Reviews = field(compare=False)
 
     async def may(self, rights: Collection[Right]) -> Collection[Right]:
-        everywhere = await self._have({replace(right, namespace="") for right in rights})
+        everywhere = await self.reviews.allowed(self, {replace(right, namespace="") for right in rights})
         found = {right for right in rights if replace(right, namespace="") in everywhere}
-        return found | await self._have([right for right in rights if right.namespace and right not in found])
-
-    async def _have(self, rights: Collection[Right]) -> set[Right]:
-        asked = {right: self._asked(right) for right in rights}
-        if None in asked.values():
-            raise too_many()
-        tasks = {right: task for right, task in asked.items() if task}
-        if waiting := [task for task in tasks.values() if not task.done()]:
-            await asyncio.wait(waiting)
-        return {right for right, task in tasks.items() if task.result()}
-
-    def _asked(self, right: Right) -> asyncio.Task[bool] | None:
-        """The answer or the review under way; None if the user may not ask now."""
-        known = self._answers.get(right)
-        if known is None or not self._is_current(*known):
-            if not self._reviews.admits(self.name):
-                return None
-            known = self._answers[right] = self._reviews.ticks(), self._reviews.start(self._who, right)
-        return known[1]
-
-    def _is_current(self, asked: Seconds, task: asyncio.Task[bool]) -> bool:
-        if not task.done():
-            return True
-        if task.cancelled() or task.exception():
-            return False
-        return self._reviews.ticks() - asked < (REVIEW_TTL if task.result() else REFUSAL_TTL)
-
-    def forget_old(self) -> bool:
-        """Drop the answers that have expired. Returns whether no answer is left."""
-        self._answers = {right: known for right, known in self._answers.items() if self._is_current(*known)}
-        return not self._answers
+        others = [right for right in rights if right.namespace and right not in found]
+        return found | await self.reviews.allowed(self, others)
 
 
 async def answer(client: Client, kind: APIResource, spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -22,9 +22,6 @@ from spotladder.core.model import (
 from spotladder.core.policies import adaptive_zones
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import (
-    OVERHEADS,
-    RATIOS,
-    WORK,
     Model,
     columns,
     endings,
@@ -76,14 +73,6 @@ def zone(name: str, price: float) -> Tier:
 
 
 BACKUP = Tier(ON_DEMAND, -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0))
-
-
-def test_the_shipped_model_is_complete() -> None:
-    model = shipped()
-    zones = len(model.shares)
-    assert len(model.hazards) == zones == 8
-    assert len(model.slack) == len(OVERHEADS) * len(RATIOS) * zones * 2 * len(AGES) * len(WORK)
-    assert all(0.0 < hazard < 1.0 for zone in model.hazards for state in zone for hazard in state)
 
 
 @pytest.mark.parametrize("available", [True, False])

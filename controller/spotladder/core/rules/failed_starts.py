@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.crashes import CRASH_LIMIT, crash_message, with_failed_start
+from spotladder.core.crashes import CRASH_LIMIT, crash_message
 from spotladder.core.durations import format_duration
 from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import Exhausted
@@ -24,7 +24,9 @@ def start_timeout(situation: Situation) -> Effect | None:
 
 def start_failed(situation: Situation, reason: Reason, crash: str, output: str = "", pod: str = "") -> Effect:
     """The attempt ends, and the job after too many consecutive starts that failed in the same way."""
-    situation = replace(situation, state=with_failed_start(situation.state, crash, output))
-    if situation.state.crashes >= CRASH_LIMIT and situation.spec.exhausted is Exhausted.FAIL:
+    state = situation.state
+    crashes = state.crashes + 1 if crash == state.crash else 1
+    situation = replace(situation, state=replace(state, crashes=crashes, crash=crash, crash_output=output))
+    if crashes >= CRASH_LIMIT and situation.spec.exhausted is Exhausted.FAIL:
         return Effect(situation, Reason.CRASH_LOOP, crash_message(situation.state))
     return Effect(situation, reason, ": ".join(filter(None, (pod, crash, output))))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.availability import with_sightings
-from spotladder.core.bad_nodes import named, without_node_failures
+from spotladder.core.bad_nodes import named
 from spotladder.core.changing import asked, counted, exhausted
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import inadmissible, waits_for_quota
@@ -83,7 +83,7 @@ def provision_timeout(situation: Situation) -> Effect | None:
         return None  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
     if avoids:
         why = f"no capacity without the avoided nodes {named(avoids, situation.state)}: the next attempt may use them"
-        state = replace(without_node_failures(situation.state), waiting_since=None)
+        state = replace(situation.state, node_failures=(), waiting_since=None)  # A bad node is better than none.
         return Effect(replace(situation, state=state), Reason.INSUFFICIENT_CAPACITY, why)
     if rule.exhausts:
         return _without_capacity(situation, tier, rule, refused=refused)

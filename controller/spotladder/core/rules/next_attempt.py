@@ -43,8 +43,10 @@ def exhausted_tiers(situation: Situation) -> Effect | None:
     if situation.open:
         return None
     spec, exhausted = situation.spec, situation.spec.exhausted
-    misfit = situation.state.misfit if situation.fits_no_tier else ""
-    message = "every tier is exhausted: " + situation.exhausted_tiers + (f": {misfit}" if misfit else "")
+    reasons = {tier.name: situation.state.record(tier.name).exhausted_by for tier in spec.tiers}
+    misfit = situation.state.misfit if set(reasons.values()) == {Reason.POD_DOES_NOT_FIT} else ""
+    named = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
+    message = f"every tier is exhausted: {named}" + (f": {misfit}" if misfit else "")
     if exhausted is Exhausted.FAIL:
         return Effect(situation, Reason.POD_DOES_NOT_FIT if misfit else Reason.TIERS_EXHAUSTED, message)
     until, reason = None, Reason.BEGIN_AGAIN

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.changing import asked, counted, exhausted_if_exceeded, replanned
-from spotladder.core.elastic import continues_smaller, learns_of_notices, why_smaller
+from spotladder.core.elastic import continues_smaller, why_smaller
 from spotladder.core.evidence import maintenance
 from spotladder.core.losses import failing, noticed_pods
 from spotladder.core.model import PodSeen, Stage
@@ -77,13 +77,14 @@ def _replaced(situation: Situation, notices: list[PodSeen]) -> Effect | None:
 def _smaller(situation: Situation, notices: list[PodSeen]) -> Effect | None:
     """An elastic program with enough workers left continues without these pods: it is asked to, or learns of the
     notice by itself."""
-    stage = situation.state.stage
+    stage, seen = situation.state.stage, situation.attempt_seen
     smaller = without_noticed(situation, notices)
     if smaller is not None and stage is Stage.RUNNING:
         return Effect(smaller, Reason.REPLACING, why_smaller(smaller, list(smaller.changes.losses)))
     if smaller is not None:
         return Effect(smaller)
-    goes_on = stage is not Stage.REPLACING and learns_of_notices(situation) and continues_smaller(situation)
+    learns_of_it = seen is None or seen.surplus is None
+    goes_on = stage is not Stage.REPLACING and learns_of_it and continues_smaller(situation)
     return Effect(situation) if goes_on else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from spotladder.core.bad_nodes import with_node_failures
 from spotladder.core.changing import counted
-from spotladder.core.crashes import crash_of, crashed_pods, with_denial
+from spotladder.core.crashes import backoff, crash_of, crashed_pods
 from spotladder.core.evidence import program_ended
 from spotladder.core.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import AttemptSeen, Exit, PodRole, QueueEviction
@@ -83,7 +83,10 @@ def _ended_by_queue(situation: Situation, how: Exit | None) -> bool:
 
 
 def _denied(situation: Situation, reason: Reason, message: str) -> Effect:
-    return Effect(replace(situation, state=with_denial(situation.state, message, situation.now)), reason, message)
+    """The end of an attempt that could not use the checkpoint store: the next one tries again after a delay."""
+    denials, until = situation.state.denials, situation.now + backoff(situation.state.denials)
+    state = replace(situation.state, denials=denials + 1, denied=message, paused_until=until)
+    return Effect(replace(situation, state=state), reason, message)
 
 
 def _judged(situation: Situation, seen: AttemptSeen, how: Exit) -> Effect:

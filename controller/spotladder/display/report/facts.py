@@ -162,7 +162,7 @@ def gather(recorded: Recorded) -> Facts:
     spec = specified[-1].spec
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
-    events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
+    events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each)))
     began_at, restarted = records[0].at, restarts(records)
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)

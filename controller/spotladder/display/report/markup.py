@@ -46,6 +46,18 @@ def trusted(text: str) -> Markup:
     return Markup(text)
 
 
+def bar(name: str, share: float, value: str, *, paid: bool = True) -> Markup:
+    """A row of a bar chart: its name, a bar over this share of the width, and its value."""
+    drawn = element("div", class_="bar paid" if paid else "bar", style=f"width:{share * 100:.2f}%")
+    return element(
+        "div",
+        element("div", name),
+        element("div", drawn, class_="track"),
+        element("div", value, class_="n"),
+        class_="row",
+    )
+
+
 def _number(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 

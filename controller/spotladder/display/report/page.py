@@ -11,7 +11,7 @@ from spotladder.display.figures import NONE, clock, count, money, numbered, perc
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
-from spotladder.display.report.markup import Markup, element, join, table, trusted
+from spotladder.display.report.markup import Markup, bar, element, join, table, trusted
 from spotladder.display.report.plan import sentences
 from spotladder.display.report.restart_parts import where_restarts_go
 from spotladder.display.report.timeline import signs, timeline
@@ -169,7 +169,7 @@ def _time(facts: Facts) -> Markup | None:
         ("idle", "idle", use.idle),
     ]
     present = [(name, text, seconds) for name, text, seconds in parts if seconds > 0]
-    bar = [
+    shares = [
         element("span", class_=f"u-{name}", style=f"flex:{seconds / total:.4f}", title=f"{text}: {span(seconds)}")
         for name, text, seconds in present
     ]
@@ -193,7 +193,7 @@ def _time(facts: Facts) -> Markup | None:
     return element(
         "section",
         element("h2", "Use of time"),
-        element("div", *bar, class_="use", role="img", aria_label="Shares of the run's time"),
+        element("div", *shares, class_="use", role="img", aria_label="Shares of the run's time"),
         element("ul", *key, class_="key"),
         element("p", note, class_="note") if note else None,
     )
@@ -212,10 +212,11 @@ def _cost(facts: Facts) -> Markup | None:
     costs = {"paid": facts.spent, UNINTERRUPTED: facts.uninterrupted, SAME_NODES: facts.on_demand}
     known = {name: usd for name, usd in costs.items() if usd is not None}
     dearest = max(known.values()) or 1.0
+    bars = [bar(name, usd / dearest, money(usd, dearest), paid=name == "paid") for name, usd in known.items()]
     return element(
         "section",
         element("h2", "Cost"),
-        element("div", *(_bar(name, usd, dearest) for name, usd in known.items()), class_="bars"),
+        element("div", *bars, class_="bars"),
         _drawn(facts, charts.cost),
         element("ul", _line("paid", "paid"), _line("yardstick", SAME_NODES), class_="key"),
     )
@@ -230,18 +231,6 @@ def _plan(facts: Facts) -> Markup | None:
 def _line(kind: str, text: str) -> Markup:
     stroke = element("path", d="M0,6 h24", class_=f"curve {kind}")
     return element("li", element("svg", stroke, viewBox="0 0 24 12", class_="long", aria_hidden="true"), text)
-
-
-def _bar(name: str, usd: float, dearest: float) -> Markup:
-    paid = name == "paid"
-    bar = element("div", class_="bar paid" if paid else "bar", style=f"width:{usd / dearest * 100:.2f}%")
-    return element(
-        "div",
-        element("div", element("b", name) if paid else name),
-        element("div", bar, class_="track"),
-        element("div", money(usd, dearest), class_="n"),
-        class_="row",
-    )
 
 
 def _attempts(facts: Facts) -> Markup:

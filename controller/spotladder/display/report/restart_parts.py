@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.display.figures import NONE, span
 from spotladder.display.report.facts import Facts
-from spotladder.display.report.markup import Markup, element, table
+from spotladder.display.report.markup import Markup, bar, element, table
 from spotladder.records.restarts import NAMES, average
 
 
@@ -21,6 +21,7 @@ def where_restarts_go(facts: Facts) -> Markup | None:
         rows.append((str(restart.attempt), restart.tier, total, *(lasted.get(step, NONE) for step in shown)))
     means = average(facts.restarts)
     longest = max((seconds for _, seconds in means), default=0.0) or 1.0
+    bars = [bar(name, seconds / longest, span(seconds)) for name, seconds in means]
     note = (
         "From the loss or the notice to the first step of the next attempt. A part ends at what it is named after; the "
         "time to a point that was not observed belongs to the next part."
@@ -30,18 +31,7 @@ def where_restarts_go(facts: Facts) -> Markup | None:
     return element(
         "section",
         element("h2", "Where restarts go"),
-        element("div", *(_bar(name, seconds, longest) for name, seconds in means), class_="bars") if means else None,
+        element("div", *bars, class_="bars") if means else None,
         table(("attempt", "tier", "in all", *(NAMES[step] for step in shown)), rows, left=(1,)),
         element("p", note, class_="note"),
-    )
-
-
-def _bar(name: str, seconds: float, longest: float) -> Markup:
-    bar = element("div", class_="bar paid", style=f"width:{seconds / longest * 100:.2f}%")
-    return element(
-        "div",
-        element("div", name),
-        element("div", bar, class_="track"),
-        element("div", span(seconds), class_="n"),
-        class_="row",
     )
