@@ -66,8 +66,8 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
 def test_metrics_have_a_cluster_label_and_an_outage_counts_once() -> None:
     metrics = Metrics(SteppedClock())
     heard: list[int] = []
-    metrics.watcher("home")("get", "pods", 200, 0.1)
-    metrics.watcher("east", lambda _verb, _resource, status, _took: heard.append(status))("get", "pods", 0, 5.0)
+    metrics.watcher("home")("get", "pods", 200)
+    metrics.watcher("east", lambda _verb, _resource, status: heard.append(status))("get", "pods", 0)
     for up in (True, False, False, True):
         metrics.linked("east", up=up)
     lines = samples(metrics)
