@@ -99,9 +99,7 @@ async def test_each_request_is_reported_with_its_rbac_verb_and_resource() -> Non
     def answer(request: web.Request) -> web.Response:
         return web.json_response({"items": [], "metadata": {}}) if "watch" not in request.query else web.Response()
 
-    async with api(
-        answer, watcher=lambda verb, resource, status, _: reported.append((verb, resource, status))
-    ) as client:
+    async with api(answer, watcher=lambda *said: reported.append(said)) as client:
         await client.get(PODS, "a", "ns")
         await client.get(NODES, "n")
         await client.merge(RAYJOBS, "a", "rayjobs", body={}, subresource="status")

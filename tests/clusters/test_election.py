@@ -1,23 +1,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import pytest
 import structlog
 
-from spotladder.clusters.client import Client
-from spotladder.clusters.election import DURATION, MARGIN, RENEW_INTERVAL, Election, NotLeading
-from tests.clusters.lease_server import LeaseServer
+from spotladder.clusters.election import DURATION, LEASES, MARGIN, RENEW_INTERVAL, Election, NotLeading
+from tests.clusters.fake import FakeApiServer, FakeClient
 from tests.clusters.stepped_clock import SteppedClock
 
 
-def candidate(server: LeaseServer, name: str, clock: SteppedClock) -> Election:
-    return Election(cast("Client", server), namespace="ns", name="lease", identity=name, clock=clock)
+def scene() -> tuple[FakeApiServer, SteppedClock]:
+    clock = SteppedClock()
+    return FakeApiServer(clock), clock
+
+
+def candidate(server: FakeApiServer, name: str, clock: SteppedClock) -> Election:
+    return Election(FakeClient(server, clock), namespace="ns", name="lease", identity=name, clock=clock)
 
 
 async def test_only_one_of_two_candidates_leads() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     assert await a.attempt()
     assert not await b.attempt()
@@ -27,7 +30,7 @@ async def test_only_one_of_two_candidates_leads() -> None:
 
 
 async def test_a_leader_that_stops_renewing_stops_leading_before_another_candidate_leads() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()
     keeping = asyncio.create_task(a.keep())
@@ -44,7 +47,7 @@ async def test_a_leader_that_stops_renewing_stops_leading_before_another_candida
 
 
 async def test_a_leader_that_cannot_reach_the_api_server_stops_in_time() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a = candidate(server, "a", clock)
     await a.attempt()
     server.down = True
@@ -58,7 +61,7 @@ async def test_a_leader_that_cannot_reach_the_api_server_stops_in_time() -> None
 
 
 async def test_a_failure_to_acquire_the_lease_is_reported_until_it_succeeds() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     server.down = True
     with structlog.testing.capture_logs() as logs:
@@ -75,7 +78,7 @@ async def test_a_failure_to_acquire_the_lease_is_reported_until_it_succeeds() ->
 
 
 async def test_a_wrong_wall_clock_does_not_take_the_lease_from_the_leader() -> None:
-    server, ours, theirs = LeaseServer(), SteppedClock(), SteppedClock(5_000_000_000)
+    (server, ours), theirs = scene(), SteppedClock(5_000_000_000)
     a, b = candidate(server, "a", ours), candidate(server, "b", theirs)
     await a.attempt()
     ours.step_wall(-86400)
@@ -86,23 +89,22 @@ async def test_a_wrong_wall_clock_does_not_take_the_lease_from_the_leader() -> N
 
 
 async def test_a_released_lease_is_acquired_at_once() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()
     assert not await b.attempt()
     await a.release()
     assert not a.leading
     assert await b.attempt()
-    assert server.lease is not None
-    assert server.lease["spec"]["leaseTransitions"] == 2
+    assert server.find(LEASES, "lease", "ns")["spec"]["leaseTransitions"] == 2
 
 
 async def test_a_change_of_the_lease_by_a_user_does_not_end_leadership() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a = candidate(server, "a", clock)
     await a.attempt()
-    assert server.lease is not None
-    server.lease["metadata"]["resourceVersion"] = "77"
+    change = {"metadata": {"annotations": {"by": "a user"}}}
+    await FakeClient(server, clock).merge(LEASES, "lease", "ns", body=change)
     keeping = asyncio.create_task(a.keep())
     await clock.advance(3 * DURATION)
     assert a.leading
@@ -110,19 +112,19 @@ async def test_a_change_of_the_lease_by_a_user_does_not_end_leadership() -> None
 
 
 async def test_a_deleted_lease_is_recreated() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a = candidate(server, "a", clock)
     await a.attempt()
-    server.lease = None
+    await FakeClient(server, clock).delete(LEASES, "lease", "ns")
     keeping = asyncio.create_task(a.keep())
     await clock.advance(3 * DURATION)
     assert a.leading
-    assert server.lease is not None
+    assert server.find(LEASES, "lease", "ns")
     keeping.cancel()
 
 
 async def test_a_leader_that_lost_its_lease_stops_at_the_next_renewal() -> None:
-    server, clock = LeaseServer(), SteppedClock()
+    server, clock = scene()
     a, b = candidate(server, "a", clock), candidate(server, "b", clock)
     await a.attempt()
     assert not await b.attempt()

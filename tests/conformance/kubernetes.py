@@ -112,7 +112,7 @@ class KubernetesBackend:
         loader = self._session.reconcile.loader
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
-        parsed, known = loader._specs.of(record), KnownJob()
+        parsed, known = loader._parsed(record), KnownJob()
         return loader._observe(
             record,
             parsed,

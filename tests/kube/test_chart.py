@@ -15,7 +15,7 @@ import pytest
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
-from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddress
+from spotladder.clusters.cluster_address import ClusterAddress
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import Election
@@ -209,7 +209,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
                 second_server.kubeconfig_of("limited", "limited").read_text().replace(second_server.url, east.proxy.url)
             )
             await make(kube, SECRETS, "cluster-east", data=encoded(kubeconfig=kubeconfig))
-            address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
+            address = ClusterAddress.model_validate({"kubeconfig": {"secretName": "cluster-east"}})
             east_by_secret = sources({"east": address}, home=client, namespace=kube.namespace, clock=kube.clock)
             async with kube.operator(client=client, namespaces_=(), sources=east_by_secret):
                 await walk(kube, east, tiers=tiers(kube, "spot-east"))

@@ -38,7 +38,7 @@ class MemberCluster(KubeWorld):
         self.is_cut = True
         for client in self.controllers:
             if client.watcher is not None:
-                client.watcher("watch", "pods", 0, 0.0)
+                client.watcher("watch", "pods", 0)
         for _ in range(FAILURES + 1):
             await self.clock.advance(RETRY_INTERVAL)
 

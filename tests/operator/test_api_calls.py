@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spotladder.clusters.transport import Object
 from spotladder.resources import NODES, APIResource
 from tests.clusters.fake import FakeClient
 from tests.kube.kuberay import KubeRay
 from tests.kube.world import WORKERS, KubeWorld, eventually
+from tests.operator.crash import VERBS
 from tests.operator.memory_world import NAMESPACE, filled_world
 from tests.operator.reconcile.test_reconciler import server_of
 
@@ -26,42 +27,25 @@ MOST_RECONCILES = 8
 """Six without the other tasks of the test's process; before the changes of one job were reconciled together, ten."""
 
 
-class CountingClient(FakeClient):
-    """Counts the calls but lists and watches, by verb and kind."""
+def counting_client(kube: KubeWorld) -> tuple[FakeClient, Counter[str]]:
+    """A client, and the number of its calls but lists and watches, by verb and kind."""
+    calls = Counter[str]()
 
-    def __init__(self, kube: KubeWorld) -> None:
-        super().__init__(server_of(kube), kube.clock)
-        self.calls = Counter[str]()
+    def counted(method: Callable[..., Awaitable[Any]], verb: str) -> Callable[..., Any]:
+        async def call(client: FakeClient, kind: APIResource, *given: Any, **more: Any) -> Any:
+            calls[f"{verb} {kind.plural}"] += 1
+            return await method(client, kind, *given, **more)
 
-    async def get(self, kind: APIResource, *arguments: Any) -> Object:
-        self.calls[f"get {kind.plural}"] += 1
-        return await super().get(kind, *arguments)
+        return call
 
-    async def apply(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
-        self.calls[f"apply {kind.plural}"] += 1
-        return await super().apply(kind, *arguments, **options)
-
-    async def create(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
-        self.calls[f"create {kind.plural}"] += 1
-        return await super().create(kind, *arguments, **options)
-
-    async def merge(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
-        self.calls[f"patch {kind.plural}"] += 1
-        return await super().merge(kind, *arguments, **options)
-
-    async def delete(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
-        self.calls[f"delete {kind.plural}"] += 1
-        return await super().delete(kind, *arguments, **options)
-
-    async def delete_all(self, kind: APIResource, *arguments: Any, **options: Any) -> None:
-        self.calls[f"deletecollection {kind.plural}"] += 1
-        await super().delete_all(kind, *arguments, **options)
+    methods = {name: counted(getattr(FakeClient, name), verb) for name, verb in {**VERBS, "get": "get"}.items()}
+    return type("CountingClient", (FakeClient,), methods)(server_of(kube), kube.clock), calls
 
 
 @pytest.mark.parametrize("leaders", [1, 2], ids=["the first leader", "a new leader"])
 async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_path: Path, leaders: int) -> None:
     async with filled_world() as kube:
-        client = CountingClient(kube)
+        client, counted = counting_client(kube)
         for name in ("n1", "n2", "n3"):
             await kube.client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
             await kube.set_node(name, ready="True")
@@ -76,12 +60,12 @@ async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_pat
                 await kube.events()
                 if leader < leaders:
                     continue
-                client.calls.clear()
+                counted.clear()
                 before, kuberay.capacity = reconciles(kube), asyncio.Event()
                 await kuberay.evict("digits")
                 await eventually(lambda: kube.rayjob(2))
                 await kube.idle()
-                calls = {call: count for call, count in client.calls.items() if call != "create events"}
+                calls = {call: count for call, count in counted.items() if call != "create events"}
                 assert calls.pop("patch tieredjobs") <= 2, "the end of the old attempt, and the next one"
                 assert calls.pop("get namespaces", 0) <= leaders - 1, "the Pod Security level is kept for a minute"
                 assert next(iter(calls)) == "create rayjobs", "the next attempt waits for no removal"

@@ -62,7 +62,7 @@ async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_me
         await up(runtime)
         (client,) = east.controllers
         assert client.watcher is not None
-        client.watcher("get", "pods", 200, 0.1)
+        client.watcher("get", "pods", 200)
         lines = generate_latest(kube.metrics.registry).decode().splitlines()
         assert 'spotladder_api_requests_total{cluster="east",code="200",resource="pods",verb="get"} 1.0' in lines
         assert 'spotladder_cluster_up{cluster="east"} 1.0' in lines

@@ -26,15 +26,15 @@ def test_the_failure_attribution_window_covers_the_node_monitor_grace_period() -
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"uris": ["s3://b"]}, "tenancy.0.namespaces: Field required"),
-        ({"namespaces": []}, "tenancy.0.namespaces"),
+        ({"uris": ["s3://b"]}, "tenancy[0].namespaces: is required"),
+        ({"namespaces": []}, "tenancy[0].namespaces: must have at least one entry"),
         ({"namespaces": ["team_a"], "uris": ["s3://b"]}, "'team_a' is not a namespace: write a name, or '*' for all"),
         ({"namespaces": ["team-*"], "uris": ["s3://b"]}, "'team-*' is not a namespace"),
-        ({"namespaces": ["*"], "uris": ["bucket/x"]}, "0.uris.0: 'bucket/x' is not a checkpoint address"),
+        ({"namespaces": ["*"], "uris": ["bucket/x"]}, "[0].uris[0]: 'bucket/x' is not a checkpoint address"),
         ({"namespaces": ["*"], "uris": ["s3://b/../x"]}, "'s3://b/../x' is not normalized"),
         ({"namespaces": ["*"], "endpoints": ["minio:9000"]}, "'minio:9000' is not a valid endpoint"),
         ({"namespaces": ["*"], "endpoints": ["http://0x7f.1"]}, "'http://0x7f.1' has an IP address that is not in"),
-        ({"namespaces": ["*"], "uri": ["s3://b"]}, "tenancy.0.uri: Extra inputs are not permitted"),
+        ({"namespaces": ["*"], "uri": ["s3://b"]}, "tenancy[0].uri: is not a known field; did you mean uris?"),
     ],
 )  # fmt: skip
 def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp
     with pytest.raises(InvalidSpec) as refused:
         read_settings(file, {})
     assert str(refused.value).startswith(f"{file}:1:")
-    assert ": tenancy.0" in str(refused.value)
+    assert ": tenancy[0]" in str(refused.value)
     assert said in str(refused.value)
 
 

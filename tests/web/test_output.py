@@ -35,7 +35,7 @@ class Crowded(Client):
 
 
 async def test_what_users_write_into_pods_and_jobs_is_not_kept() -> None:
-    assert len(str(await attempt_output._pods(Crowded(), "team-a", ""))) < 20_000
+    assert len(str(await attempt_output._pods(Crowded(), "team-a", ""))) < 40_000
     written = {"last-applied-configuration": "x" * 100_000}
     metadata = {"name": "digits", "namespace": "team-a", "uid": "1", "resourceVersion": "7", "annotations": written}
     held = cluster._Held.of({"metadata": metadata})

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.review import review
 from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
-from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.names import Origin
 from spotladder.workloads.review import problems
-from spotladder.workloads.shared_claims import claim_warnings
 from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written
-from tests.workloads.builders import capacity, job, ray_template, worker_spec
+from tests.workloads.builders import capacity, job, ray_template
 
 TIERS = [{"name": "spot", "capacityTier": "spot"}, {"name": "od", "capacityTier": "od"}]
 
@@ -168,63 +164,3 @@ def test_a_ray_cluster_without_a_token_is_warned_about_unless_the_template_decid
     found = review([written(tmp_path, "job.yaml", text)], now=0.0)
     messages = [problem.message for problem in warnings(found) if problem.path.endswith("rayClusterSpec")]
     assert [message.partition(",")[0] for message in messages] == ["has no rayVersion of 2.58 or newer"] * warned
-
-
-def with_claim(template: dict[str, Any], *, workers: bool = True, head: bool = False, **source: Any) -> dict[str, Any]:
-    volume = {"name": "d", "persistentVolumeClaim": {"claimName": "data", **source}}
-    if workers:
-        worker_spec(template)["volumes"] = [volume]
-    if head:
-        template["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["volumes"] = [volume]
-    return template
-
-
-def claims_of(template: dict[str, Any], *pools: CapacityTier, overlap: bool = False) -> list[str]:
-    """The warnings about the claims of a job with this template."""
-    tiers = [{"name": pool.metadata.name, "capacityTier": pool.metadata.name} for pool in pools]
-    of = job(template, tiers=tiers)
-    resolved = resolve_tiers(of, {pool.metadata.name: pool for pool in pools})
-    rendered = workload_of(of).render(of, Origin(""), resolved[0], 1, {})
-    return claim_warnings(rendered, resolved, overlap=overlap)
-
-
-def pool(name: str, *zones: str, cluster: str = "home") -> CapacityTier:
-    made = capacity(provider="aws", capacityType="spot", cluster=cluster, zones=list(zones))
-    return made.model_copy(update={"metadata": made.metadata.model_copy(update={"name": name})})
-
-
-@pytest.mark.parametrize(
-    ("template", "pools", "overlap", "says"),
-    [
-        (with_claim(ray_template()), [pool("a")], False, "claim data: 2 pods mount it"),
-        (with_claim(ray_template(), head=True), [pool("a")], False, "claim data: 3 pods mount it"),
-        (with_claim(ray_template(), workers=False, head=True), [pool("a")], False, ""),
-        (with_claim(ray_template(), workers=False, head=True), [pool("a")], True, "overlap starts a second attempt"),
-        (with_claim(ray_template(), readOnly=True), [pool("a")], True, ""),
-        (ray_template(), [pool("a", "z1"), pool("b", "z2")], True, ""),
-        (
-            with_claim(ray_template(), workers=False, head=True), [pool("a", "z1"), pool("b", "z2")], False,
-            "tiers a and b are in different zones",
-        ),
-        (with_claim(ray_template(), workers=False, head=True), [pool("a", "z1"), pool("b", "z1", "z2")], False, ""),
-        (with_claim(ray_template(), workers=False, head=True), [pool("a", "z1"), pool("b")], False, ""),
-        (
-            with_claim(ray_template(), workers=False, head=True), [pool("a"), pool("b", cluster="west")], False,
-            "tiers a and b are in different clusters",
-        ),
-    ],
-)  # fmt: skip
-def test_a_claim_that_pods_or_tiers_cannot_share_is_warned_about(
-    template: dict[str, Any], pools: list[CapacityTier], overlap: bool, says: str
-) -> None:
-    found = claims_of(template, *pools, overlap=overlap)
-    assert len(found) == bool(says)
-    assert all(says in message for message in found)
-
-
-def test_the_claims_of_a_jobset_are_counted_for_all_of_its_pods(tmp_path: Path) -> None:
-    volumes = "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}], containers: [{name: train, image: i}]"
-    text = changed(JOBSET, ("containers: [{name: train}]", volumes), ("restartPolicy: Always, ", ""))
-    found = review([written(tmp_path, "job.yaml", text)], more_capacity=True, now=0.0)
-    (message,) = [problem.message for problem in warnings(found) if problem.path == "spec.workload"]
-    assert message.startswith("claim data: 2 pods mount it")

@@ -93,7 +93,7 @@ def _message(detail: ErrorDetails, path: Path, model: type[Record]) -> str:
         return (
             f"must be a {'number' if kind == 'float_parsing' else 'whole number'}, not {quoted(str(detail['input']))}"
         )
-    return _MESSAGES.get(kind) or detail["msg"]
+    return _MESSAGES.get(kind) or detail["msg"].removeprefix("Value error, ")
 
 
 def _no_whole_number(given: object) -> str:
@@ -143,8 +143,8 @@ def _model_at(path: Path, model: type[Record]) -> type[Record] | None:
     annotation: Any = model
     for part in path:
         annotation = inner_type(annotation)
-        if get_origin(annotation) in (list, dict):
-            annotation = get_args(annotation)[-1]
+        if get_origin(annotation) in (list, tuple, dict):
+            annotation = get_args(annotation)[1 if get_origin(annotation) is dict else 0]
         elif _is_model(annotation):
             fields = (field for field in annotation.model_fields.values() if field.alias == part)
             annotation = next((field.annotation for field in fields), None)
@@ -160,8 +160,8 @@ def _places(model: type[Record], prefix: str = "") -> Iterator[str]:
         place = f"{prefix}{field.alias}"
         yield place
         annotation = inner_type(field.annotation)
-        if get_origin(annotation) is list:
-            place, annotation = f"{place}[]", inner_type(get_args(annotation)[-1])
+        if get_origin(annotation) in (list, tuple):
+            place, annotation = f"{place}[]", inner_type(get_args(annotation)[0])
         elif get_origin(annotation) is dict:
             place, annotation = f"{place}.<name>", inner_type(get_args(annotation)[-1])
         if _is_model(annotation):

@@ -38,8 +38,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LONGEST_SUBDOMAIN = 253
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 OWN_ENVIRONMENT = VARIABLES - {Variable.UID, Variable.CACHE, Variable.CACHE_SIZE, Variable.COMPILED}
@@ -244,62 +243,49 @@ JobName = Annotated[
 ]
 
 
-def _label_value(value: Any) -> str:
-    text = checked_text(value)
-    if not _LABEL_VALUE.fullmatch(text):
-        raise refused(
-            f"{quoted(text)} is not a valid label value: use at most {LONGEST_LABEL} letters, digits, '-', '_' and "
-            f"'.', "
-            "beginning and ending with a letter or digit"
-        )
-    return text
+def _matching(pattern: re.Pattern[str], otherwise: str) -> BeforeValidator:
+    """A validator of text of this form. The error quotes other text, and says what `otherwise` says."""
+
+    def check(value: Any) -> str:
+        text = checked_text(value)
+        if not pattern.fullmatch(text):
+            raise refused(f"{quoted(text)} {otherwise}")
+        return text
+
+    return BeforeValidator(check)
 
 
-LabelValue = Annotated[str, BeforeValidator(_label_value)]
+LabelValue = Annotated[
+    str,
+    _matching(
+        _LABEL_VALUE,
+        f"is not a valid label value: use at most {LONGEST_LABEL} letters, digits, '-', '_' and '.', beginning and "
+        "ending with a letter or digit",
+    ),
+]
+LabelKey = Annotated[
+    str,
+    _matching(_LABEL_KEY, "is not a valid label name: write team or example.com/team, at most 63 characters after '/'"),
+]
+SecretName = Annotated[
+    str, _matching(_SUBDOMAIN, "is not a valid Secret name: use lower-case letters, digits, '-' and '.'")
+]
 
 
-def _label_key(value: Any) -> str:
-    key = checked_text(value)
-    if not _LABEL_KEY.fullmatch(key):
-        raise refused(
-            f"{quoted(key)} is not a valid label name: write team or example.com/team, at most 63 characters after '/'"
-        )
-    return key
-
-
-LabelKey = Annotated[str, BeforeValidator(_label_key)]
-
-
-def _secret_name(value: Any) -> str:
-    name = checked_text(value)
-    if len(name) > _LONGEST_SUBDOMAIN or not _SUBDOMAIN.fullmatch(name):
-        raise refused(f"{quoted(name)} is not a valid Secret name: use lower-case letters, digits, '-' and '.'")
-    return name
-
-
-SecretName = Annotated[str, BeforeValidator(_secret_name)]
-
-
-def _environment_name(value: Any) -> str:
-    name = checked_text(value)
-    if not _ENVIRONMENT_NAME.fullmatch(name):
-        raise refused(f"{quoted(name)} is not a valid name of an environment variable: use letters, digits and '_'")
+def _not_our_own(name: str) -> str:
     if name in OWN_ENVIRONMENT:
         raise refused(f"{name} is set by spotladder for each attempt; remove it")
     return name
 
 
-EnvironmentName = Annotated[str, BeforeValidator(_environment_name)]
+EnvironmentName = Annotated[
+    str,
+    AfterValidator(_not_our_own),
+    _matching(_ENVIRONMENT_NAME, "is not a valid name of an environment variable: use letters, digits and '_'"),
+]
 
-
-def _private_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise refused("must be text: write the value in quotes")
-    return value
-
-
-PrivateText = Annotated[str, BeforeValidator(_private_text)]
-"""Text that error messages never contain, because it may be a secret."""
+PrivateText = str
+"""Text that error messages never contain, because it may be a secret: no validator quotes it."""
 
 
 def filled_text(value: Any) -> str:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from spotladder.api.address import ANY, Endpoint, StoreAddress
 from spotladder.api.capacitytier import HOME
+from spotladder.api.record import Record
 from spotladder.errors import InvalidSpec
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -42,12 +42,10 @@ _Uri = Annotated[StoreAddress, BeforeValidator(partial(_parsed, partial(StoreAdd
 _Endpoint = Annotated[Endpoint, BeforeValidator(partial(_parsed, partial(Endpoint.parse, pattern=True)))]
 
 
-class TenantRule(BaseModel):
+class TenantRule(Record):
     """What the jobs of some namespaces may use."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True
-    )
+    model_config = ConfigDict(populate_by_name=True, arbitrary_types_allowed=True)
 
     namespaces: tuple[Annotated[str, AfterValidator(_namespace)], ...] = Field(
         min_length=1, description='Namespaces to which the rule applies; "*" means all.'

@@ -18,7 +18,7 @@ import aiohttp
 from pydantic_core import from_json
 
 from spotladder.clusters.errors import ClusterUnreachable, api_error
-from spotladder.clusters.responses import capped, lines, refused, typed
+from spotladder.clusters.responses import capped, lines, typed
 from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, TooLarge
@@ -144,23 +144,16 @@ class Client(Transport):
             "timeoutSeconds": str(int(seconds)),
             **_selectors(labels, fields),
         }
-        where, began = f"watch {kind.plural}", self._clock.ticks()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
-        async with (
-            typed(where),
-            await self._send(
-                "GET",
-                path_of(kind, namespace),
-                query=query,
-                data=None,
-                headers={"Accept": METADATA if metadata else JSON},
-                timeout=timeout,
-            ) as answer,
-        ):
-            if self.watcher:
-                self.watcher("watch", kind.plural, answer.status, self._clock.ticks() - began)
-            if answer.status != 200:
-                raise await refused(answer, where)
+        where, headers = f"watch {kind.plural}", {"Accept": METADATA if metadata else JSON}
+        async with self._response(
+            where,
+            "GET",
+            path_of(kind, namespace),
+            aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE),
+            watched=("watch", kind.plural),
+            query=query,
+            headers=headers,
+        ) as answer:
             async for line in lines(answer, where):
                 event = from_json(line)
                 found = event.get("object") if isinstance(event, dict) else None
@@ -208,15 +201,9 @@ class Client(Transport):
         *,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[bytes]:
-        timeout, began = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence), self._clock.ticks()
-        async with (
-            typed(where),
-            await self._send("GET", path, query=query, data=None, headers=headers, timeout=timeout) as answer,
-        ):
-            if self.watcher:
-                self.watcher("get", resource_of(PODS, path), answer.status, self._clock.ticks() - began)
-            if answer.status != 200:
-                raise await refused(answer, where)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
+        watched = "get", resource_of(PODS, path)
+        async with self._response(where, "GET", path, timeout, watched=watched, query=query, headers=headers) as answer:
             async for chunk in answer.content.iter_any():
                 yield chunk
 
@@ -256,13 +243,8 @@ class Client(Transport):
 
     async def _page_of(self, path: str, seconds: Seconds) -> bytes:
         """The response of the API server itself, which has no kind."""
-        where, limits = f"get {path}", aiohttp.ClientTimeout(total=seconds, sock_connect=min(10.0, seconds))
-        async with (
-            typed(where),
-            await self._send("GET", path, query={}, data=None, headers={}, timeout=limits) as answer,
-        ):
-            if answer.status >= 300:
-                raise await refused(answer, where)
+        where, timeout = f"get {path}", aiohttp.ClientTimeout(total=seconds, sock_connect=min(10.0, seconds))
+        async with self._response(where, "GET", path, timeout) as answer:
             return await capped(answer, LARGEST_ANSWER, where)
 
     # --- writes -----------------------------------------------------------------------------------------------------

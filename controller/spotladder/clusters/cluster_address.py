@@ -4,17 +4,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
+
+from spotladder.api.record import Record
 
 DEFAULT_KEY = "kubeconfig"
 
 
-class _AddressPart(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
-
-
-class KubeconfigAddress(_AddressPart):
+class KubeconfigAddress(Record):
     """A kubeconfig: in a Secret beside the controller, or in a file."""
 
     secret_name: str | None = Field(default=None, min_length=1, description="A Secret in the controller's namespace.")
@@ -29,7 +26,7 @@ class KubeconfigAddress(_AddressPart):
         return self
 
 
-class EksAddress(_AddressPart):
+class EksAddress(Record):
     """An EKS cluster of the account that the controller's identity, or the role, belongs to."""
 
     name: str = Field(min_length=1, description="The cluster's name.")
@@ -37,7 +34,7 @@ class EksAddress(_AddressPart):
     role_arn: str | None = Field(default=None, description="A role to assume first, for a cluster of another account.")
 
 
-class GkeAddress(_AddressPart):
+class GkeAddress(Record):
     """A GKE cluster."""
 
     project: str = Field(min_length=1, description="The project's id.")
@@ -45,7 +42,7 @@ class GkeAddress(_AddressPart):
     name: str = Field(min_length=1, description="The cluster's name.")
 
 
-class ClusterAddress(_AddressPart):
+class ClusterAddress(Record):
     """How to reach a cluster: exactly one of the fields."""
 
     kubeconfig: KubeconfigAddress | None = Field(default=None, description="By a kubeconfig.")

@@ -8,7 +8,7 @@ import errno
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.credentials import BearerToken, Credentials, Fixed, token_file, token_of_program
-from spotladder.clusters.kubeconfig_model import checked
+from spotladder.clusters.kubeconfig_model import Cluster, Context, Kubeconfig, User, checked
 from spotladder.errors import EnvironmentFailure
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -65,15 +65,15 @@ def configured() -> bool:
 def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
     """The contexts that `connect` accepts. Raises the same EnvironmentFailure."""
     config, _ = _read(kubeconfig)
-    return tuple(str(entry["name"]) for entry in config.get("contexts") or [])
+    return tuple(entry.name for entry in config.contexts or ())
 
 
-def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
+def _read(kubeconfig: str | None) -> tuple[Kubeconfig, str]:
     """The merged kubeconfig of all files, and their names."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
     files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
     where = ", ".join(map(str, files)) or f"KUBECONFIG={named}"
-    merged: dict[str, Any] | None = None
+    merged: Kubeconfig | None = None
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
             raise EnvironmentFailure(f"{file}: {error.strerror}: {_GIVE}") from None
         except UnicodeDecodeError:
             raise EnvironmentFailure(f"{file}: is not text; it should be a kubeconfig") from None
-        merged = _merged(merged or {}, parse(text, str(file)), file.parent)
+        merged = _merged(merged or Kubeconfig(), parse(text, str(file)), file.parent)
     if merged is None:
         raise EnvironmentFailure(f"{where}: {os.strerror(errno.ENOENT)}: {_GIVE}")
     return merged, where
@@ -108,11 +108,10 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
 
 def trusting(authority: str) -> ssl.SSLContext:
     """TLS with a server whose certificate authority is given in base64; "" uses the public authorities."""
-    data = _data({"certificate authority": authority}, "certificate authority", "the cluster")
-    return _context(None, data)
+    return _context(None, _decoded(authority, "certificate authority", "the cluster"))
 
 
-def parse(text: str, where: str) -> dict[str, Any]:
+def parse(text: str, where: str) -> Kubeconfig:
     """Parse a kubeconfig or a part of it. Raises EnvironmentFailure without quoting the text, which may
     have secrets."""
     from ruamel.yaml import YAML  # noqa: PLC0415 – imported only for a kubeconfig
@@ -135,39 +134,38 @@ def parse(text: str, where: str) -> dict[str, Any]:
     return checked(data, where)
 
 
-def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, where: str = "kubeconfig") -> Connection:
+def from_kubeconfig(config: Kubeconfig, context: str | None = None, *, where: str = "kubeconfig") -> Connection:
     """The connection of a kubeconfig's context. Raises EnvironmentFailure."""
-    if not config.get("clusters"):
+    if not config.clusters:
         raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
-    chosen = context or config.get("current-context") or ""
+    chosen = context or config.current_context or ""
     if not chosen:
         raise EnvironmentFailure(f"{where}: no current-context is set; specify one with --context")
-    entry = _named(config, "contexts", chosen, "context", where)
-    cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster", where)
-    user = _named(config, "users", str(entry["user"]), "user", where) if entry.get("user") else {}
-    server = cluster.get("server")
+    entry: Context = _named(config.contexts, chosen, "context", where)
+    cluster: Cluster = _named(config.clusters, entry.cluster or "", "cluster", where)
+    user: User = _named(config.users, entry.user, "user", where) if entry.user else User.model_validate({})
+    server = cluster.server
     if server is None:
-        raise EnvironmentFailure(f"{where}: cluster {entry.get('cluster')} has no server")
+        raise EnvironmentFailure(f"{where}: cluster {entry.cluster} has no server")
     if not _is_address(server):
-        wrong = f"cluster {entry.get('cluster')}: server {server!r} is not an address"
+        wrong = f"cluster {entry.cluster}: server {server!r} is not an address"
         raise EnvironmentFailure(f"{where}: {wrong}: write one like https://host:6443")
     return Connection(
         server=server.rstrip("/"),
         credentials=_credentials(user, where),
         tls=_tls(cluster, user, where) if server.lower().startswith("https:") else None,
-        server_name=cluster.get("tls-server-name"),
-        proxy=cluster.get("proxy-url"),
-        namespace=entry.get("namespace") or "default",
+        server_name=cluster.tls_server_name,
+        proxy=cluster.proxy_url,
+        namespace=entry.namespace or "default",
         context=chosen,
     )
 
 
-def _named(config: Mapping[str, Any], section: str, name: str, kind: str, where: str) -> dict[str, Any]:
-    entries = config.get(section) or []
-    for entry in entries:
-        if entry.get("name") == name and isinstance(entry.get(kind), dict):
-            return dict(entry[kind])
-    known = ", ".join(str(entry.get("name")) for entry in entries) or "none"
+def _named(entries: Sequence[Any] | None, name: str, kind: str, where: str) -> Any:
+    for entry in entries or ():
+        if entry.name == name and (found := getattr(entry, kind)) is not None:
+            return found
+    known = ", ".join(entry.name for entry in entries or ()) or "none"
     raise EnvironmentFailure(f"{where}: there is no {kind} {name!r}; there is: {known}")
 
 
@@ -179,52 +177,51 @@ def _is_address(server: str) -> bool:
         return False
 
 
-def _merged(first: dict[str, Any], second: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _merged(first: Kubeconfig, second: Kubeconfig, folder: Path) -> Kubeconfig:
     """Merge like kubectl: the first file that sets a value wins. Relative paths are relative to their own file."""
-    for section, inner, keys in (
-        ("clusters", "cluster", ("certificate-authority",)),
-        ("users", "user", ("client-certificate", "client-key", "tokenFile")),
-    ):
-        for entry in second.get(section) or []:
-            settings = entry.get(inner) or {}
-            settings.update({key: str(folder / settings[key]) for key in keys if settings.get(key)})
-    merged = {**second, **{key: value for key, value in first.items() if value}}
+    settings = [*(entry.cluster for entry in second.clusters or ()), *(entry.user for entry in second.users or ())]
+    for each in filter(None, settings):
+        for field in ("certificate_authority", "client_certificate", "client_key", "token_file"):
+            if path := getattr(each, field, None):
+                setattr(each, field, str(folder / path))
+    merged = {}
     for section in ("clusters", "users", "contexts"):
-        mine = first.get(section) or []
-        names = {entry["name"] for entry in mine}
-        merged[section] = [*mine, *(entry for entry in second.get(section) or [] if entry["name"] not in names)]
-    return merged
+        mine = getattr(first, section) or []
+        names = {entry.name for entry in mine}
+        merged[section] = [*mine, *(entry for entry in getattr(second, section) or () if entry.name not in names)]
+    return first.model_copy(update={**merged, "current_context": first.current_context or second.current_context})
 
 
-def _credentials(user: Mapping[str, Any], where: str) -> Credentials:
-    if program := user.get("exec"):
+def _credentials(user: User, where: str) -> Credentials:
+    if program := user.exec:
         fetch = partial(
             token_of_program,
-            [str(program.get("command", "")), *map(str, program.get("args") or [])],
-            {str(entry["name"]): str(entry.get("value", "")) for entry in program.get("env") or []},
-            str(program.get("apiVersion", "client.authentication.k8s.io/v1")),
-            str(program.get("installHint") or ""),
+            [program.command or "", *(program.args or ())],
+            {entry.name: entry.value or "" for entry in program.env or ()},
+            program.api_version or "client.authentication.k8s.io/v1",
+            program.install_hint or "",
         )
         return BearerToken(fetch, clock=SystemClock())
-    if user.get("tokenFile"):
-        return token_file(Path(user["tokenFile"]), SystemClock())
-    if user.get("token"):
-        return Fixed({"Authorization": f"Bearer {user['token']}"})
-    if user.get("auth-provider"):
+    if user.token_file:
+        return token_file(Path(user.token_file), SystemClock())
+    if user.token:
+        return Fixed({"Authorization": f"Bearer {user.token}"})
+    if user.auth_provider:
         raise EnvironmentFailure(f"{where}: auth-provider users are gone from Kubernetes; use an exec plugin")
-    if user.get("username"):
+    if user.username:
         raise EnvironmentFailure(f"{where}: users with a password are gone from Kubernetes; use a token")
     return Fixed()
 
 
-def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str) -> ssl.SSLContext:
-    authority = _data(cluster, "certificate-authority-data", where)
-    context = _context(cluster.get("certificate-authority"), authority)
-    if cluster.get("insecure-skip-tls-verify"):
+def _tls(cluster: Cluster, user: User, where: str) -> ssl.SSLContext:
+    authority = _decoded(cluster.certificate_authority_data, "certificate-authority-data", where)
+    context = _context(cluster.certificate_authority, authority)
+    if cluster.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    certificate, key = (_data(user, f"{part}-data", where) for part in ("client-certificate", "client-key"))
-    files = user.get("client-certificate"), user.get("client-key")
+    certificate = _decoded(user.client_certificate_data, "client-certificate-data", where)
+    key = _decoded(user.client_key_data, "client-key-data", where)
+    files = user.client_certificate, user.client_key
     if not (certificate or files[0]):
         return context
     # The ssl module reads keys only from files: for this call the key is in a file that only this user can read.
@@ -252,10 +249,10 @@ def _context(file: str | None, data: str | None = None) -> ssl.SSLContext:
     return context
 
 
-def _data(section: Mapping[str, Any], key: str, where: str) -> str | None:
-    if not section.get(key):
+def _decoded(data: str | None, field: str, where: str) -> str | None:
+    if not data:
         return None
     try:
-        return base64.b64decode("".join(section[key].split()), validate=True).decode()
+        return base64.b64decode("".join(data.split()), validate=True).decode()
     except (binascii.Error, ValueError):
-        raise EnvironmentFailure(f"{where}: {key} is not base64") from None
+        raise EnvironmentFailure(f"{where}: {field} is not base64") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
 
@@ -57,7 +58,9 @@ class Invalid(ApiError):
 
 
 class Throttled(ApiError):
-    """Too many requests, even after the delay that the server requested."""
+    """Too many requests, even after the delay that the server requested: `retry_after` seconds."""
+
+    retry_after: Seconds = 1.0
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {

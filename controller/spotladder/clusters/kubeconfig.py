@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.connection import Connection, connect, from_kubeconfig, parse
 from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.clusters.kubeconfig_model import Kubeconfig
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 from spotladder.resources import SECRETS
@@ -23,10 +24,8 @@ from spotladder.resources import SECRETS
 REREAD: Seconds = 30.0
 """Interval after which a rotated Secret is noticed; a failed connection triggers a read at once."""
 
-_OUTSIDE = {
-    "cluster": ("certificate-authority",),
-    "user": ("exec", "tokenFile", "client-certificate", "client-key", "auth-provider"),
-}
+_OUTSIDE = ("certificate_authority", "exec", "token_file", "client_certificate", "client_key", "auth_provider")
+"""Fields of clusters and users that refer to programs and files."""
 
 
 class KubeconfigFile:
@@ -104,13 +103,15 @@ def _understood(text: str, context: str | None, where: str) -> Connection:
     return from_kubeconfig(config, context, where=where)
 
 
-def _check(config: Mapping[str, Any], where: str) -> None:
-    for kind, fields in _OUTSIDE.items():
-        for entry in config.get(f"{kind}s") or ():
-            settings = entry.get(kind) or {}
-            for field in fields:
-                if settings.get(field):
-                    raise EnvironmentFailure(
-                        f"{where}: {kind} {entry['name']} has {field}, which is not in the controller's pod: "
-                        "put a token or certificate data into the kubeconfig itself"
-                    )
+def _check(config: Kubeconfig, where: str) -> None:
+    entries: list[tuple[str, str, BaseModel | None]] = [
+        *(("cluster", entry.name, entry.cluster) for entry in config.clusters or ()),
+        *(("user", entry.name, entry.user) for entry in config.users or ()),
+    ]
+    for kind, name, settings in entries:
+        for field in _OUTSIDE:
+            if settings is not None and getattr(settings, field, None):
+                raise EnvironmentFailure(
+                    f"{where}: {kind} {name} has {type(settings).model_fields[field].alias}, which is not in the "
+                    "controller's pod: put a token or certificate data into the kubeconfig itself"
+                )

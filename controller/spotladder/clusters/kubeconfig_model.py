@@ -99,11 +99,11 @@ class Kubeconfig(_Section):
 _EXPECTED = {"list": "must be a list", "model": "must be a mapping", "bool": "must be true or false"}
 
 
-def checked(data: dict[str, Any], where: str) -> dict[str, Any]:
+def checked(data: dict[str, Any], where: str) -> Kubeconfig:
     """The known fields of a kubeconfig. Raises EnvironmentFailure without quoting a value: a misplaced value may be a
     secret."""
     try:
-        return Kubeconfig.model_validate(data).model_dump(by_alias=True, exclude_none=True)
+        return Kubeconfig.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
 from pydantic_core import from_json
 
-from spotladder.clusters.errors import ClusterUnreachable, api_error
-from spotladder.core.model import Seconds
+from spotladder.clusters.errors import ClusterUnreachable, Throttled, api_error
 from spotladder.errors import SpotladderError, TooLarge
 
 LARGEST_RESPONSE = 16 << 20
@@ -46,15 +46,11 @@ async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError
     except (ValueError, AttributeError):
         reason, message = answer.reason or "", content[:200].decode(errors="replace")
         about = ""
-    return api_error(answer.status, reason, message, where=where, about=about)
-
-
-def retry_after(answer: aiohttp.ClientResponse) -> Seconds:
-    """The delay that the server requests."""
-    try:
-        return float(answer.headers.get("Retry-After", "1"))
-    except ValueError:
-        return 1.0
+    error = api_error(answer.status, reason, message, where=where, about=about)
+    if isinstance(error, Throttled):
+        with suppress(KeyError, ValueError):
+            error.retry_after = float(answer.headers["Retry-After"])
+    return error
 
 
 async def lines(answer: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:

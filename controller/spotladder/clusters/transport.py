@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import quote
@@ -22,7 +23,7 @@ from pydantic_core import from_json, to_json
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled
-from spotladder.clusters.responses import LARGEST_RESPONSE, capped, refused, retry_after, typed, watched_socket
+from spotladder.clusters.responses import LARGEST_RESPONSE, capped, refused, typed, watched_socket
 from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
@@ -38,8 +39,8 @@ LONGEST_WAIT: Seconds = 10.0
 Guard = Callable[[], Seconds]
 """Returns the number of seconds for which writes are allowed; raises if they are not."""
 
-Watcher = Callable[[str, str, int, Seconds], None]
-"""Called for every response: verb, resource (`pods` or `pods/status`), HTTP status (0: none), seconds."""
+Watcher = Callable[[str, str, int], None]
+"""Called for every response: verb, resource (`pods` or `pods/status`), HTTP status (0: none)."""
 
 
 class Transport:
@@ -114,34 +115,53 @@ class Transport:
         for attempt in range(1, TRIES + 1):
             if self._throttle:
                 await self._throttle.take()
-            began, status = self._clock.ticks(), 0
             timeout = min(self._timeout, self.guard()) if self.guard and method != "GET" else self._timeout
             try:
-                limits = aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout))
-                async with (
-                    typed(where),
-                    await self._send(
-                        method,
-                        path,
-                        query=query or {},
-                        data=data,
-                        headers={"Accept": accept, **content, **headers},
-                        timeout=limits,
-                    ) as answer,
-                ):
-                    status = answer.status
-                    if status < 300:
-                        found: Object = from_json(await capped(answer, most or LARGEST_RESPONSE, where))
-                        return found
-                    refusal = await refused(answer, where)
-            finally:
-                if self.watcher:
-                    self.watcher(verb, resource_of(kind, path), status, self._clock.ticks() - began)
-            wait = retry_after(answer)
-            if not isinstance(refusal, Throttled) or attempt == TRIES or wait > LONGEST_WAIT:
-                raise refusal
-            await self._clock.sleep(wait)
+                async with self._response(
+                    where,
+                    method,
+                    path,
+                    aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout)),
+                    watched=(verb, resource_of(kind, path)),
+                    query=query or {},
+                    data=data,
+                    headers={"Accept": accept, **content, **headers},
+                ) as answer:
+                    found: Object = from_json(await capped(answer, most or LARGEST_RESPONSE, where))
+                    return found
+            except Throttled as refusal:
+                if attempt == TRIES or refusal.retry_after > LONGEST_WAIT:
+                    raise
+                await self._clock.sleep(refusal.retry_after)
         raise AssertionError("the last try returns or raises")
+
+    @asynccontextmanager
+    async def _response(
+        self,
+        where: str,
+        method: str,
+        path: str,
+        timeout: aiohttp.ClientTimeout,
+        *,
+        watched: tuple[str, str] | None = None,
+        query: Mapping[str, str] = MappingProxyType({}),
+        data: bytes | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response that is no error, to be read. `where` is the request in messages, `watched` its verb and resource
+        for the watcher. Raises the error in an error response."""
+        status = 0
+        async with typed(where):
+            try:
+                answer = await self._send(method, path, query=query, data=data, headers=headers, timeout=timeout)
+                status = answer.status
+            finally:
+                if self.watcher and watched:
+                    self.watcher(*watched, status)
+            async with answer:
+                if status >= 300:
+                    raise await refused(answer, where)
+                yield answer
 
     async def _send(
         self,

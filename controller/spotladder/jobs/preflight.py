@@ -13,7 +13,7 @@ from spotladder.api.stored import CapacityRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.errors import EnvironmentFailure, Refused
-from spotladder.jobs.connected_cluster import ConnectedCluster
+from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.jobs.remarks import remark
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.file_review import for_cluster, warnings
@@ -25,7 +25,7 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
     `has_folder`: the jobs get the files of --working-dir."""
     known = await _capacity(cluster)
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
-    given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
+    given = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     jobs = [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
     # A job without a namespace gets the one of the command, which another job may name.
     named = (((entry.kind, namespace_of(entry, cluster.namespace), entry.name), entry.document) for entry, _ in jobs)
@@ -36,17 +36,15 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
         for entry, job in jobs:
             problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
     for entry, job in jobs:
-        problems += await _without_kueue(cluster, entry, job, {**valid, **_given(files)})
+        problems += await _without_kueue(cluster, entry, job, {**valid, **given})
     if problems:
         raise InvalidDocument(problems)
-    if (
-        update
-        and not has_folder
-        and (without := [refusal for entry, job in jobs if (refusal := await _loses_files(cluster, entry, job))])
-    ):
-        raise Refused("\n".join(without))
-    if not update and (existing := [refusal for entry, _ in jobs if (refusal := await _exists(cluster, entry))]):
-        raise Refused("\n".join(existing))
+    refusals = [
+        await (_loses_files(cluster, entry, job, has_folder=has_folder) if update else _exists(cluster, entry))
+        for entry, job in jobs
+    ]
+    if any(refusals):
+        raise Refused("\n".join(filter(None, refusals)))
     await _rehearse(cluster, files)
     for warning in warnings(files):
         remark(f"warning: {warning}")
@@ -74,10 +72,6 @@ async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] |
         return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
     except Forbidden:
         return None
-
-
-def _given(files: Review) -> dict[str, CapacityTier]:
-    return {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
 
 
 async def _without_kueue(
@@ -124,24 +118,26 @@ def namespace_of(job: Reviewed, default: str) -> str:
     return str(job.document.data["metadata"].get("namespace", default))
 
 
-async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:
+async def _current(cluster: ConnectedCluster, job: Reviewed) -> tuple[str, Object]:
+    """The namespace of the job, and the job in the cluster; {} if it does not exist or cannot be read."""
     namespace = namespace_of(job, cluster.namespace)
     try:
-        await cluster.client.get(TIEREDJOBS, job.name, namespace)
-    except (NotFound, Forbidden):  # without permission to read, the creation reports the conflict
-        return ""
-    return exists(job.name, namespace)
+        return namespace, await cluster.client.get(TIEREDJOBS, job.name, namespace)
+    except (NotFound, Forbidden):  # Without permission to read, the creation reports the conflict.
+        return namespace, {}
 
 
-async def _loses_files(cluster: ConnectedCluster, entry: Reviewed, job: TieredJob) -> str:
+async def _exists(cluster: ConnectedCluster, entry: Reviewed) -> str:
+    """The error for a new job that already exists; "" if it does not."""
+    namespace, current = await _current(cluster, entry)
+    return exists(entry.name, namespace) if current else ""
+
+
+async def _loses_files(cluster: ConnectedCluster, entry: Reviewed, job: TieredJob, *, has_folder: bool) -> str:
     """The error for an update that would take the files of --working-dir away from a job; "" if it does not."""
-    if job.spec.source is not None:
+    if has_folder or job.spec.source is not None:
         return ""
-    namespace = namespace_of(entry, cluster.namespace)
-    try:
-        current = await cluster.client.get(TIEREDJOBS, entry.name, namespace)
-    except (NotFound, Forbidden):
-        return ""
-    if not current["spec"].get("source"):
+    namespace, current = await _current(cluster, entry)
+    if not (current.get("spec") or {}).get("source"):
         return ""
     return f"tieredjob {entry.name} in namespace {namespace} has the files of --working-dir: give --working-dir again"

@@ -82,6 +82,11 @@ class ConditionUpdate:
     message: str = ""
 
 
+def stated(holds: bool, reason: str, message: str = "") -> ConditionUpdate:
+    """The update of a condition that is known to hold, or not to."""
+    return ConditionUpdate("True" if holds else "False", reason, message)
+
+
 ConditionUpdates = Mapping[ConditionType, ConditionUpdate]
 
 DELETE_REQUESTED = "DeleteRequested"

@@ -41,6 +41,7 @@ class Controller:
         self._leader: LeaderRuntime | None = None
         self._standing: Election | None = None
         self._connection = connect(settings.kubeconfig, settings.context)
+        self._namespace = settings.lease_namespace or self._connection.namespace
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -55,7 +56,13 @@ class Controller:
             HealthServer(self._settings.listen, metrics=self._metrics, ready=self._ready) as health,
             Client(self._connection, clock=self._clock, watcher=self._metrics.watcher(HOME)) as plain,
         ):
-            election = self._standing = self._election(plain)
+            election = self._standing = Election(
+                plain,
+                namespace=self._namespace,
+                name=self._settings.lease_name,
+                identity=self.identity,
+                clock=self._clock,
+            )
             self._log.info("started", identity=self.identity, server=self._connection.server, port=health.port)
             while not self._stopping.is_set():
                 if await self._unless_stopped(election.lead()):
@@ -68,8 +75,21 @@ class Controller:
     async def _term(self, election: Election) -> None:
         """Work while this process leads."""
         self._metrics.leading.set(1)
-        async with self._client(election) as client:
-            self._leader = self._new_leader(client)
+        async with Client(
+            self._connection,
+            clock=self._clock,
+            throttle=Throttle(self._settings.calls_per_second, self._settings.burst, self._clock),
+            guard=election.fence,
+            watcher=self._metrics.watcher(HOME),
+        ) as client:
+            self._leader = LeaderRuntime(
+                client=client,
+                sources=sources(self._settings.clusters, home=client, namespace=self._namespace, clock=self._clock),
+                settings=self._settings,
+                metrics=self._metrics,
+                clock=self._clock,
+                identity=self.identity,
+            )
             working = asyncio.create_task(self._leader.run())
             keeping = asyncio.create_task(election.keep())
             try:
@@ -87,40 +107,6 @@ class Controller:
                     task.cancel()
                 await asyncio.wait({working, keeping}, timeout=STOP)
                 self._metrics.term_over()
-
-    def _client(self, election: Election) -> Client:
-        throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
-        return Client(
-            self._connection,
-            clock=self._clock,
-            throttle=throttle,
-            guard=election.fence,
-            watcher=self._metrics.watcher(HOME),
-        )
-
-    def _election(self, client: Client) -> Election:
-        return Election(
-            client,
-            namespace=self._settings.lease_namespace or self._connection.namespace,
-            name=self._settings.lease_name,
-            identity=self.identity,
-            clock=self._clock,
-        )
-
-    def _new_leader(self, client: Client) -> LeaderRuntime:
-        return LeaderRuntime(
-            client=client,
-            sources=sources(
-                self._settings.clusters,
-                home=client,
-                namespace=self._settings.lease_namespace or self._connection.namespace,
-                clock=self._clock,
-            ),
-            settings=self._settings,
-            metrics=self._metrics,
-            clock=self._clock,
-            identity=self.identity,
-        )
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
         """Run it unless the process is stopped first; returns whether it finished."""

@@ -41,7 +41,6 @@ from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.events import Events
 from spotladder.operator.reporting.health import Health
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.bucket_log import bucket_logs
@@ -138,11 +137,10 @@ class LeaderRuntime:
             clusters=self.clusters.names,
             clock=clock,
         )
-        observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.idle)
         remover = AttemptRemover(self.clusters)
         readings = Readings(self._logs, SecretReader(client, clock), settings.tenancy)
-        persistence = Persistence(client, self.jobs, self._events, observer, clock)
+        persistence = Persistence(client, self.jobs, self._events, metrics, self._tier_status, clock)
         preconditions = Preconditions(self.jobs, self.clusters, clock, settings.tenancy)
         applier = Applier(
             self.clusters,
@@ -177,7 +175,7 @@ class LeaderRuntime:
             streams=self._streams,
             outages=self._outages,
             readings=readings,
-            observer=observer,
+            metrics=metrics,
             clock=clock,
         )
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from spotladder.api.capacitytier import HOME
-from spotladder.api.document import MAX_NODES_OF_AN_ADMINISTRATOR, read_documents
+from spotladder.api.check import checked
+from spotladder.api.document import MAX_NODES_OF_AN_ADMINISTRATOR, Document, read_documents
 from spotladder.api.fields import Name
+from spotladder.api.record import Record
 from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.cluster_address import ClusterAddress
 from spotladder.core.model import Seconds
@@ -22,10 +25,10 @@ the programs on the other nodes fail because of the loss. If such a failure coun
 end the job for the loss of a node."""
 
 
-class Settings(BaseModel):
+class Settings(Record):
     """The settings of a controller."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     kubeconfig: str | None = Field(default=None, description="The home cluster's kubeconfig; not needed in a pod.")
     context: str | None = Field(default=None, description="The kubeconfig's context.")
@@ -67,19 +70,13 @@ class Settings(BaseModel):
 
 
 def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
-    """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec."""
+    """The settings of a file, and of the given flags, which take precedence. Raises InvalidSpec with every problem."""
     documents = read_documents(file, most=MAX_NODES_OF_AN_ADMINISTRATOR) if file is not None else []
     if len(documents) > 1:
         raise InvalidSpec("has more than one document: write all settings into one", where=documents[1].where(()))
-    document = next(iter(documents), None)
-    values = document.data if document is not None else {}
-    if not isinstance(values, dict):
+    document = next(iter(documents), Document("", {}, {}, {}))
+    if not isinstance(document.data, dict):
         raise InvalidSpec("has no settings: write name: value", where=str(file))
     given = {to_camel(name): value for name, value in flags.items() if value not in (None, ())}
-    try:
-        return Settings.model_validate({**values, **given})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        where = document.where(first["loc"]) if document is not None and first["loc"][0] not in given else ""
-        raise InvalidSpec(first["msg"].removeprefix("Value error, "), path=field, where=where) from None
+    places: dict[tuple[str | int, ...], str] = {(name,): "" for name in given}  # A flag has no place in the file.
+    return checked(replace(document, data={**document.data, **given}, values={**document.values, **places}), Settings)

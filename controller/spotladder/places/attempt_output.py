@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spotladder.api.capacitytier import HOME
+from spotladder.core.model import PodRole
 from spotladder.display import job_text
 from spotladder.places import dashboard
 from spotladder.resources import PODS
-from spotladder.workloads.names import ATTEMPT, JOB_UID, ROLE, attempt_name
-from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_name
+from spotladder.timestamps import instant
+from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
 from spotladder.workloads.rayjob.records import SUBMITTER
-from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
-from spotladder.workloads.records import Object as Found
+from spotladder.workloads.records import PodRecord
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
@@ -28,11 +28,13 @@ HERE = ""
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A container whose log is printed. With an empty container name, the log comes from the dashboard of the head."""
+    """A container whose log is printed. With an empty container name, the log comes from the dashboard of the head,
+    whose token is in `token`: the name of a Secret, and the key."""
 
     pod: str
     container: str
     started: bool
+    token: tuple[str, str] | None = None
 
     def printed(
         self,
@@ -47,7 +49,7 @@ class Source:
         number of bytes that a dashboard may send. Raises ApiError, ClusterUnreachable, TooLarge."""
         if self.container:
             return client.log(self.pod, namespace, container=self.container, follow=follow, tail=tail)
-        return dashboard.printed(client, self.pod, namespace, follow=follow, tail=tail, most=most)
+        return dashboard.printed(client, self.pod, namespace, self.token, follow=follow, tail=tail, most=most)
 
 
 async def sources(
@@ -57,20 +59,20 @@ async def sources(
     every pod. Raises ApiError, ClusterUnreachable."""
     pods = await _pods(client, namespace, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
     if every_pod:
-        return [_source(pod, program_name(pod)) for pod in pods]
+        return [_source(pod, pod.program) for pod in pods]
     submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
     if submitters:
         return [_source(pod, SUBMITTER) for pod in submitters]
     # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
-    since = job["metadata"]["creationTimestamp"]
+    since = instant(job["metadata"]["creationTimestamp"]) or 0.0
     named = await _pods(client, namespace, f"job-name={attempt_name(job['metadata']['name'], number)}")
-    own = [pod for pod in named if pod["metadata"]["creationTimestamp"] >= since]  # not of a deleted job
+    own = [pod for pod in named if (pod.created_at or 0.0) >= since]  # not of a deleted job
     if own:
-        return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
-    head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]
-    if head:
-        return [Source(source.pod, "", source.started) for source in head]
-    return [_source(pod, program_name(pod)) for pod in pods if _is_first(pod)]
+        return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else pod.program) for pod in own[-1:]]
+    heads = [pod for pod in pods if pod.role is PodRole.HEAD]
+    if heads:
+        return [Source(pod.name, "", _source(pod, pod.program).started, pod.token) for pod in heads[-1:]]
+    return [_source(pod, pod.program) for pod in pods if not pod.slot or pod.slot.endswith("-0-0")]  # the first process
 
 
 def cluster_of(job: Mapping[str, Any], attempt: int) -> str:
@@ -104,46 +106,16 @@ def record_of(job: Mapping[str, Any], number: int) -> Mapping[str, Any] | None:
     return next((entry for entry in attempts if entry.get("number") == number), None)
 
 
-async def _pods(client: Client, namespace: str, labels: str) -> list[Found]:
+async def _pods(client: Client, namespace: str, labels: str) -> list[PodRecord]:
+    """The pods as records: users write annotations and containers of any size."""
     pages = client.pages(PODS, namespace, labels=labels, limit=PODS_AT_ONCE)
-    found = [_trimmed(pod) async for page in pages for pod in page.items]
-    return sorted(found, key=lambda pod: (pod["metadata"].get("creationTimestamp", ""), pod["metadata"]["name"]))
+    found = [PodRecord.of(pod) async for page in pages for pod in page.items]
+    return sorted(found, key=lambda pod: (pod.created_at or 0.0, pod.name))
 
 
-def _trimmed(pod: Found) -> Found:
-    """What is read of a pod, which may be large: users write its annotations and containers."""
-    metadata, statuses = pod["metadata"], (pod.get("status") or {}).get("containerStatuses") or []
-    annotations, program = metadata.get("annotations") or {}, program_name(pod)
-    index = {COMPLETION_INDEX: annotations[COMPLETION_INDEX]} if COMPLETION_INDEX in annotations else {}
-    kept = {key: metadata[key] for key in ("name", "creationTimestamp") if key in metadata}
-    labels = metadata.get("labels") or {}
-    kept["labels"] = {key: labels[key] for key in (ROLE, JOB_INDEX, COMPLETION_INDEX) if key in labels}
-    names = [entry["name"] for entry in pod["spec"]["containers"] if entry["name"] in (program, SUBMITTER)]
-    states = [{key: entry.get(key) for key in ("name", "state")} for entry in statuses if entry.get("name") in names]
-    return {
-        "metadata": {**kept, "annotations": {**index, DEFAULT_CONTAINER: program}},
-        "spec": {"containers": [{"name": name} for name in names]},
-        "status": {"containerStatuses": states},
-    }
+def _source(pod: PodRecord, container: str) -> Source:
+    return Source(pod.name, container, any(entry.begun for entry in pod.containers if entry.name == container))
 
 
-def _source(pod: Found, container: str) -> Source:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    states = [entry.get("state") or {} for entry in statuses if entry.get("name") == container]
-    return Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
-
-
-def _has(pod: Found, container: str) -> bool:
-    return any(entry["name"] == container for entry in pod["spec"]["containers"])
-
-
-def _role(pod: Found) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(ROLE, ""))
-
-
-def _is_first(pod: Found) -> bool:
-    """The first process of a JobSet."""
-    metadata = pod["metadata"]
-    labels = metadata.get("labels") or {}
-    index = (metadata.get("annotations") or {}).get(COMPLETION_INDEX) or labels.get(COMPLETION_INDEX, "0")
-    return (labels.get(JOB_INDEX, "0"), index) == ("0", "0")
+def _has(pod: PodRecord, container: str) -> bool:
+    return any(entry.name == container for entry in pod.containers)

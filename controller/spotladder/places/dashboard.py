@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from spotladder.clusters.ray_token import token_headers
-from spotladder.resources import PODS
-from spotladder.workloads.records import token_source
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
@@ -23,13 +21,18 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 async def printed(
-    client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None, most: int
+    client: Client,
+    pod: str,
+    namespace: str,
+    token: tuple[str, str] | None,
+    *,
+    follow: bool,
+    tail: int | None,
+    most: int,
 ) -> AsyncIterator[bytes]:
-    """Yield the output of the job on this head in pieces; with `follow` until the job has ended. Raises TooLarge if the
-    whole output has more than `most` bytes."""
-    pages = client.pages(PODS, namespace, fields=f"metadata.name={pod}")
-    sources = [token_source(found) async for page in pages for found in page.items]
-    printed, headers = 0, await token_headers(client, namespace, next(iter(sources), None))
+    """Yield the output of the job on this head in pieces; with `follow` until the job has ended. `token` is that of
+    `token_headers`. Raises TooLarge if the whole output has more than `most` bytes."""
+    printed, headers = 0, await token_headers(client, namespace, token)
     while True:
         jobs = await client.ask(pod, namespace, PORT, "api/jobs/", headers=headers)
         job = next((entry for entry in jobs if entry.get("submission_id")), None)

@@ -20,11 +20,8 @@ from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.versions import TESTED_RAY
 from spotladder.workloads import providers
-from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.authentication import is_open
 from spotladder.workloads.review import problems
-from spotladder.workloads.shared_claims import claim_warnings
 from spotladder.workloads.tiers import PlacedTier, listed_in, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
@@ -75,9 +72,7 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 def warnings(files: Review) -> list[Problem]:
     """The warnings about valid files: conditions that only the cluster's administrator can check, Ray clusters without
-    a token, groups of pods without a price, volume claims that several pods or tiers share, and those of the
-    programs."""
-    capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
+    a token, groups of pods without a price, and those of the programs."""
     found = []
     for entry in files.objects:
         if not isinstance(entry.model, TieredJob):
@@ -99,8 +94,6 @@ def warnings(files: Review) -> list[Problem]:
                 "there: set rayVersion to the version in the image"
             )
             found.append(Problem(entry.document.where_named(path), path, message))
-        where = entry.document.where_named("spec.workload")
-        found += [Problem(where, "spec.workload", message) for message in _of_claims(entry.model, capacity)]
     return [*found, *of_programs(files)]
 
 
@@ -132,15 +125,6 @@ def _stopping_hooks(thing: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
     parts = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
     for name, part in parts:
         yield from _stopping_hooks(part, (*at, name))
-
-
-def _of_claims(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[str]:
-    tiers = list(_as_known(job, capacity))
-    try:
-        rendered = workload_of(job).render(job, Origin(""), tiers[0], 1, {}) if tiers else []
-    except InvalidSpec:
-        return []  # An error of the template is reported as a problem.
-    return claim_warnings(rendered, tiers, overlap=job.spec.overlap is not None)
 
 
 def _unpriced_groups(entry: Reviewed, job: TieredJob) -> Iterator[Problem]:

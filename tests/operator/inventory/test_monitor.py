@@ -133,7 +133,7 @@ async def test_a_request_without_an_answer_triggers_an_immediate_probe() -> None
         await here.until(lambda: here.monitor.known)
         await here.until(lambda: here.clock.sleepers >= 1)
         asked = here.server.asked
-        here.monitor.heard("list", "pods", 0, 1.0)
+        here.monitor.heard("list", "pods", 0)
         await here.until(lambda: here.server.asked > asked, step=RETRY_INTERVAL / 10)
         assert here.clock.ticks() < POLL_INTERVAL + RETRY_INTERVAL
 

@@ -172,13 +172,6 @@ async def test_the_token_of_a_namespace_is_created_before_an_attempt_that_uses_i
     assert min(map(len, tokens)) >= 32
 
 
-async def test_a_token_that_another_attempt_has_created_is_used() -> None:
-    client = ClientWithoutToken(refusal=Conflict(409, "AlreadyExists", "exists"))
-    loaded, applier, _home = launching(job(ray_template()), client)
-    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
-    assert client.made[-1]["kind"] == "RayJob"
-
-
 class ClientWithoutPermission(ClientWithoutToken):
     """A fake client that must neither read nor create the Secret of the token, as with an older chart."""
 
@@ -196,8 +189,11 @@ async def test_without_permission_for_the_token_no_attempt_starts(made: type[Cli
     assert client.made == []
 
 
-async def test_a_token_that_the_controller_must_not_read_is_used() -> None:
-    client = ClientWithoutPermission(refusal=Conflict(409, "AlreadyExists", "exists"))
+@pytest.mark.parametrize("made", [ClientWithoutToken, ClientWithoutPermission])
+async def test_a_token_that_exists_is_used_whether_or_not_the_controller_may_read_it(
+    made: type[ClientWithoutToken],
+) -> None:
+    client = made(refusal=Conflict(409, "AlreadyExists", "exists"))
     loaded, applier, _home = launching(job(ray_template()), client)
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     assert client.made[-1]["spec"]["rayClusterSpec"]["authOptions"]["mode"] == "token"

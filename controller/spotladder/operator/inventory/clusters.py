@@ -100,9 +100,9 @@ class WorkloadCluster:
     def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> str:
         """Why the observation of an attempt in the cluster may be incomplete; "" if it is complete. A kind that is not
         installed has no objects."""
-        for entry in self.inventory.unreadable(kinds, namespace):
-            if not entry.absent:
-                return f"{entry.kind.plural} cannot be read: {entry.why}"
+        for cache in self.inventory.unreadable(kinds, namespace):
+            if not cache.absent:
+                return f"{cache.kind.plural} cannot be read: {cache.problem}"
         return ""
 
 

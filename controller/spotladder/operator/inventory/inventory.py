@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -29,15 +29,6 @@ JobKey = tuple[str, str]
 """A TieredJob's namespace and name."""
 
 OURS = f"{MANAGED_BY}={MANAGER}"
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A kind that cannot be read, and the reason. `absent`: the server does not know the kind."""
-
-    kind: APIResource
-    why: str
-    absent: bool
 
 
 class Inventory:
@@ -235,15 +226,13 @@ class Inventory:
         owners = (record.uid for kind, found in kinds.items() if kind in self._main for record in found)
         return next((workload for uid in owners for workload in self._admissions.of(uid)), None)
 
-    def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Unreadable]:
-        """The kinds, among these and those that every job needs, that cannot be read in that namespace."""
-        wanted: list[tuple[APIResource, Scoped[Any]]] = [(NODES, self._nodes), (PODS, self._pods)]
-        wanted += [(kind, self._objects[kind]) for kind in kinds if kind in self._objects]
-        return [
-            Unreadable(kind, cache.problem, cache.absent)
-            for kind, scoped in wanted
-            if (cache := scoped.within(namespace)) is not None and cache.problem
-        ]
+    def unreadable(self, kinds: Iterable[APIResource], namespace: str) -> list[Cache[Any]]:
+        """The caches of the kinds, among these and those that every job needs, that cannot be read in that
+        namespace."""
+        others = (self._objects[kind] for kind in kinds if kind in self._objects)
+        wanted: tuple[Scoped[Any], ...] = (self._nodes, self._pods, *others)
+        caches = (scoped.within(namespace) for scoped in wanted)
+        return [cache for cache in caches if cache is not None and cache.problem]
 
     def written(self, kind: APIResource, answer: Mapping[str, Any]) -> None:
         """Add the API server's response to a write of the controller to the cache."""

@@ -80,7 +80,7 @@ class ClusterMonitor:
         self._suspicion = asyncio.Event()
         self._log = structlog.get_logger("spotladder").bind(cluster=name)
 
-    def heard(self, _verb: str, _resource: str, status: int, _took: Seconds) -> None:
+    def heard(self, _verb: str, _resource: str, status: int) -> None:
         """Record the HTTP status of every call to the cluster (0: no response)."""
         if status == 0 or status >= 500:
             self._suspicion.set()

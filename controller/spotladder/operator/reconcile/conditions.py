@@ -26,6 +26,7 @@ from spotladder.operator.condition_types import (
     ConditionUpdate,
     ConditionUpdates,
     Diagnosis,
+    stated,
 )
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import Ahead
@@ -98,11 +99,7 @@ def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
         return {}
     message = "; ".join(filter(None, (ahead.missing, ahead.conflicts)))
     reason = ConditionReason.REFERENCES_MISSING if ahead.missing else ConditionReason.VERSION_CONFLICT
-    return {
-        ConditionType.PREFLIGHT: ConditionUpdate("False", reason, message)
-        if message
-        else ConditionUpdate("True", "AllFound")
-    }
+    return {ConditionType.PREFLIGHT: stated(not message, reason if message else "AllFound", message)}
 
 
 def of_decision(
@@ -115,20 +112,13 @@ def of_decision(
     waits_for = steady_reason(situation)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING)
-    failed = state.stage is Stage.FAILED
     updates = {
-        ConditionType.READY: ConditionUpdate(
-            "True" if running or state.stage is Stage.SUCCEEDED else "False", state.phase
-        ),
+        ConditionType.READY: stated(running or state.stage is Stage.SUCCEEDED, state.phase),
         ConditionType.STALLED: ConditionUpdate("True", state.reason, state.message)
-        if failed
+        if state.stage is Stage.FAILED
         else ConditionUpdate("False", "AsExpected"),
-        ConditionType.PROVISIONED: ConditionUpdate(
-            "True" if running else "False", _asked(why, deleting), _provisioned(spec, state, seen)
-        ),
-        ConditionType.RUNNING: ConditionUpdate(
-            "True" if running else "False", _asked(state.reason, deleting), state.message
-        ),
+        ConditionType.PROVISIONED: stated(running, _asked(why, deleting), _provisioned(spec, state, seen)),
+        ConditionType.RUNNING: stated(running, _asked(state.reason, deleting), state.message),
     }
     if ended := program_ended(situation):
         until = situation.attribution_deadline or state.clock
@@ -146,15 +136,12 @@ def of_decision(
     if spec.tiers and state.tier:
         first = spec.tiers[0].name
         away = state.tier != first
-        exhausted_by = state.record(first).exhausted_by
-        updates[ConditionType.FELL_BACK] = ConditionUpdate(
-            "True" if away else "False", exhausted_by or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
-        )
+        reason = state.record(first).exhausted_by or ("AfterFirstTier" if away else "OnFirstTier")
+        updates[ConditionType.FELL_BACK] = stated(away, reason, state.tier)
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(situation)
     if (risk := deadline_risk(spec, state)) is not None:
-        at_risk = ConditionUpdate("True" if risk.at_risk else "False", risk.reason, risk.message)
-        updates[ConditionType.DEADLINE_AT_RISK] = at_risk
+        updates[ConditionType.DEADLINE_AT_RISK] = stated(risk.at_risk, risk.reason, risk.message)
     elif state.stage in TERMINAL and limits.deadline(spec) is not None:
         updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "Ended")
     if state.stage not in TERMINAL:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from spotladder.api.status import TieredJobStatus
@@ -24,7 +25,7 @@ from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reconcile.log_reads import time_until_log_read
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
-from spotladder.operator.reconcile.specs import ParsedSpec, Specs
+from spotladder.operator.reconcile.specs import ParsedSpec, parsed_spec
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.readings import Readings
@@ -33,6 +34,9 @@ from spotladder.workloads.kinds import workload_of
 
 SYNC_RETRY_INTERVAL: Seconds = 10.0
 """Requeue delay for a job whose clusters have not synced yet; a finished sync requeues it sooner."""
+
+PARSED_SPECS_LIMIT = 128
+"""Number of parsed specs that are cached, the most recently used; the others are kept as text."""
 
 
 policy_named = cache(by_name)
@@ -54,7 +58,9 @@ class Loader:
     clock: Clock
     attribution_window: Seconds
     known_jobs: dict[JobKey, KnownJob] = field(default_factory=dict)
-    _specs: Specs = field(default_factory=Specs)
+    _parsed: Callable[[JobRecord], ParsedSpec] = field(
+        default_factory=lambda: lru_cache(PARSED_SPECS_LIMIT)(parsed_spec)
+    )
 
     async def load(self, record: JobRecord) -> Loaded | NotLoaded:
         """All data about the job, if a decision is possible now."""
@@ -67,7 +73,7 @@ class Loader:
         if not record.finalized:
             record = await self.persistence.finalize(record)
         try:
-            parsed = self._specs.of(record)
+            parsed = self._parsed(record)
             job = parsed.job
             policy_named(job.spec.policy)
         except InvalidSpec as error:

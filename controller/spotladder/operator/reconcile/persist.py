@@ -18,8 +18,10 @@ from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions, status
+from spotladder.operator.reporting.decision_log import log_decision, log_problem
 from spotladder.operator.reporting.events import COMMIT_SKIPPED, Events, Note, note_of, notes_of, resize_notes
-from spotladder.operator.reporting.observer import DecisionObserver
+from spotladder.operator.reporting.metrics import Metrics
+from spotladder.operator.reporting.tier_status import TierStatusWriter
 from spotladder.resources import TIEREDJOBS
 
 
@@ -31,7 +33,8 @@ class Persistence:
     client: Client
     jobs: Scoped[JobRecord]
     events: Events
-    observer: DecisionObserver
+    metrics: Metrics
+    tier_status: TierStatusWriter
     clock: Clock
 
     async def decided(
@@ -65,7 +68,9 @@ class Persistence:
             uninterrupted=uninterrupted_usd(loaded.spec, after),
         )
         record = await self._write(loaded.record, wanted)
-        self.observer.decided(loaded, before, decision)
+        self.metrics.decided(record.namespace, loaded.spec, before, decision)
+        self.tier_status.decided(loaded, before, decision)
+        log_decision(record, decision)
         for note in (*notes_of(decision, deleting=loaded.record.deleting), *resize_notes(before, after)):
             self.events.emit(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
@@ -120,7 +125,7 @@ class Persistence:
         return record
 
     def _announce(self, record: JobRecord, problem: Diagnosis) -> None:
-        self.observer.degraded(record, problem)
+        log_problem(record, problem)
         self.events.emit(record, note_of(problem))
 
 

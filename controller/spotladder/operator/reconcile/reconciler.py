@@ -44,7 +44,7 @@ from spotladder.operator.reconcile.loader import Loader, policy_named
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preconditions import Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
-from spotladder.operator.reporting.observer import DecisionObserver
+from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
@@ -76,7 +76,7 @@ class Reconciler:
     streams: RecordStreams
     outages: Outages
     readings: Readings
-    observer: DecisionObserver
+    metrics: Metrics
     clock: Clock
 
     async def __call__(self, key: JobKey) -> Seconds | None:
@@ -157,7 +157,7 @@ class Reconciler:
         self.streams.decided(loaded, decision, address, persisted=persisted is not loaded.status)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
-        self.observer.observe(record.key, loaded.spec, decision.state, problems)
+        self.metrics.observe(record.key, loaded.spec, decision.state, [problem.reason for problem in problems])
         if result.failed is not None:
             raise result.failed
         if result.cleanup_error is not None and record.deleting:
@@ -235,4 +235,4 @@ class Reconciler:
         self.logs.unfollow(key)
         self.outages.forget(key)
         self.preflight.forget(key)
-        self.observer.forgotten(key)
+        self.metrics.forgot(key)

@@ -30,6 +30,19 @@ OTHER_TIERS = "other"
 """The label of tiers beyond MAX_TIERS."""
 
 
+_JOB_GAUGES = (
+    ("spotladder_job_progress_ratio", "ratio", "Committed share of all steps, 0 to 1."),
+    ("spotladder_job_attempts", "attempts", "Number of attempts so far."),
+    ("spotladder_job_budget_ratio", "budget_ratio", "Spent share of spec.budget."),
+    (
+        "spotladder_job_deadline_slack_seconds",
+        "slack",
+        "Seconds until the deadline that neither the work that is left nor one more start needs.",
+    ),
+)
+"""The metrics with one number for each job, and its field in JobGauges."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
@@ -105,10 +118,10 @@ class Metrics:
     def watcher(self, cluster: str, also: Watcher | None = None) -> Watcher:
         """Counts the API calls of a cluster by status (0: no response), and forwards the status to another callback."""
 
-        def heard(verb: str, resource: str, status: int, took: Seconds) -> None:
+        def heard(verb: str, resource: str, status: int) -> None:
             self.requests.labels(cluster, verb, resource, str(status)).inc()
             if also is not None:
-                also(verb, resource, status, took)
+                also(verb, resource, status)
 
         return heard
 
@@ -199,46 +212,35 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """The gauges, created at each scrape."""
-        now = self._clock.now()
-        labels = ["namespace", "job"]
-        phases = GaugeMetricFamily("spotladder_job_phase", "1 for the phase a job is in.", labels=[*labels, "phase"])
-        ratios = GaugeMetricFamily(
-            "spotladder_job_progress_ratio", "Committed share of all steps, 0 to 1.", labels=labels
-        )
-        ages = GaugeMetricFamily(
+        jobs = list(self._jobs.items())
+        for name, field, text in _JOB_GAUGES:
+            gauge = _of_jobs(name, text)
+            for key, job in jobs:
+                if (value := getattr(job, field)) is not None:
+                    gauge.add_metric(key, value)
+            yield gauge
+        phases = _of_jobs("spotladder_job_phase", "1 for the phase a job is in.", "phase")
+        degraded = _of_jobs("spotladder_job_degraded", "1 for each reason why a job is degraded.", "reason")
+        ages = _of_jobs(
             "spotladder_commit_age_seconds",
             "Seconds since the newest commit or, without one, since all workers were first ready.",
-            labels=labels,
         )
-        attempts = GaugeMetricFamily("spotladder_job_attempts", "Number of attempts so far.", labels=labels)
-        budgets = GaugeMetricFamily("spotladder_job_budget_ratio", "Spent share of spec.budget.", labels=labels)
-        slacks = GaugeMetricFamily(
-            "spotladder_job_deadline_slack_seconds",
-            "Seconds until the deadline that neither the work that is left nor one more start needs.",
-            labels=labels,
-        )
-        degraded = GaugeMetricFamily(
-            "spotladder_job_degraded", "1 for each reason why a job is degraded.", labels=[*labels, "reason"]
-        )
-        for (namespace, name), job in list(self._jobs.items()):
-            phases.add_metric([namespace, name, job.phase], 1)
-            ratios.add_metric([namespace, name], job.ratio)
-            attempts.add_metric([namespace, name], job.attempts)
-            if job.budget_ratio is not None:
-                budgets.add_metric([namespace, name], job.budget_ratio)
-            if job.slack is not None:
-                slacks.add_metric([namespace, name], job.slack)
+        for key, job in jobs:
+            phases.add_metric([*key, job.phase], 1)
             for reason in sorted(job.problems):
-                degraded.add_metric([namespace, name, reason], 1)
+                degraded.add_metric([*key, reason], 1)
             if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
-                ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
+                ages.add_metric(key, max(0.0, self._clock.now() - job.uncommitted_since))
         bad = GaugeMetricFamily(
             "spotladder_bad_nodes", "Jobs that avoid the node because their pods fail there.", labels=["node"]
         )
-        avoiding = Counts(node for job in list(self._jobs.values()) for node in job.bad_nodes)
-        for node, count in sorted(avoiding.items()):
+        for node, count in sorted(Counts(node for _, job in jobs for node in job.bad_nodes).items()):
             bad.add_metric([node], count)
-        yield from (phases, ratios, ages, attempts, budgets, slacks, degraded, bad)
+        yield from (phases, ages, degraded, bad)
+
+
+def _of_jobs(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, labels=["namespace", "job", *labels])
 
 
 def _leaving(before: JobState, after: JobState) -> int:

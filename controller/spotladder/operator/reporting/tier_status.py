@@ -34,7 +34,7 @@ from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
 from spotladder.errors import SpotladderError
-from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
+from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged, stated
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.prices import Prices
@@ -193,9 +193,7 @@ class TierStatusWriter:
         if cluster not in self.clusters:
             return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
         if tally.had is not None:
-            return ConditionUpdate(
-                "True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why
-            )
+            return stated(tally.had, "Had" if tally.had else "InsufficientCapacity", tally.why)
         held = next(
             (entry for entry in read_status(record.status).conditions if entry.type == ConditionType.AVAILABLE), None
         )

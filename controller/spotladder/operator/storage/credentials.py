@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Forbidden, NotFound
+from spotladder.clusters.shared_reads import SharedReads
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure
 from spotladder.resources import SECRETS
@@ -25,20 +26,15 @@ class CredentialsMissing(EnvironmentFailure):
 
 
 class SecretReader:
-    """Reads Secrets by name, rarely, and drops those that no job uses."""
+    """Reads Secrets by name, rarely."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
-        self._clock = clock
-        self._read: dict[tuple[str, str], tuple[Seconds, Mapping[str, str] | CredentialsMissing]] = {}
+        self._reads = SharedReads[tuple[str, str], Mapping[str, str] | CredentialsMissing](clock, _lasts)
 
     async def of(self, namespace: str, name: str) -> Mapping[str, str]:
         """The Secret as environment variables. Raises CredentialsMissing."""
-        now = self._clock.ticks()
-        self._read = {key: entry for key, entry in self._read.items() if now - entry[0] < _lasts(entry[1])}
-        if (namespace, name) not in self._read:
-            self._read[namespace, name] = now, await self._ask(namespace, name)
-        found = self._read[namespace, name][1]
+        found = await self._reads.get((namespace, name), lambda: self._ask(namespace, name))
         if isinstance(found, CredentialsMissing):
             raise found
         return found

@@ -93,9 +93,6 @@ class JobSetKind:
     def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> None:  # noqa: ARG002 – the port's
         return None
 
-    def begun(self, objects: AttemptObjects) -> bool:
-        return state.begun(objects)
-
     def refusal(self, objects: AttemptObjects) -> str:  # noqa: ARG002 – the port's
         return ""
 
@@ -117,6 +114,7 @@ class JobSetKind:
     def resizing(self, objects: AttemptObjects, workers: int) -> ObjectPatch | None:  # noqa: ARG002 – the port's
         return None
 
+    begun = staticmethod(state.begun)
     read = staticmethod(state.read)
 
 
