@@ -44,11 +44,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, file: Path, *arguments: str, **all
     failed: list[str] = []
     monkeypatch.setattr("sys.exit", lambda code: failed.append(f"({code})"))
     parts.main([Group(site, all_parts)], "Parts")
-    return names(file) + failed
-
-
-def names(file: Path) -> list[str]:
-    return [row["name"] for row in json.loads(file.read_text())["rows"]]
+    return [row["name"] for row in json.loads(file.read_text())["rows"]] + failed
 
 
 def test_a_part_that_fails_loses_no_other_and_no_row_that_it_has_yielded(
@@ -63,20 +59,6 @@ def test_an_interrupt_keeps_the_rows_before_it(monkeypatch: pytest.MonkeyPatch, 
     assert measured(monkeypatch, tmp_path / "out.json", fine=fine, stop=interrupted, late=late) == ["fine", "(1)"]
 
 
-def test_a_site_that_does_not_start_does_not_prevent_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    @contextmanager
-    def none() -> Iterator[str]:
-        raise AssertionError("no cluster")
-        yield ""
-
-    file = tmp_path / "out.json"
-    monkeypatch.setattr(sys, "argv", ["bench", "--json", str(file)])
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    with pytest.raises(SystemExit):
-        parts.main([Group(none, {"late": late}), Group(site, {"fine": fine})], "Parts")
-    assert names(file) == ["fine"]
-
-
 def test_parts_that_are_not_measured_again_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     measured(monkeypatch, file, fine=fine, late=late)
@@ -85,11 +67,7 @@ def test_parts_that_are_not_measured_again_stay(monkeypatch: pytest.MonkeyPatch,
     assert measured(monkeypatch, file, fine=broken, late=late) == ["late", "(1)"]
 
 
-def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench", "--only", "storm"])
-    with pytest.raises(SystemExit) as ended:
-        parts.main([Group(site, {"fine": fine})], "Parts")
-    assert ended.value.code == 2
+def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(ValueError, match="no part matches 'storm'"):
         selected(["fine"], ["storm"])
 

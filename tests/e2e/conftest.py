@@ -27,7 +27,7 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-LONGEST = ("test_losses", "test_clusters", "test_manual_changes", "test_walk")
+LONGEST = ("test_losses", "test_clusters", "test_walk")
 """The files with the longest tests. They start first, so that two processes end at about the same time."""
 
 

@@ -9,7 +9,6 @@ import pytest
 from spotladder.resources import TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
-from tests.kube.conditions import message_of
 from tests.kube.world import KubeWorld, eventually, world
 
 
@@ -53,53 +52,3 @@ async def test_a_job_restored_into_a_new_cluster_takes_its_log_over(api_server: 
             kube.bucket.commit(kube.namespace, "digits", attempt=3, step=60)
             await kube.succeed(3)
             assert (await kube.status())["progress"]["step"] >= 60
-
-
-async def test_a_job_whose_bucket_was_rolled_back_continues(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        yesterday = await committed_twice(kube)
-        kube.bucket.store.objects = yesterday
-        await kube.pass_time(31)
-        await kube.kill_worker(1)
-        await kube.kill_worker(1)
-        await kube.run(2)
-        await eventually(lambda: kube.has_phase("Running"))
-        kube.bucket.commit(kube.namespace, "digits", attempt=2, step=20)
-        await eventually(lambda: at_step(kube, 20))
-
-
-async def test_a_job_whose_bucket_is_lost_waits_for_it_and_begins_nothing_anew(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        yesterday = await committed_twice(kube)
-        kube.bucket.store.objects = {}
-        await kube.pass_time(31)
-        await kube.kill_worker(1)
-        await kube.kill_worker(1)
-        assert "step 40 was committed" in await message_of(kube, "Degraded", "True", "CheckpointsGone")
-
-        async def withheld() -> bool:
-            return (await kube.status())["attempt"] == 2 and await kube.rayjobs() == []
-
-        await eventually(withheld)
-        await kube.pass_time(31)
-        assert await kube.rayjobs() == []
-        kube.bucket.store.objects = yesterday
-        await kube.pass_time(31)
-        await eventually(lambda: kube.rayjob(2))
-
-
-async def committed_twice(kube: KubeWorld) -> dict[str, bytes]:
-    """Run attempt 1 until step 40. Returns the bucket as it was at step 10."""
-    await kube.submit()
-    await kube.run(1)
-    await eventually(lambda: kube.has_phase("Running"))
-    kube.bucket.commit(kube.namespace, "digits", attempt=1, step=10)
-    yesterday = dict(kube.bucket.store.objects)
-    kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
-    await eventually(lambda: at_step(kube, 40))
-    return yesterday
-
-
-async def at_step(kube: KubeWorld, step: int) -> bool:
-    await kube.pass_time(1)
-    return bool(((await kube.status()).get("progress") or {}).get("step") == step)

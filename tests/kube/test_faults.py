@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -36,29 +35,6 @@ async def test_the_caches_relist_after_a_compaction(api_server: ApiServer) -> No
 
 async def _failures(kube: KubeWorld, number: int) -> bool:
     return (await kube.status()).get("failures") == number
-
-
-async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, _Through(api_server) as (proxy, client), kube.operator(client=client):
-
-        async def cut() -> None:
-            for _ in range(30):
-                await asyncio.sleep(0.05)
-                await proxy.cut()
-                proxy.mend()
-
-        cutting = asyncio.create_task(cut())
-        await kube.submit()
-        await kube.run(1)
-        await eventually(lambda: kube.has_phase("Running"))
-        kube.bucket.start(kube.namespace, "digits", 1)
-        await kube.kill_worker(1)
-        await kube.kill_worker(1)
-        await cutting
-        await eventually(lambda: kube.is_on("spot-b", 2))
-        status = await kube.status()
-        assert status["failures"] == 2
-        assert status["attempts"][0]["number"] == 1
 
 
 async def test_a_job_continues_after_a_restore_of_etcd(api_server: ApiServer) -> None:

@@ -13,10 +13,9 @@ from typing import Any
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
-from spotladder.clusters.errors import ApiError, Forbidden, Invalid
-from spotladder.resources import CAPACITYTIERS, CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS
+from spotladder.clusters.errors import ApiError, Invalid
+from spotladder.resources import SECRETS, SERVICE_ACCOUNTS, TIEREDJOBS
 from spotladder.workloads.pod_security import LABEL
-from spotladder.workloads.rayjob.records import RAYJOBS
 from tests import ways
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.conditions import message_of
@@ -121,38 +120,6 @@ async def is_refused(call: Callable[[], Awaitable[Any]], error: type[ApiError] =
     except error:
         return True
     return False
-
-
-async def test_a_tenant_may_call_nothing_else(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, world(api_server) as other, as_tenant(kube) as tenant:
-        await let_write_jobs(kube)
-        await kube.submit()
-        here, there = kube.namespace, other.namespace
-        elsewhere = {**(await kube.job()), "metadata": {"name": "digits", "namespace": there}}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": here}}
-        rayjob = {"apiVersion": RAYJOBS.api_version, "kind": RAYJOBS.kind, "metadata": pod["metadata"]}
-        tier = {
-            "apiVersion": CAPACITYTIERS.api_version,
-            "kind": "CapacityTier",
-            "metadata": {"name": "mine"},
-            "spec": {},
-        }
-        calls: dict[str, Callable[[], Awaitable[Any]]] = {
-            "the state of its job": lambda: tenant.merge(
-                TIEREDJOBS, "digits", here, body={"status": {"state": "{}"}}, subresource="status"
-            ),
-            "a job in another namespace": lambda: tenant.create(TIEREDJOBS, elsewhere),
-            "a CapacityTier": lambda: tenant.create(CAPACITYTIERS, tier),
-            "a pod": lambda: tenant.create(PODS, pod),
-            "a RayJob": lambda: tenant.create(RAYJOBS, rayjob),
-            "a Secret": lambda: tenant.get(SECRETS, "spotladder-ray-token", here),
-            "the rules": lambda: tenant.get(CONFIG_MAPS, "spotladder", "spotladder-system"),
-            "the level of its namespace": lambda: tenant.merge(
-                NAMESPACES, here, body={"metadata": {"labels": {LABEL: "privileged"}}}
-            ),
-        }
-        allowed = [what for what, call in calls.items() if not await is_refused(call, Forbidden)]
-        assert allowed == []
 
 
 async def test_the_level_of_the_namespace_decides_about_templates(api_server: ApiServer) -> None:

@@ -25,32 +25,7 @@ from tests.kube.world import eventually, world
 from tests.records.test_recorded_jobs import TRAINED, began, decided
 
 
-async def test_the_page_follows_the_jobs_of_a_cluster(api_server: ApiServer) -> None:
-    async with (
-        world(api_server) as kube,
-        kube.operator(),
-        Client(connect(str(api_server.kubeconfig)), manager="page") as client,
-        serving([JobsOfCluster(client, "west", kube.namespace)], "127.0.0.1", 0) as port,
-        ClientSession(f"http://127.0.0.1:{port}") as browser,
-    ):
-
-        async def shows(*texts: str, path: str = "/") -> bool:
-            page = (await (await browser.get(path)).text()).partition("<body>")[2]
-            assert [text for text in texts if text not in page] == [], page
-            return True
-
-        assert await shows("No jobs yet")
-        async with browser.get("/changes") as changes:
-            await kube.submit()
-            assert await changes.content.readline() == b"event: changed\n"
-        await kube.begin(1, "spot-a")
-        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
-        await eventually(lambda: shows("digits", "Running", "spot-a", f"{kube.namespace} · west"))
-        await kube.fall_back()
-        await eventually(lambda: shows("on spot-b", path=f"/jobs/west/{kube.namespace}/digits"))
-
-
-async def test_the_page_of_a_job_has_the_report_from_its_bucket(
+async def test_the_page_follows_the_jobs_of_a_cluster_and_reads_their_buckets(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "BUCKETS", ("file://",))
@@ -63,12 +38,17 @@ async def test_the_page_of_a_job_has_the_report_from_its_bucket(
         ClientSession(f"http://127.0.0.1:{port}") as browser,
     ):
 
-        async def reported() -> bool:
-            page = await (await browser.get(f"/jobs/west/{kube.namespace}/digits")).text()
-            return "<h2>Timeline</h2>" in page and "MaxFailuresExceeded" in page
+        async def shows(*texts: str, path: str = "/") -> bool:
+            page = (await (await browser.get(path)).text()).partition("<body>")[2]
+            return all(text in page for text in texts)
 
-        await walk(kube, tmp_path)
-        await eventually(reported)
+        assert await shows("No jobs yet")
+        async with browser.get("/changes") as changes:
+            await walk(kube, tmp_path)
+            assert await changes.content.readline() == b"event: changed\n"
+        await eventually(lambda: shows("digits", "Running", "spot-b", f"{kube.namespace} · west"))
+        job = f"/jobs/west/{kube.namespace}/digits"
+        await eventually(lambda: shows("on spot-b", "<h2>Timeline</h2>", "MaxFailuresExceeded", path=job))
 
 
 async def test_deleted_jobs_stay_visible_as_long_as_their_records(

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from spotladder.checkpoints.entry_keys import key_of
-from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.open_store import open_store
-from spotladder.errors import LogCorrupt, TooLarge
-from spotladder.train import rendezvous
-from tests import s3_server
-from tests.checkpoints.memory_store import MemoryStore
 from tests.e2e.kube import Object
 from tests.e2e.steps import ReportedStep
 from tests.soak.__main__ import works_on
-from tests.soak.attacks import BROKEN, Attackers, Endless, endless_bucket
 from tests.soak.figures import (
     AFTER,
     BEFORE,
@@ -28,7 +16,6 @@ from tests.soak.figures import (
     MachineLost,
     again,
     disturbed,
-    percentile,
     problems,
     recovery,
 )
@@ -43,7 +30,6 @@ from tests.soak.plan import (
     SHORTEST,
     plan,
 )
-from tests.ways import LEVEL
 
 WORKING: Object = {"metadata": {}, "spec": {"nodeName": "a"}, "status": {"phase": "Running"}}
 
@@ -93,42 +79,6 @@ def test_a_recovery_ends_with_a_step_that_the_lost_process_had_not_made() -> Non
     assert recovery([], 1.0) is None
 
 
-def test_the_endless_bucket_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Endless, "pause", 0.0)
-    monkeypatch.setattr(Endless, "taken", [])
-    with endless_bucket("127.0.0.1") as endpoint:
-        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
-        log = CommitLog(open_store("s3://b/p", {**keys, "AWS_ENDPOINT_URL": endpoint}), "job")
-        with pytest.raises(TooLarge, match="has at least 10,001 objects"):
-            log.read()
-    assert len(Endless.taken) >= 10
-
-
-@pytest.mark.parametrize("content", BROKEN, ids=range(len(BROKEN)))
-def test_each_broken_entry_is_found(content: bytes) -> None:
-    store = MemoryStore()
-    store.objects[f"job/{key_of(0)}"] = content
-    with pytest.raises(LogCorrupt):
-        CommitLog(store, "job").read()
-
-
-def test_the_bucket_refuses_until_it_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_server, "refuses", threading.Event())
-    statuses: list[str] = []
-    answer = s3_server._atomic(lambda _environment, _start: [b"found"])
-    s3_server.refuses.set()
-    assert list(answer({"REQUEST_METHOD": "GET"}, lambda status, _: statuses.append(status))) == []
-    assert statuses == ["503 Service Unavailable"]
-    s3_server.refuses.clear()
-    assert list(answer({"REQUEST_METHOD": "GET"}, None)) == [b"found"]
-
-
-def test_the_percentile_is_one_of_the_values() -> None:
-    assert percentile([3.0]) == 3.0
-    assert percentile(range(1, 101)) == 99
-    assert percentile(range(1, 51)) == 50
-
-
 def test_a_job_that_loses_a_machine_again_before_it_has_recovered_is_disturbed_twice() -> None:
     one, two, three = (MachineLost(at, "power cut", "job", 20.0) for at in (100.0, 115.0, 140.0))
     other, never = one._replace(job="other", at=110.0), one._replace(at=10.0, recovery=None)
@@ -159,55 +109,3 @@ def test_a_loss_is_disturbed_from_before_an_outage_until_after_it() -> None:
 def test_the_judgement(figures: Figures, says: list[str]) -> None:
     found = problems(figures)
     assert [said[: len(expected)] for said, expected in zip(found, says, strict=True)] == says
-
-
-class Hostile:
-    """The part of a world that attackers use. `refuses`: the API server does not answer kubectl. `level` is the status
-    of the jobs that ask for more."""
-
-    namespace, checkpoints, refuses, level = "ns", "s3://b", False, LEVEL
-
-    def __init__(self) -> None:
-        self.kube = self.bucket = self
-        self.store = MemoryStore()
-        self.store.put_if_absent(f"{rendezvous._folder(1)}1.json", json.dumps({"hosts": ["::1"], "port": 1}).encode())
-
-    def run(self, *_: object) -> str:
-        assert not self.refuses, "connection refused"
-        return ""
-
-    apply = delete = run
-
-    def list(self, *_: object) -> Sequence[Object]:
-        self.run()
-        return []
-
-    def tier(self, name: str) -> Object:
-        return {"name": name}
-
-    def status(self, name: str) -> Object:
-        self.run()
-        return {"attempt": 1, "message": self.level}
-
-    def log(self, *_: object) -> Hostile:
-        return self
-
-    def pods(self, *, name: str) -> Sequence[Object]:
-        return [{"metadata": {"name": name}}]
-
-    def path(self, _name: str) -> Sequence[object]:
-        return []
-
-
-def test_only_attacks_that_reach_their_aim_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Endless, "taken", [])
-    e2e: Any = Hostile()
-    attackers = Attackers(e2e, "http://endless", e2e, "job")
-    attackers.act()
-    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 1, "floods": 1}
-    e2e.level = "Running"
-    attackers.act()
-    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 2, "floods": 2}
-    e2e.refuses = True
-    attackers.act()
-    assert attackers.attacks() == {"prints": 0, "lists": 0, "asks": 1, "breaks": 3, "floods": 2}
