@@ -1,9 +1,14 @@
-"""The commit log of a job: its owner, and unreadable and damaged logs."""
+"""The commit log of a job: its owner, unreadable and damaged logs, and the credentials to read it."""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
+
 from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import StoreUnavailable
+from spotladder.operator.storage.allowed_addresses import Grant
+from spotladder.resources import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
 from tests.kube.world import KubeWorld, eventually, world
@@ -44,6 +49,30 @@ async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_s
 
 
 KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
+
+
+KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
+
+
+async def create_secret(kube: KubeWorld, values: Mapping[str, str]) -> None:
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
+    await kube.client.create(SECRETS, {**body, "data": data})
+
+
+async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
+    async with world(api_server) as kube, kube.operator():
+        uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
+        await kube.submit(checkpoints=uri)
+        message = await message_of(kube, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
+        assert f"namespace {kube.namespace} lacks Secret bucket" in message
+        assert f"Secret {kube.namespace}/bucket does not exist" in message  # The log cannot be read either.
+        assert await kube.rayjobs() == []
+        await create_secret(kube, KEYS)
+        await kube.run(1)
+        await kube.clock.advance(11)
+        await message_of(kube, "Degraded", "False", "AsExpected")
+        assert kube.bucket.opened[-1].grant == Grant(KEYS, isolated=True, secret=KEYS)
 
 
 async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
