@@ -1,7 +1,7 @@
 """`make bench`: runs every `bench_*.py` in its own process, and writes results as JSON and to tests/bench/results.md.
 
 Arguments select benchmarks: `python -m tests.bench plan log`. The page keeps the tables of the others. A benchmark on
-real nodes can measure a part, or take medians: `python -m tests.bench losses --only "power cut*" --passes 3`.
+real nodes can measure a part: `python -m tests.bench losses --only "power cut*"`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these benchmarks, of {', '.join(scripts)}")
     parser.add_argument("--only", action="append", default=[], metavar="PART", help="only these parts of NAME")
-    parser.add_argument("--passes", metavar="N", help="the figures are medians of this number of passes")
     arguments = parser.parse_args(argv)
     wanted = arguments.names
     options = [f"--only={part}" for part in arguments.only]
-    options += [f"--passes={arguments.passes}"] if arguments.passes else []
     if options and len(wanted) != 1:
-        parser.error("--only and --passes need exactly one benchmark")
+        parser.error("--only needs exactly one benchmark")
     if unknown := [name for name in wanted if name not in scripts]:
         parser.error(f"no benchmark is called {unknown[0]} (expected {', '.join(scripts)})")
     signal.signal(signal.SIGTERM, signal.default_int_handler)

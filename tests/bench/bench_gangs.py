@@ -47,17 +47,11 @@ def measure(seeds: int) -> Sequence[Row]:
 
 
 def places(seeds: int) -> list[Place]:
-    """One region, and all of them, and both with known capacity."""
+    """One region, and all of them."""
     zones = {zone: [trace(zone, seed) for seed in range(seeds)] for zone in ZONES}
     regions = len({region_of(zone) for zone in ZONES})
-    home = Place("1 region", {zone: traces for zone, traces in zones.items() if region_of(zone) == HOME})
-    everywhere = Place(f"{regions} regions", zones)
-    return [
-        home,
-        everywhere,
-        replace(home, known=True),
-        replace(everywhere, known=True),
-    ]
+    home = {zone: traces for zone, traces in zones.items() if region_of(zone) == HOME}
+    return [Place("1 region", home), Place(f"{regions} regions", zones)]
 
 
 def trace(zone: str, seed: int) -> Trace:
@@ -76,11 +70,11 @@ def _place(zone: str) -> int:
 NOTE = (
     f"A gang has {HOURS} h of work and {DEADLINE} h of time, on synthetic zones with up to {POOLS * POOL_NODES} nodes: "
     "two in each of three regions. An hour of a node costs 0.97, 1.06 or 1.24 USD on spot, by region, and 3.06 USD on "
-    "demand. *8 to 16* is an elastic gang. The controller knows the capacity of a zone only from its own attempts, "
-    "except with *known capacity*. Evictions count nodes. The ratio is the cost relative to on-demand.\n\n"
+    "demand. *8 to 16* is an elastic gang. The controller knows the capacity of a zone only from its own attempts. "
+    "Evictions count nodes. The ratio is the cost relative to on-demand.\n\n"
     "A larger gang gains more from several regions: a zone nearly always has one node, but rarely all sixteen. "
     "`uniform-progress` does not leave on-demand for a zone whose capacity is unknown, so it saves little with a gang "
-    "that needs all sixteen, unless the capacity is known. `adaptive` tries such zones."
+    "that needs all sixteen. `adaptive` tries such zones."
 )
 
 if __name__ == "__main__":

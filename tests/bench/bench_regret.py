@@ -95,13 +95,12 @@ def measure(starts: int) -> Sequence[Row]:
         groups[one.case.group].append(one)
     return [
         *(row(group, together) for group, together in groups.items()),
-        *(replace(row(_named(one.case), [one]), goal="", met=None) for one in found),
+        *(replace(row(_named(one.case), [one]), goal="", met=None) for one in found if one.case.prices is None),
     ]
 
 
 def _named(case: Case) -> str:
-    nodes = f" with {case.gang} nodes" if case.gang > 1 else ""
-    return f"{case.trace}{nodes}{', moving price' if case.prices else ''}"
+    return case.trace + (f" with {case.gang} nodes" if case.gang > 1 else "")
 
 
 def costs(case: Case, starts: int) -> Costs:
@@ -183,7 +182,7 @@ COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c")
 
 def draw(found: Sequence[Row], file: Path) -> None:
     """The regret of each policy on each trace with a fixed price: its cost above that of the oracle."""
-    single = [row for row in found if not row.goal and not row.name.endswith("moving price")]
+    single = [row for row in found if not row.goal]
     regrets = [
         [100 * ((ratio or 1.0) - 1) for ratio in (row.ratio, *list(row.also.values())[: len(POLICIES) - 1])]
         for row in single

@@ -101,10 +101,10 @@ class Decisions:
     leave: Floats
 
 
-def solve(of: Floats, ratio: Floats, overhead: float, work: int = WORK[-1], longest: int = LONGEST) -> Decisions:
+def solve(of: Floats, ratio: Floats, overhead: float) -> Decisions:
     """Backward induction over the remaining time, for several cases at once: hazards `of[case, state, age class]`,
     a tick costs 1 on spot and `ratio[case]` on demand."""
-    cases, top = len(of), work + math.ceil(overhead) + 1
+    cases, top = len(of), WORK[-1] + math.ceil(overhead) + 1
     left = np.arange(top + 1, dtype=float)
     price = ratio[:, None, None]
     after = np.maximum(left + overhead - 1.0, 0.0)
@@ -128,10 +128,10 @@ def solve(of: Floats, ratio: Floats, overhead: float, work: int = WORK[-1], long
     up_spot = up_demand = down_none = down_demand = end
     up_none = end[:, :1]
     tick = np.minimum(left, 1.0)
-    waits = np.zeros((longest + 1, cases, CLASSES, top + 1), dtype=bool)
+    waits = np.zeros((LONGEST + 1, cases, CLASSES, top + 1), dtype=bool)
     leaves = np.zeros_like(waits)
     last = (left + overhead) * price
-    for time in range(1, longest + 1):
+    for time in range(1, LONGEST + 1):
         on_spot = (1.0 - lost) * older(up_spot) + lost * down_none[:, :1]
         on_demand = (1.0 - lost) * older(up_demand) + lost * down_demand[:, :1]
         off = (1.0 - back) * older(down_none) + back * up_none

@@ -49,14 +49,10 @@ GANGS = (Gang("1 node", 1), Gang("16 of 16", 16), Gang("8 to 16", 16, 8))
 @dataclass(frozen=True)
 class Place:
     """Zones by their names, with a trace for each seed, which has prices. The first one is in the region of
-    on-demand. `known`: the capacity of all zones is always known; otherwise only attempts show it."""
+    on-demand."""
 
     name: str
     zones: Mapping[str, Sequence[Trace]]
-    known: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}, known capacity" if self.known else self.name
 
 
 def region_of(zone: str) -> str:
@@ -81,7 +77,7 @@ def scenario(gang: Gang, place: Place, hours: int, deadline: int, seed: int = 0)
     program = ProgramPlan(hours * HOUR, 360.0, 600.0, 120.0, hands_over=bool(gang.sizes), sizes=gang.sizes)
     spec = JobSpec(tuple(tiers), workers=gang.workers, stall_timeout=3000.0, max_duration=deadline * HOUR)
     names = {tier.name: tier.name for tier in tiers}
-    return Scenario(spec, program, tuple(zones), names, probed=place.known)
+    return Scenario(spec, program, tuple(zones), names)
 
 
 def _price(traces: Sequence[Trace]) -> Price:
@@ -106,7 +102,7 @@ def compared(gang: Gang, places: Sequence[Place], hours: int, deadline: int, see
         for name in POLICIES:
             runs = outcomes(world, name)
             met = all(one.succeeded for one in runs) and _cost(runs) <= MOST * _cost(direct)
-            yield _row(f"{gang.name}: {name}, {place}", runs, direct, GOAL, met)
+            yield _row(f"{gang.name}: {name}, {place.name}", runs, direct, GOAL, met)
 
 
 def _cost(runs: Outcomes) -> float:

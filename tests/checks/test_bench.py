@@ -11,7 +11,7 @@ from tests.bench import __main__ as bench
     ("arguments", "said"),
     [
         (["scale", "storm"], "no benchmark is called storm (expected calibration, gangs,"),
-        (["losses", "moves", "--passes", "2"], "--only and --passes need exactly one benchmark"),
+        (["losses", "moves", "--only", "power cut"], "--only needs exactly one benchmark"),
     ],
 )
 def test_without_a_known_benchmark_nothing_is_written(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import parts
-from tests.bench.parts import Group, median, selected
+from tests.bench.parts import Group, selected
 from tests.bench.rows import Row, table
 
 
@@ -70,15 +70,6 @@ def test_parts_that_are_not_measured_again_stay(monkeypatch: pytest.MonkeyPatch,
 def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(ValueError, match="no part matches 'storm'"):
         selected(["fine"], ["storm"])
-
-
-def test_the_median_of_passes() -> None:
-    one = Row("loss", 3.0, "s", "alone", 9.0, "≤ 4 s", met=True, also={"redone": 1.0, "paid": None})
-    two = Row("loss", 5.0, "s", "alone: not within 120 s", None, "≤ 4 s", met=False, also={"redone": 2.0, "paid": 1.0})
-    found = median([one, two])
-    assert (found.measured, found.reference, found.compared_with) == (4.0, None, "alone: not within 120 s")
-    assert (found.met, found.also) == (False, {"redone": 1.5, "paid": None, "passes": 2})
-    assert median([one]) == one
 
 
 def test_further_columns_stand_beside_the_result() -> None:

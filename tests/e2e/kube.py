@@ -38,10 +38,9 @@ class Kube:
         found: Object | None = json.loads(text) if text.strip() else None
         return found
 
-    def list(self, kind: str, labels: str = "", *, everywhere: bool = False) -> list[Object]:
+    def list(self, kind: str, labels: str = "") -> list[Object]:
         """All objects of a kind."""
-        where = ["--all-namespaces"] if everywhere else []
-        items: list[Object] = json.loads(self.run("get", kind, "-l", labels, "-o", "json", *where))["items"]
+        items: list[Object] = json.loads(self.run("get", kind, "-l", labels, "-o", "json"))["items"]
         return items
 
     def patch(self, kind: str, name: str, body: Object) -> None:

@@ -1,21 +1,16 @@
-"""The chart of the pools with the real Karpenter, from one fleet file: it buys and isolates nodes."""
+"""The chart of the pools with the real Karpenter, from one fleet file: it buys nodes."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
-from spotladder.api.capacitytier import CapacityTier
-from spotladder.workloads.providers import placement
-from spotladder_infra.rendering.tiers import capacity_tiers
 from spotladder_infra.rendering.values import values
 from spotladder_infra.rollout.remove import remove
 from spotladder_infra.topology.read import read_fleet
@@ -24,14 +19,12 @@ from tests.e2e import image as images
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import program
 from tests.e2e.site import CHARTS, SYSTEM, E2eSite, installed
-from tests.e2e.world import GIVE_UP, E2eCluster
+from tests.e2e.world import E2eCluster
 from tests.kube.apiserver import tools
 
 TYPE = "karpenter.sh/capacity-type"
-POOL = "karpenter.sh/nodepool"
 TEAM = "vision"
 FLEET = read_fleet(Path(__file__).parent / "fleet.yaml", date(2026, 11, 22)).fleet
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -45,39 +38,6 @@ def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eSite
         system = Kube(made.cluster.kubeconfig, SYSTEM)
         system.helm("upgrade", "--install", "spotladder-pools", str(CHARTS / "spotladder-pools"), "--values", str(file))
         yield made
-
-
-@pytest.fixture
-def kube(site: E2eSite) -> Iterator[Kube]:
-    """The team's namespace; its pods and their nodes are deleted after the test."""
-    kube = Kube(site.cluster.kubeconfig, TEAM)
-    yield kube
-    kube.run("delete", "pods", "--all", "--force", "--grace-period=0")
-    kube.run("delete", "nodeclaims", "--all", "--wait=false")
-    until("no node is left", lambda: not kube.list("nodeclaims"))
-
-
-def test_each_pod_gets_a_node_of_its_own_tier(kube: Kube) -> None:
-    kube.apply(pod("spot", "kwok-spot"), pod("on-demand", "kwok-on-demand"))
-    nodes = {name: node_of(kube, name) for name in ("spot", "on-demand")}
-    for name, node in nodes.items():
-        labels = node["metadata"]["labels"]
-        assert (labels[TYPE], labels[POOL]) == (name, f"kwok-{name}")
-        assert labels["spotladder.io/pool"] == f"kwok-{name}"
-
-    intruder = pod("intruder", "kwok-spot")
-    del intruder["spec"]["tolerations"]
-    kube.apply(intruder, pod("second", "kwok-spot"))
-    assert node_of(kube, "second")["metadata"]["name"] == nodes["spot"]["metadata"]["name"], "the node has room"
-    found = kube.get("pod", "intruder")
-    assert found is not None
-    assert "nodeName" not in found["spec"], "a pod without the tier's toleration is on the tier's node"
-
-    def pulled() -> list[str]:
-        pods = Kube(kube.kubeconfig, SYSTEM).list("pods", "app.kubernetes.io/component=pre-pull")
-        return [pod["spec"]["nodeName"] for pod in pods if pod["status"]["phase"] == "Running"]
-
-    assert until("images are pulled", pulled) == [nodes["spot"]["metadata"]["name"]]
 
 
 @pytest.mark.smoke
@@ -158,51 +118,3 @@ def stands_on(e2e: E2eCluster) -> set[str]:
     """The capacity types of the workers' nodes."""
     types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in e2e.kube.list("nodes")}
     return {types[pod["spec"]["nodeName"]] for pod in e2e.pods("worker")}
-
-
-def pod(name: str, tier: str) -> Object:
-    """A pod that the controller would place on the tier."""
-    (found,) = [entry for entry in capacity_tiers(FLEET) if entry["metadata"]["name"] == tier]
-    place = placement(CapacityTier.model_validate(found).spec)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": TEAM, "labels": {"name": name}},
-        "spec": {
-            "nodeSelector": dict(place.labels),
-            "tolerations": [dict(entry) for entry in place.tolerations],
-            "terminationGracePeriodSeconds": 1,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "localhost/busybox:1",
-                    "imagePullPolicy": "Never",
-                    "command": ["sleep", "3600"],
-                    "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                }
-            ],
-        },
-    }
-
-
-def node_of(kube: Kube, name: str) -> Object:
-    """The node of a pod, once the pod runs."""
-
-    def running() -> Object | None:
-        found = kube.get("pod", name)
-        assert found is not None
-        return kube.get("node", found["spec"]["nodeName"]) if found["status"].get("phase") == "Running" else None
-
-    return until(f"{name} runs", running)
-
-
-def until(what: str, met: Callable[[], T | None]) -> T:
-    """The first true result. Fails after `GIVE_UP`."""
-    end = time.monotonic() + GIVE_UP
-    while time.monotonic() < end:
-        if found := met():
-            return found
-        time.sleep(0.5)
-    raise AssertionError(f"{what}: not in {GIVE_UP:g} s")

@@ -18,17 +18,14 @@ from spotladder.operator.storage.bucket_log import keep_outputs
 from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.records import stored
 from spotladder.records.model import Record, encode
-from tests.checkpoints.builders import uploaded
 from tests.checkpoints.memory_store import MemoryStore
 
 
 class MemoryBucket:
-    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises, and
-    `refuses_records` that of records."""
+    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.refuses_records: SpotladderError | None = None
         self.broken: SpotladderError | None = None
         self.ended: list[tuple[str, str]] = []
         self.opened: list[LogAddress] = []
@@ -44,21 +41,10 @@ class MemoryBucket:
         if started is None or started.attempt < attempt:
             log.start(attempt, "")
 
-    def commit(
-        self,
-        namespace: str,
-        job: str,
-        *,
-        attempt: int,
-        step: int,
-        total: int = 100,
-        files: Mapping[str, bytes] = {},
-        metrics: Mapping[str, float] = {},
-    ) -> None:
-        """Start the attempt in the log and commit `step` with these files, as the program does."""
+    def commit(self, namespace: str, job: str, *, attempt: int, step: int, metrics: Mapping[str, float] = {}) -> None:
+        """Start the attempt in the log and commit `step` of 100, as the program does."""
         writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
-        entries = [entry for name, data in files.items() for entry in uploaded(writer, step, name, data)]
-        writer.commit(step, entries, total=total, metrics=dict(metrics))
+        writer.commit(step, [], total=100, metrics=dict(metrics))
 
 
 class _TestLog:
@@ -95,7 +81,7 @@ class _TestLog:
         return self._follower.history.commits
 
     def record(self, records: Sequence[Record], after: int | None) -> int:
-        if error := self._bucket.broken or self._bucket.refuses_records:
-            raise error
+        if self._bucket.broken:
+            raise self._bucket.broken
         lines = [encode(record) for record in records]
         return stored.append(stored.of_job(self._log.store, self._log.owner.uid), lines, after)

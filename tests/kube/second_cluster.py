@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import Connection, connect
 from spotladder.clusters.registry import ConnectionSource
-from spotladder.errors import SpotladderError
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.apiserver import ApiServer
@@ -35,15 +34,12 @@ class SecondCluster(KubeWorld):
 
 
 class ControlledConnection:
-    """A `ConnectionSource` that a test controls. `broken` is the error that it raises."""
+    """A `ConnectionSource` that a test controls."""
 
     def __init__(self, connection: Connection) -> None:
         self.now = connection
-        self.broken: SpotladderError | None = None
 
     async def connection(self, *, fresh: bool = False) -> Connection:
-        if self.broken:
-            raise self.broken
         return self.now
 
 

@@ -1,56 +1,14 @@
-"""Attempts that cannot start: a quota forbids the RayJob, KubeRay rejects it, its name is taken, a webhook is down."""
+"""Attempts that cannot start: KubeRay rejects the RayJob, a webhook is down."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from spotladder.resources import APIResource
-from spotladder.workloads import names
-from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
 from tests.kube.world import KubeWorld, eventually, ray_spec, world
-
-QUOTAS = APIResource("", "v1", "resourcequotas", "ResourceQuota")
-
-
-async def test_a_quota_that_forbids_the_rayjob_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        quota = {"count/rayjobs.ray.io": "0"}
-        body = {"metadata": {"name": "none", "namespace": kube.namespace}, "spec": {"hard": quota}}
-        await kube.client.create(QUOTAS, {"apiVersion": "v1", "kind": "ResourceQuota", **body})
-        await kube.client.merge(
-            QUOTAS, "none", kube.namespace, body={"status": {"hard": quota, "used": quota}}, subresource="status"
-        )
-        async with kube.operator():
-            await kube.submit()
-            message = await message_of(kube, "Degraded", "True", "LaunchRefused")
-            assert "exceeded quota" in message
-            for _ in range(4):
-                await kube.pass_time(900)
-            assert await kube.is_on("spot-a", 1)
-            await kube.client.delete(QUOTAS, "none", kube.namespace)
-
-            async def launched() -> Any:
-                await kube.clock.advance(10)
-                return await kube.rayjob(1)
-
-            await eventually(launched)
-            await kube.idle()
-            assert await kube.is_on("spot-a", 1)
-
-
-async def test_a_foreign_rayjob_with_the_attempts_name(api_server: ApiServer) -> None:
-    async with world(api_server) as kube, kube.operator():
-        theirs = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "spec": ray_spec(entrypoint="python other.py")}
-        theirs["metadata"] = {"name": names.attempt_name("digits", 1), "namespace": kube.namespace}
-        await kube.client.create(RAYJOBS, theirs)
-        await kube.submit()
-        message = await message_of(kube, "Degraded", "True", "NameTaken")
-        assert "digits-a001" in message
-        assert (await kube.rayjob(1))["spec"]["entrypoint"] == "python other.py"
 
 
 async def test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected(

@@ -19,11 +19,11 @@ ATTEMPT = {"number": 1, "tier": "spot-east", "cluster": "east", "reason": "MaxFa
 TITLE = "==> attempt 1 on spot-east in cluster east: MaxFailuresExceeded, steps 0 → 40 <=="
 
 
-def context(server: ApiServer, name: str, folder: Path, url: str = "") -> Path:
+def context(server: ApiServer, name: str, folder: Path) -> Path:
     """A kubeconfig with one context of that name."""
     text = server.kubeconfig.read_text(encoding="utf-8").replace('"tests"', json.dumps(name))
     file = folder / f"kubeconfig-{name}"
-    file.write_text(text.replace(server.url, url or server.url), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     return file
 
 

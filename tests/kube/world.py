@@ -110,7 +110,6 @@ class KubeWorld:
         """Run a controller that leads and has synced its caches."""
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
-        price_sources = settings.pop("price_sources", None)
         settings.setdefault("tenancy", EVERYTHING)
         runtime = LeaderRuntime(
             client=client,
@@ -120,7 +119,6 @@ class KubeWorld:
             clock=self.clock,
             identity="operator-under-test",
             open_log=self.bucket.open,
-            price_sources=price_sources,
         )
         running = asyncio.create_task(runtime.run())
         ticking = asyncio.create_task(self._tick())
@@ -350,13 +348,9 @@ class KubeWorld:
         await self.set_node(name, ready="True")
         return name
 
-    async def set_node(self, name: str, *, ready: str, message: str = "", taints: list[Object] | None = None) -> None:
-        condition = {
-            "type": "Ready",
-            "status": ready,
-            "message": message,
-            "reason": "NodeStatusUnknown" if ready != "True" else "KubeletReady",
-        }
+    async def set_node(self, name: str, *, ready: str, taints: list[Object] | None = None) -> None:
+        reason = "KubeletReady" if ready == "True" else "NodeStatusUnknown"
+        condition = {"type": "Ready", "status": ready, "reason": reason}
         await self.client.merge(NODES, name, body={"status": {"conditions": [condition]}}, subresource="status")
         if taints is not None:
             await self.client.merge(NODES, name, body={"spec": {"taints": taints}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -18,9 +17,6 @@ from tests.charts.helm import CHARTS, helm
 from tests.kube.apiserver import ApiServer, find, missing
 from tests.kube.test_chart import KINDS
 from tests.kube.world import CRDS
-
-NAMES = ("spotladder", "spotladder-crds", "spotladder-pools")
-DIGEST = re.compile(r"Digest: (sha256:[0-9a-f]{64})")
 
 
 @pytest.fixture
@@ -43,24 +39,6 @@ def done(folder: Path, *arguments: str | Path) -> str:
     result = helm(folder, *arguments)
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
-
-
-def test_charts_install_from_a_registry_as_they_were_built(registry: str, tmp_path: Path) -> None:
-    built, pulled = tmp_path / "built", tmp_path / "pulled"
-    pulled.mkdir()
-    for name in NAMES:
-        done(tmp_path, "package", "--destination", built, CHARTS / name)
-        (archive,) = built.glob(f"{name}-[0-9]*.tgz")
-        version = archive.stem.removeprefix(f"{name}-")
-        pushed = DIGEST.findall(done(tmp_path, "push", archive, registry, "--plain-http"))
-        chart = (f"{registry}/{name}", "--version", version, "--plain-http")
-        assert DIGEST.findall(done(tmp_path, "pull", *chart, "--destination", pulled)) == pushed != []
-        assert sha256(pulled / archive.name) == sha256(archive)
-        from_registry = helm(tmp_path, "template", name, *chart)
-        assert from_registry.returncode == 0, from_registry.stderr
-        _pulled, digest, objects = from_registry.stdout.split("\n", 2)
-        assert DIGEST.findall(digest) == pushed
-        assert objects == helm(tmp_path, "template", name, CHARTS / name).stdout
 
 
 async def test_a_release_is_installed_upgraded_and_removed_in_a_cluster(registry: str, tmp_path: Path) -> None:
@@ -95,7 +73,3 @@ async def test_a_release_is_installed_upgraded_and_removed_in_a_cluster(registry
             assert await client.get(CRDS, "tieredjobs.spotladder.io")
             with pytest.raises(NotFound):
                 await client.get(KINDS["Deployment"], "spotladder", namespace)
-
-
-def sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

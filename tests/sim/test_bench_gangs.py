@@ -24,11 +24,10 @@ def test_only_an_elastic_gang_trains_with_fewer_nodes(gang: Gang, trains: bool) 
     assert (found.node_hours["us-east-1a"] > 1.0) is trains
 
 
-@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("policy", ["greedy", "uniform-progress", "adaptive"])
-def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size(policy: str, known: bool) -> None:
+def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size(policy: str) -> None:
     zones = {name: [steady(name, 3)] for name in ("us-east-1a", "us-east-1b")}
-    place = Place("2 zones", zones, known=known)
+    place = Place("2 zones", zones)
     done = simulate(gangs.scenario(Gang("elastic", 4, 2), place, HOURS, DEADLINE), policy, 0)
     assert (done.succeeded, done.attempts, done.node_hours["on-demand"]) == (True, 1, 0.0)
 

@@ -25,6 +25,7 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_bad_input.test_an_unknown_capacity_tier_holds_the_job_until_it_exists,
     test_bad_input.test_the_message_of_an_invalid_spec_names_the_field,
     test_blocked.test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected,
+    test_checkpoint_access.test_a_job_starts_once_the_credentials_secret_exists,
     test_checkpoint_access.test_the_first_attempt_waits_until_the_owner_of_the_log_is_known,
     test_checkpoint_access.test_with_a_damaged_log_no_attempt_starts,
     test_ends.test_a_deleted_job_reports_why_it_waits_and_can_be_forced,
