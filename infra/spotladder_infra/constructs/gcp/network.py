@@ -35,9 +35,9 @@ def network(scope: Any, cluster: Cluster, owner: str, *, fixed_address: bool) ->
     """The network of a cluster, described by `owner`, or the existing one that the file names.
 
     `single` and `per-zone` are the same: Cloud NAT is regional. Webhooks need no firewall rule: the control plane of a
-    new cluster reaches the nodes through Private Service Connect. Only one with VPC Network Peering has an address range,
-    which GKE's own rule restricts to ports 443 and 10250 (cloud.google.com/kubernetes-engine/docs/concepts/firewall-rules
-    and …/private-service-connect, read on 2026-11-30).
+    new cluster reaches the nodes through Private Service Connect. Only one with VPC Network Peering has an address
+    range, which GKE's own rule restricts to ports 443 and 10250 (private-service-connect and firewall-rules in
+    cloud.google.com/kubernetes-engine/docs/concepts, read on 2026-11-30).
 
     Args:
         fixed_address: Reserve the address of Cloud NAT, so that other clusters can allow it. One address is enough for
