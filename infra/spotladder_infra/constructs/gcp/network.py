@@ -34,7 +34,10 @@ class CreatedNetwork:
 def network(scope: Any, cluster: Cluster, owner: str, *, fixed_address: bool) -> CreatedNetwork:
     """The network of a cluster, described by `owner`, or the existing one that the file names.
 
-    `single` and `per-zone` are the same: Cloud NAT is regional.
+    `single` and `per-zone` are the same: Cloud NAT is regional. Webhooks need no firewall rule: the control plane of a
+    new cluster reaches the nodes through Private Service Connect. Only one with VPC Network Peering has an address
+    range, which GKE's own rule restricts to ports 443 and 10250 (private-service-connect and firewall-rules in
+    cloud.google.com/kubernetes-engine/docs/concepts, read on 2026-11-30).
 
     Args:
         fixed_address: Reserve the address of Cloud NAT, so that other clusters can allow it. One address is enough for
