@@ -28,6 +28,15 @@ def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
     assert len(page(digits)) < 300_000
 
 
+def test_a_run_that_can_be_continued_has_not_failed_and_its_attempt_has_not_ended_by_its_start() -> None:
+    run = PlayedRun().play(20)
+    run.records.append(Ended(run.now, 5, Reason.INTERRUPTED, "the disk is full"))
+    facts = facts_of(run)
+    text = "".join(check_page(page(facts)).text)
+    assert "Interrupted in 20s, 1 attempt, 0 failures: the disk is full" in text
+    assert [facts.ended_by(each) for each in facts.attempts] == ["Interrupted"]
+
+
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>\x00\u202e"
 
 

@@ -59,4 +59,4 @@ def test_a_tier_names_its_first_holders_and_counts_the_others() -> None:
 
 
 def test_without_a_cluster_the_page_says_where_tiers_are() -> None:
-    assert "A run on this machine shows its tiers on its own page." in tiers_page([Shelf()], 0.0)
+    assert "The page of a job shows the tiers of the job." in tiers_page([Shelf()], 0.0)

@@ -27,7 +27,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
             count(each.recomputed),
             str(each.failures),
             money(each.cost, dearest),
-            "running" if facts.going_on and each is facts.attempts[-1] else str(each.reason),
+            facts.ended_by(each),
         )
         for each in facts.attempts
     ]

@@ -34,7 +34,7 @@ HEADINGS = ("Tier", "Capacity", "Jobs", "Price per node-hour", "Requests met", "
 def tiers_page(places: Sequence[Place], now: float) -> str:
     """All tiers of these places."""
     rows = [row for place in places for row in _rows(place, now)]
-    none = "No tier is listed for you. A run on this machine shows its tiers on its own page."
+    none = "No tier is listed for you. The page of a job shows the tiers of the job."
     title = element("header", element("h1", "Tiers"))
     body = table("Tiers", HEADINGS, rows) if rows else element("p", none, class_="soft")
     maps = _maps(places, now)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import uninterrupted_usd
-from spotladder.display.figures import saved
+from spotladder.display.figures import NONE, saved
 from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
 from spotladder.display.report.plan import PlanPlace
@@ -109,6 +109,13 @@ class Facts:
     plan: PlanPlace | None = None  # None if it is unknown or was not computed
     restarts: tuple[Restart, ...] = ()
     """The restarts, with times of the clock, not of the run."""
+
+    def ended_by(self, attempt: AttemptFacts) -> str:
+        """Why this attempt has ended; for one that had not, "running", or why the run has ended."""
+        live = self.state.attempt
+        if live is None or live.number != attempt.number or live.end_reason is not None:
+            return str(attempt.reason)
+        return "running" if self.going_on else NONE if self.exit_code is None else str(self.reason)
 
     @property
     def spent(self) -> float:

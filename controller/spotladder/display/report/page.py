@@ -7,6 +7,7 @@ from importlib.resources import files
 from time import gmtime, strftime
 
 from spotladder.core.contract import ExitCode
+from spotladder.core.reasons import Reason
 from spotladder.display.figures import NONE, clock, count, money, numbered, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
@@ -82,7 +83,7 @@ def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
     counts = f"{numbered(len(facts.attempts), 'attempt')}, {numbered(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
-    reason = " – ".join(filter(None, (str(facts.reason), facts.message)))
+    reason = " – ".join(filter(None, ("" if word == facts.reason else str(facts.reason), facts.message)))
     detail = "" if facts.exit_code in (0, ExitCode.INTERRUPTED) or facts.going_on else f": {reason}"
     return element(
         "header",
@@ -144,8 +145,9 @@ def _verdict(facts: Facts) -> tuple[str, str]:
         return "caution", str(facts.state.phase)
     if facts.exit_code is None:
         return "caution", "Broken off"
-    verdicts = {0: ("good", "Succeeded"), ExitCode.INTERRUPTED: ("caution", "Interrupted")}
-    return verdicts.get(facts.exit_code, ("bad", "Failed"))
+    if facts.exit_code == 0:
+        return "good", "Succeeded"
+    return ("caution", "Interrupted") if facts.reason is Reason.INTERRUPTED else ("bad", "Failed")
 
 
 def _timeline(facts: Facts) -> Markup:
@@ -247,7 +249,7 @@ def _attempts(facts: Facts) -> Markup:
             span(each.overhead),
             str(each.failures),
             money(each.cost, dearest),
-            f"{each.reason}" + (f" – {each.message}" if each.message else ""),
+            " – ".join(filter(None, (facts.ended_by(each), each.message))),
         )
         for each in facts.attempts
     ]
