@@ -65,13 +65,9 @@ ON_DEMAND = "on-demand"
 
 def scenario(gang: Gang, place: Place, hours: int, deadline: int, seed: int = 0) -> Scenario:
     """The job of this gang."""
-    first = region_of(next(iter(place.zones)))
-    zones = [
-        ZonePlan(name, traces[seed], _price(traces), DELAY, DELAY, region=region_of(name))
-        for name, traces in place.zones.items()
-    ]
+    zones = [ZonePlan(name, traces[seed], _price(traces), DELAY, DELAY) for name, traces in place.zones.items()]
     direct = Price(published.ON_DEMAND, published.ON_DEMAND)
-    zones.append(ZonePlan(ON_DEMAND, None, direct, DELAY, DELAY, region=first))
+    zones.append(ZonePlan(ON_DEMAND, None, direct, DELAY, DELAY))
     tiers = [Tier(zone.name, FOR_EVER, 600.0, CapacityType.SPOT, zone.price) for zone in zones[:-1]]
     tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, direct))
     program = ProgramPlan(hours * HOUR, 360.0, 600.0, 120.0, hands_over=bool(gang.sizes), sizes=gang.sizes)

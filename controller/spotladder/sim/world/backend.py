@@ -1,8 +1,7 @@
 """One job in a world, as an `AttemptBackend`: the decision core uses it like a cluster.
 
 The head of an attempt runs on capacity that is always available, as by default on a cluster. The decision core bills
-it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them. The newest commit
-is in the region of the zone where it was made.
+it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them.
 """
 
 from __future__ import annotations
@@ -40,15 +39,13 @@ NO_CAPACITY = "the zone has no capacity for the gang now"
 
 @dataclass
 class SimBackend:
-    """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by source and destination region.
-    `probed`: the availability of all tiers is always known, for the smallest size of an elastic gang; otherwise only
-    attempts reveal it."""
+    """`tiers` maps the name of a tier to its zone. `probed`: the availability of all tiers is always known, for the
+    smallest size of an elastic gang; otherwise only attempts reveal it."""
 
     market: Market
     workers: int
     program: ProgramPlan
     tiers: Mapping[str, str]
-    egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     probed: bool = False
     bill: Tally = field(default_factory=Tally)
     log: SimulatedLog = field(init=False)
@@ -171,11 +168,6 @@ class SimBackend:
             return zones
         used = {attempt.zone for attempt in self._attempts.values()}
         return used | {name for name in zones if self.market.zones[name].varying}
-
-    def egress_per_gib(self, tier: str) -> float:
-        """USD per GiB that an attempt on this tier reads from the newest commit."""
-        source, target = self.log.region, self.market.zones[self.tiers[tier]].plan.region
-        return self.egress.get((source, target), 0.0) if source and source != target else 0.0
 
     def next_event(self) -> Seconds:
         """The time of the job's next event, apart from the market; infinity: never."""
@@ -306,7 +298,7 @@ class SimBackend:
         if self.log.fences(attempt.number):
             attempt.exit = Exit.FENCED
             return
-        self.log.commit(step, START + self.market.now, self.market.zones[attempt.zone].plan.region)
+        self.log.commit(step, START + self.market.now)
         if step == self.program.work:
             attempt.exit = Exit.SUCCEEDED
         elif program.stopping and (attempt.draining or not attempt.handing_over):

@@ -11,11 +11,11 @@ from spotladder.sim.world.program import ProgramPlan
 
 class SimulatedLog:
     """The log of a job with this program. `progress` is what a backend observes of it, `committed` the work of the
-    newest commit in seconds, and `region` that of its zone; "" before the first commit."""
+    newest commit in seconds."""
 
     def __init__(self, program: ProgramPlan) -> None:
         self.progress = Progress(total=program.work, hands_over=program.hands_over, stands_by=program.stands_by)
-        self.committed, self.region = 0.0, ""
+        self.committed = 0.0
         self._program, self._entries = program, itertools.count()
 
     def start(self, attempt: int, workers: int) -> None:
@@ -28,10 +28,10 @@ class SimulatedLog:
         """Whether this attempt can no longer commit."""
         return attempt < self.progress.attempt
 
-    def commit(self, step: float, at: Instant, region: str) -> None:
+    def commit(self, step: float, at: Instant) -> None:
         """Record a commit; one without new work changes nothing."""
         if step > self.committed:
-            self.committed, self.region = step, region
+            self.committed = step
             self.progress = replace(
                 self.progress,
                 step=int(step),

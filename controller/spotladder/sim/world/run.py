@@ -164,22 +164,21 @@ class SimulationRun:
         )
 
     def _priced(self) -> JobSpec:
-        """The spec with the current prices: of nodes, and of egress if the world has prices of it."""
+        """The spec with the current prices."""
         tiers = tuple(self._tier_priced(tier) for tier in self.spec.tiers)
         if any(new is not old for new, old in zip(tiers, self.spec.tiers, strict=True)):
             self.spec = replace(self.spec, tiers=tiers)
         return self.spec
 
     def _tier_priced(self, tier: Tier) -> Tier:
-        """The tier with its current prices; the same object if they have not changed."""
+        """The tier with its current price; the same object if that has not changed."""
         backend = self.backend
         price = backend.market.zone(backend.tiers[tier.name]).price(backend.market.now)
-        egress = backend.egress_per_gib(tier.name) if backend.egress else tier.egress_per_gib
-        if (price, egress) == (tier.price.per_node_hour, tier.egress_per_gib):
+        if price == tier.price.per_node_hour:
             return tier
         # As a controller does. Plans and replays begin with the history of the tier; other simulations have none.
         prices = with_price(tier.prices, price, START + backend.market.now) if tier.prices else ()
-        return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
+        return replace(tier, price=replace(tier.price, per_node_hour=price), prices=prices)
 
 
 def run(

@@ -20,10 +20,10 @@ class ZonePlan:
 
     With `trace` None it always has capacity. `provision_delay` is how long a node takes to join once there is capacity
     for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end the loss of a node is
-    announced. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that
-    apply. In `closed` periods, each from a time to a time after the start of the run, the zone provides no new nodes;
-    nodes that are held stay. `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as
-    from Karpenter; otherwise its pods only wait, as in a cluster without a provisioner, until provisionTimeout expires.
+    announced. All are in seconds. `price` holds where the trace has no prices. In `closed` periods, each from a time
+    to a time after the start of the run, the zone provides no new nodes; nodes that are held stay. `reports_shortage`:
+    an attempt learns at once that the zone has no capacity for it, as from Karpenter; otherwise its pods only wait, as
+    in a cluster without a provisioner, until provisionTimeout expires.
     """
 
     name: str
@@ -32,7 +32,6 @@ class ZonePlan:
     provision_delay: Seconds = 0.0
     boot: Seconds = 0.0
     notice: Seconds = 0.0
-    region: str = ""
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
     reports_shortage: bool = True
 
