@@ -90,101 +90,30 @@ def is_program(command: list[str]) -> bool:
     return name.startswith("python") or name in _PROGRAMS or name.endswith((".sh", ".py"))
 
 
-class Operator(str):
-    """A separator of commands, as opposed to a word with the same text."""
+_OPAQUE = re.compile(
+    r"""(?<!\S)#[^\n]*|'[^']*'|"(?:\\.|[^"\\])*"|`[^`]*`|\$?\([^()]*\)|[0-9]*[<>]&[0-9-]?|&>>?|\\.""", re.DOTALL
+)
+"""Comments, quoted text, substituted commands and redirections, whose operators separate no commands."""
 
-    __slots__ = ()
+_NESTED = 8
+"""Levels of parentheses in parentheses."""
 
-
-_OPERATORS = ("<<<", "<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
-_SEPARATORS = frozenset({"&&", "||", "|&", "|", ";", "&", "\n"})
-
-
-def words_of(script: str) -> list[str]:
-    """The words and operators of a script. Quoted text and substituted commands belong to their word; comments and
-    here-documents are left out."""
-    found: list[str] = []
-    word: str | None = None
-    index = 0
-    while index < len(script):
-        char = script[index]
-        operator = next((one for one in _OPERATORS if script.startswith(one, index)), "")
-        if char == "\\":
-            word = (word or "") + script[index + 1 : index + 2].replace("\n", "")
-            index += 2
-        elif char in "'\"":
-            end = _quoted_until(script, index)
-            word = (word or "") + script[index + 1 : end]
-            index = end + 1
-        elif char == "`" or script.startswith("$(", index):
-            end = _substituted_until(script, index)
-            word = (word or "") + script[index:end]
-            index = end
-        elif char == "#" and word is None:
-            index = script.find("\n", index) if "\n" in script[index:] else len(script)
-        elif operator or char.isspace():
-            if word is not None:
-                found.append(word)
-            word = None
-            if operator:
-                found.append(Operator(operator))
-            index += len(operator) or 1
-            if operator == "\n":
-                index = _after_input(script, index, found)
-        else:
-            word = (word or "") + char
-            index += 1
-    return found if word is None else [*found, word]
+_SEPARATOR = re.compile(r"(\|\||&&|\|&?|[;&\n])")
 
 
-def _quoted_until(script: str, start: int) -> int:
-    """The index of the quotation mark that closes the one at `start`; the length of the script if none does."""
-    index = start + 1
-    while index < len(script) and script[index] != script[start]:
-        index += 2 if script[index] == "\\" and script[start] == '"' else 1
-    return index
-
-
-def _substituted_until(script: str, start: int) -> int:
-    """The index after the command substitution that begins at `start`; the length of the script if none ends it."""
-    if script[start] == "`":
-        return script.find("`", start + 1) + 1 or len(script)
-    depth, index = 0, start + 1
-    while index < len(script):
-        if script[index] in "'\"":
-            index = _quoted_until(script, index)
-        elif script[index] in "()":
-            depth += 1 if script[index] == "(" else -1
-            if not depth:
-                return index + 1
-        index += 1
-    return len(script)
-
-
-def _after_input(script: str, start: int, words: list[str]) -> int:
-    """The place after the here-documents of the line that ends before `start`, where the script has these words."""
-    for index in range(len(words) - 2, 0, -1):
-        if isinstance(words[index], Operator) and words[index] == "\n":
-            break
-        if isinstance(words[index - 1], Operator) and words[index - 1] in ("<<", "<<-"):
-            end = re.compile(rf"^\t*{re.escape(words[index])}$", re.MULTILINE).search(script, start)
-            start = end.end() if end else len(script)
-    return start
-
-
-def commands_of(words: list[str]) -> tuple[list[list[str]], list[str]]:
-    """The commands of the script, and the separator after each of them ("" after the last)."""
+def commands_of(script: str) -> tuple[list[list[str]], list[str]]:
+    """The words of each command of the script, and the separator after it ("" after the last). In place of quoted text
+    and of what a command prints they have an underscore."""
+    plain = script
+    for _ in range(_NESTED):
+        plain = _OPAQUE.sub(lambda found: "" if found[0].startswith("#") else "_", plain)
+    pieces = [*_SEPARATOR.split(plain), ""]
     commands: list[list[str]] = []
     ends: list[str] = []
-    current: list[str] = []
-    for word in [*words, Operator("")]:
-        if not isinstance(word, Operator):
-            current += [word] if current or word not in ("{", "}") else []
-        elif word in _SEPARATORS or not word:
-            if current:
-                commands.append(current)
-                ends.append(str(word))
-            current = []
-    while ends and ends[-1] in (";", "\n"):
+    for text, end in zip(pieces[::2], pieces[1::2], strict=True):
+        if words := [word for word in text.split() if word not in ("{", "}")]:
+            commands.append(words)
+            ends.append(end)
+    if ends and ends[-1] in (";", "\n"):
         ends[-1] = ""
     return commands, ends

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
-from spotladder.api.entrypoints import (
-    Operator,
-    commands_of,
-    entrypoints,
-    is_program,
-    program_of,
-    shell_script,
-    words_of,
-)
+from spotladder.api.entrypoints import commands_of, entrypoints, is_program, program_of, shell_script
 from spotladder.api.problems import Path
 from spotladder.api.tieredjob import TieredJob
 
@@ -25,24 +19,26 @@ def masked_exits(job: TieredJob) -> Iterator[tuple[Path, str]]:
 
 
 def masks(script: str) -> str:
-    """How this shell script hides the exit code of its program, and what to write instead; "" if it does not."""
-    words = words_of(script)
-    if not any(isinstance(word, Operator) for word in words):
-        inside = shell_script(list(words))
+    """How this shell script hides the exit code of its program, and what to write instead; "" if it does not. Scripts
+    with here-documents or conditions are not judged."""
+    commands, ends = commands_of(script)
+    if ends == [""]:
+        inside = shell_script(_words(script))
         return masks(inside) if inside else ""
-    commands, ends = commands_of(words)
-    if not commands or "PIPESTATUS" in script:
+    if not commands or "PIPESTATUS" in script or _HERE_DOCUMENT.search(script):
         return ""
     before, last = ends[-2] if len(ends) > 1 else "", commands[-1]
-    in_background = any(end == "&" and is_program(one) for one, end in zip(commands, ends, strict=True))
-    if ends[-1] == "&" or ("&" in ends and last == ["wait"]) or (in_background and _afterwards(last)):
-        return "the program runs in the background (&), so its exit code is lost: remove the &"
-    if word := _repeated(commands):
+    if last == ["done"] and (loop := commands[0][0]) in ("until", "while"):
         return (
-            f"the shell's {word} around the program hides how it ended, and may start it again on a node that goes: "
+            f"the shell's {loop} around the program hides how it ended, and may start it again on a node that goes: "
             "remove it, since the controller starts the next attempt"
         )
-    if before == "||" and (afterwards := _afterwards(last)):
+    if any(command[0] in _COMPOUND for command in commands):
+        return ""
+    afterwards = _afterwards(last)
+    if ends[-1] == "&" or ("&" in ends and last == ["wait"]) or (before == "&" and afterwards):
+        return "the program runs in the background (&), so its exit code is lost: remove the &"
+    if before == "||" and afterwards:
         return f"|| {afterwards} hides the program's exit code: remove it"
     if not any(_sets(command, "pipefail") for command in commands) and _piped(commands, ends):
         return (
@@ -50,13 +46,16 @@ def masks(script: str) -> str:
             "bash -c 'set -o pipefail; … | …', or redirect the output to a file"
         )
     stops = any(_sets(command, "errexit", "e") for command in commands)
-    if before in (";", "\n") and not stops and (afterwards := _afterwards(last)) and _any_program(commands[:-1]):
+    if before in (";", "\n") and not stops and afterwards and _any_program(commands[:-1]):
         return (
             f"the exit code is that of the last command ({afterwards}), not the program's: separate the commands with "
             "&&, or begin with set -e"
         )
     return ""
 
+
+_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)")
+_COMPOUND = frozenset({"case", "for", "if", "until", "while"})
 
 _AFTERWARDS = frozenset({
     ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "kill", "ls", "mv", "pkill",
@@ -73,23 +72,12 @@ def _afterwards(command: list[str]) -> str:
     return "exit 0" if command == ["exit", "0"] else name if name in _AFTERWARDS else ""
 
 
-def _repeated(commands: list[list[str]]) -> str:
-    """The word of the shell with which a loop or a condition runs the last program; "" if none does, or if the script
-    ends with an exit code of its own."""
-    found, depth = "", ""
-    for command in commands:
-        word = command[0]
-        depth = "" if word in ("done", "fi") else word if word in ("while", "until", "for", "if") else depth
-        inner = command[next((at for at, part in enumerate(command) if part not in _KEYWORDS), len(command)) :]
-        if inner and is_program(inner):
-            found = depth if word in _CONDITIONS or depth in ("while", "until") else ""
-        elif inner[:1] == ["exit"] and inner != ["exit", "0"]:
-            found = ""
-    return found
-
-
-_CONDITIONS = frozenset({"while", "until", "if", "elif"})
-_KEYWORDS = _CONDITIONS | {"do", "then", "else", "!"}
+def _words(command: str) -> list[str]:
+    """The words of one command; none if it cannot be read."""
+    try:
+        return shlex.split(command, comments=True)
+    except ValueError:
+        return []
 
 
 def _any_program(commands: list[list[str]]) -> bool:

@@ -3,7 +3,7 @@ contradict it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,14 +42,6 @@ class Placement:
             all(value == wanted for name, wanted in self.labels if name == key)
             and all(value in values for name, values in self.one_of if name == key)
             and all(value not in values for name, values in self.none_of if name == key)
-        )
-
-    def matches(self, labels: Collection[str]) -> bool:
-        """Whether a node with these labels, each as `key=value`, belongs to the tier."""
-        return (
-            all(f"{key}={value}" in labels for key, value in self.labels)
-            and all(any(f"{key}={value}" in labels for value in values) for key, values in self.one_of)
-            and not any(f"{key}={value}" in labels for key, values in self.none_of for value in values)
         )
 
     def values_of(self, key: str) -> str:

@@ -17,7 +17,6 @@ from spotladder.resources import PODS, APIResource
 from spotladder.timestamps import instant
 from spotladder.workloads import names
 from spotladder.workloads.containers import LONGEST_MESSAGE, ContainerRecord, ContainerRole, containers_of
-from spotladder.workloads.placement import HOSTNAME
 from spotladder.workloads.program_container import program_name
 
 Object = Mapping[str, Any]
@@ -197,9 +196,7 @@ the scheduler could not bind its volumes."""
 class NodeRecord:
     """A node. `ready` is its Ready condition's status ("" if it has none) and `ready_since` the time of that
     condition's last transition. `scheduled` is the event that Azure has scheduled for the machine; `taints` are keys.
-    `spot` is whether its labels mark it as spot. `suspect`: it is silent, and its status does not say so yet.
-    `allocatable` is what pods may use of it: CPU, memory and devices. `labels` has each label as `key=value`, without
-    that of its name."""
+    `spot` is whether its labels mark it as spot. `suspect`: it is silent, and its status does not say so yet."""
 
     name: str
     uid: str
@@ -216,8 +213,6 @@ class NodeRecord:
     region: str = ""
     zone: str = ""
     instance_type: str = ""
-    allocatable: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    labels: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, node: Object) -> Self:
@@ -243,12 +238,6 @@ class NodeRecord:
             region=intern(labels.get("topology.kubernetes.io/region", "")),
             zone=intern(labels.get("topology.kubernetes.io/zone", "")),
             instance_type=intern(labels.get("node.kubernetes.io/instance-type", "")),
-            allocatable=tuple(
-                (intern(name), intern(str(amount)))
-                for name, amount in part(part(node, "status"), "allocatable").items()
-                if name in ("cpu", "memory") or "/" in name
-            ),
-            labels=tuple(intern(f"{key}={value}") for key, value in labels.items() if key != HOSTNAME),
         )
 
     @property

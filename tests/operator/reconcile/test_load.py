@@ -30,7 +30,6 @@ from spotladder.output.outage import Outage
 from spotladder.resources import APIResource
 from spotladder.workloads.core_spec import core_spec
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import price_of
 from tests.workloads.builders import job, ray_template
 
@@ -140,19 +139,3 @@ def test_a_commit_that_does_not_fit_into_a_notice_degrades_the_job() -> None:
     assert found is not None
     assert found.reason == "NoticeTooShort"
     assert found.message.startswith("spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice")
-
-
-def test_the_message_about_a_pod_that_fits_no_node_has_the_largest_node_of_its_tier() -> None:
-    record = CapacityRecord.of({"metadata": {"name": "pool", "uid": "u"}, "spec": {"capacityType": "spot"}})
-    placed = tiers_of(TwoClusters(), record).resolved[LIVE]
-    labels = dict(placed.workers.labels)
-    node = NodeRecord.of(
-        {"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": {"cpu": "8", "memory": "32Gi"}}}
-    )
-    pods = (PodSeen("w-0", misfit="it requests cpu 64"), PodSeen("w-1"))
-    seen = load.with_largest_nodes(AttemptSeen(1, pods), placed, [node])
-    assert [pod.misfit for pod in seen.pods] == [
-        f"it requests cpu 64; the largest node of {LIVE} has cpu 8, memory 32.0Gi",
-        "",
-    ]
-    assert load.with_largest_nodes(AttemptSeen(1, pods), placed, []).pods == pods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -38,7 +38,6 @@ from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import pending_pods as capacity_words
 from spotladder.workloads.causes import silent
-from spotladder.workloads.node_size import largest_node
 from spotladder.workloads.pod_observation import sidecar_failures
 from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import PlacedTier, resolve_tier
@@ -153,8 +152,6 @@ def observe(
             seen = _by_controller_clock(seen, cluster.ahead)
             seen = with_silent_nodes(seen, cluster.inventory, objects.pods, nodes, now=there, ticks=ticks)
             seen = replace(seen, operator_silent=message, quiet_for=quiet_for(number))
-            if placed is not None:
-                seen = with_largest_nodes(seen, placed, cluster.inventory.nodes)
             if number in removed:
                 seen = _terminating(seen, objects, nodes)
             if placed is not None and placed.core.capacity_type is CapacityType.SPOT:
@@ -222,18 +219,6 @@ def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> A
         message = f"the program reports: {outage.message}"
         return replace(seen, store_unavailable_since=outage.since, store_message=message)
     return seen
-
-
-def with_largest_nodes(seen: AttemptSeen, placed: PlacedTier, nodes: Iterable[NodeRecord]) -> AttemptSeen:
-    """The attempt, with what the largest node of its tier offers in the message of each pod that fits none."""
-
-    def told(pod: PodSeen) -> PodSeen:
-        if not pod.misfit or pod.role is PodRole.AUXILIARY:
-            return pod
-        largest = largest_node(nodes, placed.head if pod.role is PodRole.HEAD else placed.workers)
-        return replace(pod, misfit=f"{pod.misfit}; the largest node of {placed.name} has {largest}") if largest else pod
-
-    return replace(seen, pods=tuple(map(told, seen.pods))) if any(pod.misfit for pod in seen.pods) else seen
 
 
 def _unobservable(seen: AttemptSeen) -> AttemptSeen:
