@@ -12,7 +12,7 @@
 5. The system reuses pids. A remaining process of a session reserves the session's number, and a session is removed as
    soon as it is empty.
 
-This file is also the watchdog's program. It imports only the standard library, so that it starts fast.
+This file is also the watchdog's program. It imports only the standard library and psutil, so that it starts fast.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 MARK = "SPOTLADDER_RUN"
 """The environment variable that every process of a run carries."""
 
 TEMPORARY = "tmp"
 """Folder below the scratch folder for temporary files of the programs, or a link to that folder."""
-
-LINUX = sys.platform == "linux"
 
 EXIT_TIMEOUT = 10.0
 """Seconds that the processes of a run may take to exit after SIGKILL."""
@@ -77,7 +77,7 @@ class Reaper:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, self._mark, str(self._scratch)],
+            [sys.executable, "-I", __file__, self._mark, str(self._scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -172,55 +172,30 @@ def _below(pids: set[int], parents: dict[int, int]) -> set[int]:
 
 
 def lineage() -> dict[int, int]:
-    """Every living process with its parent; a zombie is not living."""
-    if LINUX:
-        read = ((pid, _stat(pid)) for pid in everyone())
-        return {pid: int(stat[1]) for pid, stat in read if stat and stat[0] not in (b"Z", b"X")}
-    listed = subprocess.run(["/bin/ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=False).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return {int(row[0]): int(row[1]) for row in rows if len(row) > 2 and not row[2].startswith("Z")}
-
-
-def _stat(pid: int) -> list[bytes]:
-    """State, parent and other fields of a process, as Linux reports them; empty if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return []
-
-
-def everyone() -> list[int]:
-    """The pids of all processes."""
-    if LINUX:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 – half the time of a Path
-    listed = subprocess.run(["/bin/ps", "-axo", "pid="], capture_output=True, text=True, check=False).stdout
-    return [int(pid) for pid in listed.split()]
+    """Every living process with its parent."""
+    found = psutil.process_iter(["ppid", "status"])
+    return {process.pid: process.info["ppid"] for process in found if process.info["status"] not in _GONE}
 
 
 def alive(pid: int) -> bool:
     """Whether the process still runs; a zombie does not."""
-    if LINUX:
-        stat = _stat(pid)
-        return bool(stat) and stat[0] not in (b"Z", b"X")
-    listed = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(listed.stdout.strip()) and not listed.stdout.startswith("Z")
+    try:
+        return psutil.Process(pid).status() not in _GONE
+    except psutil.NoSuchProcess:
+        return False
+
+
+_GONE = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 def marked(mark: str) -> set[int]:
     """The pids of the processes whose environment has the mark, in the form that `end_all` accepts."""
-    wanted = mark if "=" in mark else f"{MARK}={mark}"
+    name, _, value = (mark if "=" in mark else f"{MARK}={mark}").partition("=")
     found: set[int] = set()
-    if LINUX:
-        for pid in everyone():
-            with contextlib.suppress(OSError):  # The process is gone, or belongs to another user.
-                if wanted.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    found.add(pid)
-        return found
-    listed = subprocess.run(["/bin/ps", "-axEwwo", "pid=,command="], capture_output=True, text=True, check=False)
-    for line in listed.stdout.splitlines():
-        pid_text, _, command = line.strip().partition(" ")
-        if wanted in command.split():
-            found.add(int(pid_text))
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # The process is gone, or belongs to another user.
+            if process.environ().get(name) == value:
+                found.add(process.pid)
     return found
 
 
