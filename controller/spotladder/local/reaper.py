@@ -12,7 +12,8 @@
 5. The system reuses pids. A remaining process of a session reserves the session's number, and a session is removed as
    soon as it is empty.
 
-This file is also the watchdog's program. It imports only the standard library and psutil, so that it starts fast.
+This file is also the watchdog's program. It imports only the standard library and, to list processes, psutil, so that
+it starts fast.
 """
 
 import contextlib
@@ -24,8 +25,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import psutil
 
 MARK = "SPOTLADDER_RUN"
 """The environment variable that every process of a run carries."""
@@ -172,24 +171,31 @@ def _below(pids: set[int], parents: dict[int, int]) -> set[int]:
 
 
 def lineage() -> dict[int, int]:
-    """Every living process with its parent."""
+    """Every living process with its parent; a zombie is not living."""
+    import psutil
+
     found = psutil.process_iter(["ppid", "status"])
     return {process.pid: process.info["ppid"] for process in found if process.info["status"] not in _GONE}
 
 
 def alive(pid: int) -> bool:
     """Whether the process still runs; a zombie does not."""
+    import psutil
+
     try:
         return psutil.Process(pid).status() not in _GONE
     except psutil.NoSuchProcess:
         return False
 
 
-_GONE = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+_GONE = ("zombie", "dead")
+"""The states of a process of psutil that has ended."""
 
 
 def marked(mark: str) -> set[int]:
     """The pids of the processes whose environment has the mark, in the form that `end_all` accepts."""
+    import psutil
+
     name, _, value = (mark if "=" in mark else f"{MARK}={mark}").partition("=")
     found: set[int] = set()
     for process in psutil.process_iter():

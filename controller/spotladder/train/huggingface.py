@@ -94,7 +94,7 @@ class _Hooks:
         step, job = state.global_step, self._loop.job
         saved = Path(args.output_dir, f"checkpoint-{step}")
         job.meet(f"saved {step}")
-        logged = next((entry for entry in reversed(state.log_history) if "loss" in entry), {})
+        logged: dict[str, Any] = next((entry for entry in reversed(state.log_history) if "loss" in entry), {})
         with self._loop.commit(step, logged) as folder:
             _link(saved, folder, job.rank)
             if self._own:
