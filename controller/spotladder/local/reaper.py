@@ -43,9 +43,17 @@ class Reaper:
     """
 
     def __init__(self, mark: str, scratch: Path, hold: int | None = None) -> None:
-        self._mark, self._scratch, self._hold = mark, scratch, hold
+        self._mark, self._scratch = mark, scratch
         self._sessions: set[int] = set()
-        self._watchdog = self._start()
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", __file__, mark, str(scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=() if hold is None else (hold,),
+            cwd="/",
+        )
 
     def adopt(self, session: int) -> None:
         """Register a session, whose processes then end with the run."""
@@ -57,38 +65,22 @@ class Reaper:
         self._sessions.discard(session)
         self._send(-session)
 
-    def ensure(self) -> None:
-        """Restart the watchdog if it was killed."""
-        if self._watchdog.poll() is not None:
-            if self._watchdog.stdin:
-                self._watchdog.stdin.close()
-            self._watchdog = self._start()
-            for session in self._sessions:
-                self._send(session)
-
     def close(self) -> None:
-        """Kill all processes of the run and wait until they are gone."""
-        self.ensure()
+        """Kill all processes of the run and wait until they are gone. Does the work of the watchdog if that was
+        killed."""
+        killed = self._watchdog.poll() is not None
         if self._watchdog.stdin:
-            self._watchdog.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._watchdog.stdin.close()
+        if killed:
+            end_all(self._mark, self._sessions)
+            remove(self._scratch)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._watchdog.wait(2 * EXIT_TIMEOUT)
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-I", __file__, self._mark, str(self._scratch)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=() if self._hold is None else (self._hold,),
-            cwd="/",
-        )
-
     def _send(self, session: int) -> None:
         if self._watchdog.stdin:
-            # The watchdog was killed at this moment; `ensure` registers the session with the next one.
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(BrokenPipeError):  # The watchdog was killed.
                 self._watchdog.stdin.write(b"%d\n" % session)
                 self._watchdog.stdin.flush()
 
