@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,8 +118,9 @@ class LocalRig:
         job = LocalJob("conforms", "tests", WORKERS, folder, {"spot-a": tier, "spot-b": tier}, {})
         now = time.time()
         pool = PoolClock(PoolPlan("pool", nodes=4), now, now)
+        log: Any = FakeLog()
         self.backend = LocalBackend(
-            job, machine, {"spot-a": pool, "spot-b": pool}, FakeLog(), clock=time.time, emit=lambda _record: None
+            job, machine, {"spot-a": pool, "spot-b": pool}, log, clock=time.time, emit=lambda _record: None
         )
 
     def without_ray(self, monkeypatch: pytest.MonkeyPatch) -> None:

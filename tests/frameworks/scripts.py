@@ -10,6 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.docs.markdown import ROOT, blocks
+from tests.train.builders import log_of
+
+NOTICES = """
+from transformers import TrainerCallback
+
+from spotladder.core.contract import Notice
+
+
+class Notices(TrainerCallback):
+    def on_step_begin(self, arguments, state, control, **more):
+        if state.global_step == INTERRUPTED and train.current().rank == 0:
+            train.current()._member.listener.hear(Notice())
+
+
+"""
+"""A callback of transformers that gives rank 0 a notice before the step after INTERRUPTED."""
 
 
 def script(marker: str, changes: Mapping[str, str] | None = None, page: str = "trainers.md") -> str:
@@ -30,6 +46,29 @@ def program(text: str, result: Callable[[dict[str, Any]], Any]) -> Callable[[], 
         return result(variables)
 
     return main
+
+
+def trainer(arguments: str, before: str, changes: Mapping[str, str] | None = None) -> str:
+    """The documentation's script of transformers' Trainer with these arguments, the code `before` it and `NOTICES`."""
+    given = {
+        "set_seed(7)\n": f"{before}{NOTICES}set_seed(7)\n",
+        "use_cpu=True": f"use_cpu=True, disable_tqdm=True, ddp_backend='gloo', {arguments}",
+        "train.huggingface.callback()": "train.huggingface.callback(), Notices()",
+    }
+    return script("train.huggingface.callback()", {**given, **(changes or {})})
+
+
+def stop_and_continue(text: str, folder: Path) -> tuple[Path, Path]:
+    """Run the script on two ranks, once without a notice, and once with one at step 8 and the next attempt, which
+    resumes from the commit at the notice. Returns both folders."""
+    whole, lost = folder / "whole", folder / "lost"
+    uninterrupted = text.replace("INTERRUPTED", "-1")
+    assert run_two_ranks(uninterrupted, whole) == 0
+    assert run_two_ranks(text.replace("INTERRUPTED", "8"), lost) == 75
+    (stopped,) = [commit.step for commit in log_of(lost).commits()]
+    assert 8 <= stopped < 20
+    assert run_two_ranks(uninterrupted, lost, attempt=2) == 0
+    return whole, lost
 
 
 def run_two_ranks(text: str, folder: Path, attempt: int = 1) -> int:

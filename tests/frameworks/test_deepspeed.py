@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.absent import absent
-from tests.frameworks.scripts import run_two_ranks, script
+from tests.frameworks.scripts import stop_and_continue, trainer
 from tests.train.builders import log_of
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(1800)]
@@ -57,28 +57,15 @@ torch.distributed.destroy_process_group()
 """
 
 
-NOTICES = """
+CONFIG = """
 import os
 
 os.environ["DS_ACCELERATOR"] = "cpu"
-
-from transformers import TrainerCallback
-
-from spotladder.core.contract import Notice
-
-
-class Notices(TrainerCallback):
-    def on_step_begin(self, arguments, state, control, **more):
-        if state.global_step == INTERRUPTED and train.current().rank == 0:
-            train.current()._member.listener.hear(Notice())
-
-
 config = {
     "train_micro_batch_size_per_gpu": "auto",
     "zero_optimization": {"stage": 1},
     "optimizer": {"type": "Adam", "params": {"lr": "auto", "torch_adam": True}},
 }
-set_seed(7)
 """
 
 
@@ -86,28 +73,15 @@ def own_loop(stage: int) -> str:
     return SCRIPT.replace("STAGE", str(stage))
 
 
-def trainer() -> str:
-    changes = {
-        "set_seed(7)\n": NOTICES,
-        "use_cpu=True": "use_cpu=True, disable_tqdm=True, ddp_backend='gloo', deepspeed=config",
-        "train.huggingface.callback()": "train.huggingface.callback(), Notices()",
-    }
-    return script("train.huggingface.callback()", changes)
-
-
 @pytest.mark.parametrize(
-    "text", [own_loop(1), own_loop(3), trainer()], ids=["a loop with ZeRO-1", "a loop with ZeRO-3", "transformers"]
+    "text",
+    [own_loop(1), own_loop(3), trainer("deepspeed=config", CONFIG)],
+    ids=["a loop with ZeRO-1", "a loop with ZeRO-3", "transformers"],
 )
 def test_two_ranks_stop_at_a_notice_and_continue(text: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("deepspeed") is None:
         absent("deepspeed is not installed", "public")
-    uninterrupted = text.replace("INTERRUPTED", "-1")
-    assert run_two_ranks(uninterrupted, tmp_path / "whole") == 0
-    assert run_two_ranks(text.replace("INTERRUPTED", "8"), tmp_path / "lost") == 75
-    (stopped,) = [commit.step for commit in log_of(tmp_path / "lost").commits()]
-    assert 8 <= stopped < 20
-    assert run_two_ranks(uninterrupted, tmp_path / "lost", attempt=2) == 0
-    whole, lost = states(tmp_path / "whole"), states(tmp_path / "lost")
+    whole, lost = map(states, stop_and_continue(text, tmp_path))
     assert len(whole) >= 3, "the model, and the optimizer of each rank"
     assert whole.keys() == lost.keys()
     assert all(same(whole[name], lost[name]) for name in whole)

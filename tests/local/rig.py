@@ -109,7 +109,7 @@ class BackendRig:
             job,
             machine,
             self.pools,
-            self.log,
+            self.log,  # type: ignore[arg-type]
             clock=lambda: self.now,
             emit=self.records.append,
             revision=7,

@@ -61,9 +61,9 @@ class RunnerRig:
         self.runner = Runner(
             self.spec,
             Ordered(),
-            self.backend,
-            commits=self,
-            keep=self,
+            self.backend,  # type: ignore[arg-type]
+            commits=self,  # type: ignore[arg-type]
+            keep=self,  # type: ignore[arg-type]
             emit=self.records.append,
             view=self,  # type: ignore[arg-type]
             clock=lambda: self.now,

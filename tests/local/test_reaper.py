@@ -96,13 +96,12 @@ def test_close_ends_all_processes_and_waits_for_them(mark: str, tmp_path: Path) 
         process.kill()
 
 
-def test_a_killed_watchdog_is_replaced_and_ends_all_adopted_sessions(mark: str, tmp_path: Path) -> None:
+def test_without_its_watchdog_the_runner_ends_all_adopted_sessions(mark: str, tmp_path: Path) -> None:
     reaper = Reaper(mark, tmp_path / "none")
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
         reaper.adopt(sleeper.pid)
         reaper._watchdog.kill()
         reaper._watchdog.wait()
-        reaper.ensure()
         reaper.close()
         assert sleeper.wait(600) == -signal.SIGKILL
 

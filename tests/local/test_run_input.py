@@ -7,12 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
-from spotladder import memory
+from spotladder import extras, memory
 from spotladder.api.command_job import command_job, name_of
 from spotladder.api.local_mode import local_program
 from spotladder.api.program_folder import started_script
@@ -21,7 +20,7 @@ from spotladder.cli.local.run_input import RunWords
 from spotladder.cli.main import main
 from spotladder.cli.run import _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
-from spotladder.local import nodes, preflight
+from spotladder.local import nodes
 from spotladder.local.run import Request, RunOutcome, _plan
 from spotladder.records import model as records
 from spotladder.records import timeline
@@ -204,10 +203,7 @@ def test_too_little_memory_for_ray_is_reported(
 def test_a_missing_ray_installation_is_reported_with_the_extra_to_install(
     files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(preflight, "version", missing)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     assert files.run() == 5
     assert "spotladder[local]" in capsys.readouterr().err
 

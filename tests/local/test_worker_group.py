@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,8 @@ class Bench:
     emitted: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.emitted.append)
+        start: Any = self._start
+        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, start, self.emitted.append)
 
     def _start(self, name: str) -> FakeNode | None:
         return self.nodes.setdefault(name, FakeNode(name)) if self.head_is_up else None

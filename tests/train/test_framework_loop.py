@@ -10,11 +10,19 @@ import pytest
 from spotladder.core.contract import Notice
 from spotladder.errors import InvalidSpec
 from spotladder.train import Interrupted, session
-from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
+from spotladder.train.framework_loop import FrameworkLoop, loop_of_current
 from spotladder.train.shared_files import rank_in
 from tests.train import builders
 
 REMEDY = "pass the checkpoint"
+
+
+class Tensor:
+    def __float__(self) -> float:
+        raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+
+
+METRICS: dict[str, Any] = {"loss": 0.5, "epoch": 2, "name": "x", "both": [1, 2], "tensor": Tensor(), "none": None}
 
 
 def train(loop: FrameworkLoop, start: int, total: int, each: int = 1) -> int:
@@ -22,10 +30,9 @@ def train(loop: FrameworkLoop, start: int, total: int, each: int = 1) -> int:
     loop.resume()
     loop.begin(start, total, REMEDY)
     for step in range(start + each, total + 1, each):
-        if loop.job.should_commit(step):
-            with loop.job.commit(step) as folder:
+        if loop.is_due(step):
+            with loop.commit(step, METRICS) as folder:
                 (folder / "step").write_text(str(step))
-        loop.ended(step)
     return total
 
 
@@ -66,13 +73,18 @@ def test_each_part_of_a_program_gets_the_same_loop(tmp_path: Path) -> None:
         session.forget()
 
 
-def test_metrics_that_are_no_numbers_are_left_out() -> None:
-    class Tensor:
-        def __float__(self) -> float:
-            raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
-
-    logged: dict[str, Any] = {"loss": 0.5, "epoch": 2, "name": "x", "both": [1, 2], "tensor": Tensor(), "none": None}
-    assert numbers(logged) == {"loss": 0.5, "epoch": 2.0}
+def test_the_commit_of_a_later_hook_has_the_metrics_that_are_numbers(tmp_path: Path) -> None:
+    job = builders.job(tmp_path, interval="1steps")
+    loop = FrameworkLoop(job)
+    loop.resume()
+    loop.begin(0, 9, REMEDY)
+    assert loop.is_due(1)
+    assert loop.is_due(2)
+    with loop.commit(2, METRICS) as folder:
+        (folder / "step").write_text("2")
+    assert not loop.due
+    job.close()
+    assert builders.newest_of(tmp_path).metrics == {"loss": 0.5, "epoch": 2.0}
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,16 @@ def test_the_time_without_a_step_is_set_by_the_job_and_doubled_by_its_hangs(
     assert WatchedRank(per_step=per_step, **more).quiet(limit + 5) == 1
 
 
+def test_the_time_of_a_commit_is_not_time_without_a_step() -> None:
+    rank = WatchedRank(per_step=1.0)
+    with rank.watch.pause():
+        with rank.watch.pause():
+            assert rank.quiet(3600) == 0
+        assert rank.quiet(3600) == 0
+    assert rank.quiet(SHORTEST - 1) == 0
+    assert rank.quiet(6) == 1
+
+
 def test_a_hang_is_reported_after_the_other_ranks_had_time_to_write_their_stacks() -> None:
     rank = WatchedRank(per_step=1.0)
     rank.quiet(SHORTEST + 5)

@@ -19,7 +19,7 @@ import pytest
 ray = pytest.importorskip("ray")
 
 from ray.exceptions import RayActorError  # noqa: E402
-from ray.train import ScalingConfig, base_trainer  # noqa: E402
+from ray.train import ScalingConfig  # noqa: E402
 from ray.train._internal import storage as tune_storage  # noqa: E402
 from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import CheckpointManager  # noqa: E402
 from ray.train.v2._internal.execution.context import TrainContext  # noqa: E402
@@ -79,7 +79,6 @@ def test_a_method_that_replaces_rays_has_its_parameters(ours: type, theirs: type
         (rayinternals.ElasticScalingPolicy, ["scaling_config"]),
         (rayinternals.ElasticScalingPolicy._get_resize_decision, ["num_workers"]),
         (CheckpointManager._write_state_to_storage, []),
-        (base_trainer.BaseTrainer._validate_attributes, []),
         (data_parallel_trainer.create_scaling_policy, ["scaling_config"]),
     ],
 )

@@ -44,11 +44,12 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.local_job import CommitLogSeen, LocalJob
+from spotladder.local.local_job import LocalJob
+from spotladder.local.logwatch import LogWatch
 from spotladder.local.nodes import Head, NodeSettings, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program
-from spotladder.local.worker_group import WorkerGroup, WorkerNode
+from spotladder.local.worker_group import WorkerGroup
 from spotladder.records import model as records
 from spotladder.workloads import names
 
@@ -103,7 +104,7 @@ class LocalBackend:
         job: LocalJob,
         machine: NodeSettings,
         pools: Mapping[str, PoolClock],
-        log: CommitLogSeen,
+        log: LogWatch,
         *,
         clock: Callable[[], Instant],
         emit: Callable[[records.Record], None],
@@ -133,7 +134,7 @@ class LocalBackend:
             )
         tier, pool = self._job.tiers[action.tier], self._pools[action.tier]
 
-        def start(name: str) -> WorkerNode | None:
+        def start(name: str) -> Worker | None:
             return self._start_worker(name, action)
 
         fleet = WorkerGroup(action, self._job.workers, pool, start, self._emit)
@@ -378,7 +379,7 @@ class LocalBackend:
             return PodSeen(uid, PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
         return PodSeen(uid, PodRole.HEAD)
 
-    def _start_worker(self, name: str, action: Launch) -> WorkerNode | None:
+    def _start_worker(self, name: str, action: Launch) -> Worker | None:
         head, plan = self._attempts[action.attempt].head, self._pools[action.tier].plan
         if not head.up or not head.alive:
             return None

@@ -1,13 +1,10 @@
-"""What the local backend runs: the program of a job, its tiers, and the state of its commit log."""
+"""What the local backend runs: the program of a job and its tiers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
-
-from spotladder.core.model import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +30,3 @@ class LocalJob:
     environment: Mapping[str, str]
     cache_size: int | None = None
     min_workers: int | None = None
-
-
-class CommitLogSeen(Protocol):
-    """The state of the commit log, without a request to the bucket."""
-
-    @property
-    def progress(self) -> Progress:
-        """The newest commit and start, as of the last poll."""
-
-    @property
-    def gone(self) -> str:
-        """Commits that have disappeared from the log; "" if none has."""
-
-    def poll_now(self) -> None:
-        """Poll soon: a process has just ended."""
-
-    @property
-    def current(self) -> bool:
-        """Whether the log has been polled since the last call of `poll_now`."""
-
-    def end(self, *, succeeded: bool, message: str) -> None:
-        """Record the job's outcome in the commit log."""

@@ -9,12 +9,13 @@ import platform
 import shlex
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from spotladder import memory
 from spotladder.core.accounting import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.extras import require
 from spotladder.local.state import RunIdentity
 
 NODE_MEMORY = 0.35 * GIB
@@ -30,10 +31,8 @@ EXTRAS = {"tensorflow": "tensorflow", "keras": "tensorflow", "torch": "torch", "
 
 def ray_version() -> str:
     """The version of the installed Ray."""
-    try:
-        return version("ray")
-    except PackageNotFoundError as error:
-        raise EnvironmentFailure("Ray is not installed: pip install 'spotladder[local]'") from error
+    require("local", "ray")
+    return version("ray")
 
 
 def check_entrypoint(entrypoint: str, cwd: Path) -> None:

@@ -12,7 +12,8 @@
 5. The system reuses pids. A remaining process of a session reserves the session's number, and a session is removed as
    soon as it is empty.
 
-This file is also the watchdog's program. It imports only the standard library, so that it starts fast.
+This file is also the watchdog's program. It imports only the standard library and, to list processes, psutil, so that
+it starts fast.
 """
 
 import contextlib
@@ -31,8 +32,6 @@ MARK = "SPOTLADDER_RUN"
 TEMPORARY = "tmp"
 """Folder below the scratch folder for temporary files of the programs, or a link to that folder."""
 
-LINUX = sys.platform == "linux"
-
 EXIT_TIMEOUT = 10.0
 """Seconds that the processes of a run may take to exit after SIGKILL."""
 
@@ -44,9 +43,17 @@ class Reaper:
     """
 
     def __init__(self, mark: str, scratch: Path, hold: int | None = None) -> None:
-        self._mark, self._scratch, self._hold = mark, scratch, hold
+        self._mark, self._scratch = mark, scratch
         self._sessions: set[int] = set()
-        self._watchdog = self._start()
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", __file__, mark, str(scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=() if hold is None else (hold,),
+            cwd="/",
+        )
 
     def adopt(self, session: int) -> None:
         """Register a session, whose processes then end with the run."""
@@ -58,38 +65,22 @@ class Reaper:
         self._sessions.discard(session)
         self._send(-session)
 
-    def ensure(self) -> None:
-        """Restart the watchdog if it was killed."""
-        if self._watchdog.poll() is not None:
-            if self._watchdog.stdin:
-                self._watchdog.stdin.close()
-            self._watchdog = self._start()
-            for session in self._sessions:
-                self._send(session)
-
     def close(self) -> None:
-        """Kill all processes of the run and wait until they are gone."""
-        self.ensure()
+        """Kill all processes of the run and wait until they are gone. Does the work of the watchdog if that was
+        killed."""
+        killed = self._watchdog.poll() is not None
         if self._watchdog.stdin:
-            self._watchdog.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._watchdog.stdin.close()
+        if killed:
+            end_all(self._mark, self._sessions)
+            remove(self._scratch)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._watchdog.wait(2 * EXIT_TIMEOUT)
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, self._mark, str(self._scratch)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=() if self._hold is None else (self._hold,),
-            cwd="/",
-        )
-
     def _send(self, session: int) -> None:
         if self._watchdog.stdin:
-            # The watchdog was killed at this moment; `ensure` registers the session with the next one.
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(BrokenPipeError):  # The watchdog was killed.
                 self._watchdog.stdin.write(b"%d\n" % session)
                 self._watchdog.stdin.flush()
 
@@ -173,54 +164,36 @@ def _below(pids: set[int], parents: dict[int, int]) -> set[int]:
 
 def lineage() -> dict[int, int]:
     """Every living process with its parent; a zombie is not living."""
-    if LINUX:
-        read = ((pid, _stat(pid)) for pid in everyone())
-        return {pid: int(stat[1]) for pid, stat in read if stat and stat[0] not in (b"Z", b"X")}
-    listed = subprocess.run(["/bin/ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=False).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return {int(row[0]): int(row[1]) for row in rows if len(row) > 2 and not row[2].startswith("Z")}
+    import psutil
 
-
-def _stat(pid: int) -> list[bytes]:
-    """State, parent and other fields of a process, as Linux reports them; empty if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return []
-
-
-def everyone() -> list[int]:
-    """The pids of all processes."""
-    if LINUX:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 – half the time of a Path
-    listed = subprocess.run(["/bin/ps", "-axo", "pid="], capture_output=True, text=True, check=False).stdout
-    return [int(pid) for pid in listed.split()]
+    found = psutil.process_iter(["ppid", "status"])
+    return {process.pid: process.info["ppid"] for process in found if process.info["status"] not in _GONE}
 
 
 def alive(pid: int) -> bool:
     """Whether the process still runs; a zombie does not."""
-    if LINUX:
-        stat = _stat(pid)
-        return bool(stat) and stat[0] not in (b"Z", b"X")
-    listed = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(listed.stdout.strip()) and not listed.stdout.startswith("Z")
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() not in _GONE
+    except psutil.NoSuchProcess:
+        return False
+
+
+_GONE = ("zombie", "dead")
+"""The states of a process of psutil that has ended."""
 
 
 def marked(mark: str) -> set[int]:
     """The pids of the processes whose environment has the mark, in the form that `end_all` accepts."""
-    wanted = mark if "=" in mark else f"{MARK}={mark}"
+    import psutil
+
+    name, _, value = (mark if "=" in mark else f"{MARK}={mark}").partition("=")
     found: set[int] = set()
-    if LINUX:
-        for pid in everyone():
-            with contextlib.suppress(OSError):  # The process is gone, or belongs to another user.
-                if wanted.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    found.add(pid)
-        return found
-    listed = subprocess.run(["/bin/ps", "-axEwwo", "pid=,command="], capture_output=True, text=True, check=False)
-    for line in listed.stdout.splitlines():
-        pid_text, _, command = line.strip().partition(" ")
-        if wanted in command.split():
-            found.add(int(pid_text))
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # The process is gone, or belongs to another user.
+            if process.environ().get(name) == value:
+                found.add(process.pid)
     return found
 
 

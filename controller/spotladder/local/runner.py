@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
 from spotladder.core.accounting import account, account_steps
-from spotladder.core.backend import AttemptBackend, apply
-from spotladder.core.contract import ExitCode, Milestone
+from spotladder.core.backend import apply
+from spotladder.core.contract import ExitCode
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -44,7 +43,10 @@ from spotladder.display.narrate import waiting_text
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder.records.model import Beat, Committed, Decided, Ended, Noted, Record
+from spotladder.local.backend import LocalBackend
+from spotladder.local.logwatch import LogWatch
+from spotladder.local.state import JobFolder
+from spotladder.records.model import Decided, Ended, Noted, Record
 from spotladder.records.recorder import Recorder
 
 POLL_INTERVAL: Seconds = 0.05
@@ -66,34 +68,6 @@ class Killed(SpotladderError):
     exit_code = ExitCode.INTERRUPTED
 
 
-class Backend(AttemptBackend, Protocol):
-    """The methods that a runner needs in addition to the port: what the programs report, and the last exit code."""
-
-    last_exit: int | None
-
-    def beats(self) -> list[Beat]:
-        """The newest heartbeat of each attempt."""
-
-    def reached(self, number: int) -> Mapping[Milestone, Instant]:
-        """The milestones that the program of this attempt has reached."""
-
-    def doing(self) -> str:
-        """What the newest attempt waits for until its first step is done."""
-
-
-class CommitSource(Protocol):
-    """New commits and errors of the commit log."""
-
-    def take_new(self) -> list[Committed]: ...
-    def take_error(self) -> str | None: ...
-
-
-class Keep(Protocol):
-    """The store of the job's state."""
-
-    def save(self, state: JobState) -> None: ...
-
-
 class Runner:
     """Runs one job until it ends or the user stops it. `names` are those of the job, its namespace and its policy."""
 
@@ -101,10 +75,10 @@ class Runner:
         self,
         spec: JobSpec,
         policy: Policy,
-        backend: Backend,
+        backend: LocalBackend,
         *,
-        commits: CommitSource,
-        keep: Keep,
+        commits: LogWatch,
+        keep: JobFolder,
         emit: Callable[[Record], None],
         view: View,
         names: tuple[str, str, str] = ("job", "default", "ordered"),

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
 
 from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
 from spotladder.errors import EnvironmentFailure
+from spotladder.local.nodes import Worker
 from spotladder.local.pools import LentNode, PoolClock
 from spotladder.records.model import NodeChange, NodeChanged, Record
 
@@ -45,19 +45,6 @@ class NodeStage(Enum):
 _READY = (NodeStage.UP, NodeStage.NOTICED)
 
 
-class WorkerNode(Protocol):
-    """The part of `nodes.Worker` that a fleet uses."""
-
-    @property
-    def alive(self) -> bool: ...
-    @property
-    def up(self) -> bool: ...
-    def notice(self) -> None: ...
-    def hand_over(self, deadline: Instant) -> None: ...
-    def kill(self) -> None: ...
-    def failed(self) -> str | None: ...
-
-
 @dataclass(slots=True)
 class _Pod:
     uid: str
@@ -69,12 +56,12 @@ class _Pod:
     ends_at: Instant = 0.0
     starts: int = 0
     cause: Cause = Cause.UNKNOWN
-    node: WorkerNode | None = None
+    node: Worker | None = None
     replaced: bool = False  # Another pod was requested in its place while it runs.
     removed: bool = False  # It is not missed.
 
 
-StartNode = Callable[[str], WorkerNode | None]
+StartNode = Callable[[str], Worker | None]
 """Start the node of that name; returns None while it cannot be started yet."""
 
 

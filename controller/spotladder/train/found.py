@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,8 +28,6 @@ LONGEST_WHY = 300
 """Maximum length, in characters, of the reason that the log keeps for a skipped commit."""
 
 _DELETED = "deleted"
-
-_RANK = re.compile(r"rank-(\d+)/(.+)")
 
 
 @dataclass(frozen=True)
@@ -92,77 +89,50 @@ class Found:
         return _ranks(self.commit)
 
     def merged(self) -> Path:
-        """A folder with the files of all ranks side by side, as sharded formats need it.
-
-        Downloads and verifies the files that this rank does not have yet. If several ranks wrote a file of the same
-        name, the lowest rank's is used. Waits while the store is unavailable. Raises CheckpointCorrupt.
-        """
+        """A folder with the files of all ranks side by side, as sharded formats need it. If several ranks wrote a file
+        of the same name, the lowest rank's is used. Waits and raises as `share` does."""
         if not self.ranks:
             return self.path
-        parts = self._folder.with_name(f"{self._folder.name}.parts")
         merged = self._folder.with_name(f"{self._folder.name}.merged")
-        if merged.exists():
-            return merged
-        self._retry.until_answered(lambda: self._log.fetch(self.commit, parts))
-        for name, target in self._side_by_side(merged):
-            (parts / name).replace(target)
+        if not merged.exists():
+            shutil.copytree(self.to_read(), merged)
         return merged
 
     def to_read(self) -> Path:
-        """Like `merged`, for code that never writes: if the log is in a folder of this machine, the files are links to
-        the committed ones, so that no bytes are copied.
-        """
-        place = self._log.in_place
-        if place is None:
-            return self.merged()
-        links = self._folder.with_name(f"{self._folder.name}.links")
-        if not links.exists():
-            if others := [rank for rank in self.ranks if rank != self._source]:
-                self._retry.until_answered(lambda: self._log.fetch(self.commit, None, others))
-            for name, target in self._side_by_side(links):
-                target.unlink(missing_ok=True)
-                target.symlink_to(place / self.commit.path / name)
-        return links
+        """Like `merged`, for code that never writes: no bytes are copied."""
+        return self.share(0, 1)
 
     def shares(self, size: int) -> Mapping[str, tuple[int, int]]:
         """For each file, by its name in `share`, which of `size` ranks has it in its share, and its bytes."""
-        named = ((_RANK.fullmatch(file.name), file) for file in self.commit.files)
-        found = [(match[2] if match else file.name, int(match[1]) if match else 0, file.size) for match, file in named]
+        found = [(_bare(file.name), rank_of(file.name) or 0, file.size) for file in self.commit.files]
         # Of the same name, the lowest rank's is last.
         return {name: (rank % size, bytes_) for name, rank, bytes_ in sorted(found, reverse=True)}
 
     def share(self, rank: int, size: int) -> Path:
-        """A folder with the share of `rank` when `size` ranks read each file of the commit once: side by side, without
-        the folders of the ranks that wrote them. If the log is in a folder of this machine, the files are links to all
-        committed ones, of which this rank has verified its share.
+        """A folder with the share of `rank` when `size` ranks read each file of the commit once: links, side by side,
+        without the folders of the ranks that wrote the files. If the log is in a folder of this machine, these are all
+        files of the commit, of which this rank has verified its share.
 
         Waits while the store is unavailable. Raises CheckpointCorrupt.
         """
-        place, folder = self._log.in_place, self._folder.with_name(f"{self._folder.name}.share")
-        mine = [writer for writer in self.ranks or (0,) if writer % size == rank]
+        place, folder = self._log.in_place, self._folder.with_name(f"{self._folder.name}.share-{rank}-{size}")
         if folder.exists():
             return folder
+        mine = [writer for writer in self.ranks or (0,) if writer % size == rank]
         had = [writer for writer in mine if writer == self._source and (place or self._folder.exists())]
         rest = [writer for writer in mine if writer not in had]
-        parts = None if place else self._folder.with_name(f"{self._folder.name}.rest")
+        parts = None if place else self._folder.with_name(f"{folder.name}.rest")
         if rest:
             self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest))
-        for name, target in self._side_by_side(folder):
-            writer = rank_of(name) or 0
-            if place or writer in mine:
-                source = place / self.commit.path if place else parts if writer in rest and parts else self._folder
-                target.unlink(missing_ok=True)
-                target.symlink_to(source / name)
-        return folder
-
-    def _side_by_side(self, folder: Path) -> Iterator[tuple[str, Path]]:
-        """For each file of the commit its path in `folder` without ranks. Of the same name, the lowest rank's is
-        last."""
         for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
-            match = _RANK.fullmatch(file.name)
-            target = folder / (match[2] if match else file.name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            yield file.name, target
+            writer = rank_of(file.name) or 0
+            if place or writer in mine:  # Of the same name, the lowest rank's is last.
+                source = place / self.commit.path if place else parts if writer in rest and parts else self._folder
+                target = folder / _bare(file.name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                target.symlink_to(source / file.name)
+        return folder
 
 
 def find(  # noqa: PLR0917 – one call, from `Job.resume`
@@ -290,6 +260,11 @@ def _check_listed(log: CommitLog, commit: Commit) -> None:
         key = f"{commit.path}/{file.name}"
         if sizes.get(key) != file.size:
             raise CheckpointCorrupt(f"{log.uri}{os.sep}{key}: this file of step {commit.step} is missing or cut short")
+
+
+def _bare(name: str) -> str:
+    """The name of a file without the folder of its rank."""
+    return name if rank_of(name) is None else name.partition("/")[2]
 
 
 def _source(commit: Commit, rank: int) -> int:

@@ -1,13 +1,14 @@
-"""The job of a training loop that a framework owns: `Job.steps` for the callbacks of the framework.
+"""The job of a training loop that a framework owns: `Job.steps` and `Job.commit` for the callbacks of the framework.
 
-The callback calls `resume` before the framework restores its state, `begin` when it starts to train, and `ended` after
-each step, when a commit of that step has been made.
+The callback calls `resume` before the framework restores its state, `begin` when it starts to train, `is_due` after
+each step, and `commit` in that hook or a later one if a commit is due.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,11 +18,13 @@ from spotladder.train.session import Job, current
 
 
 class FrameworkLoop:
-    """One training loop of the running job. `found` is the commit from which it continues."""
+    """One training loop of the running job. `found` is the commit from which it continues. `due`: a step has ended
+    that asked for a commit, and none has been made since."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.found: Found | None = None
+        self.due = False
         self._resumed = ExitStack()
         self._asked = False
         self._steps: Iterator[int] = iter(())
@@ -48,9 +51,26 @@ class FrameworkLoop:
         self._steps, self._at = self.job.steps(start, total), start
         next(self._steps, None)
 
-    def ended(self, step: int) -> None:
-        """Step `step` has ended, with its commit if it has one. Raises Interrupted if the attempt is being drained and
-        everything is committed."""
+    def is_due(self, step: int) -> bool:
+        """Step `step` has ended. Whether `commit` must follow; if not, the framework may continue with the next step.
+
+        The same on every rank. Raises Interrupted if the attempt is being drained and everything is committed.
+        """
+        self.due = self.job.should_commit(step) or self.due
+        if not self.due:
+            self._advance(step)
+        return self.due
+
+    @contextmanager
+    def commit(self, step: int, logged: Mapping[str, Any]) -> Iterator[Path]:
+        """An empty folder for this rank's files of step `step`. Of the metrics `logged`, the commit has those that are
+        single numbers. Raises what `Job.commit` and `is_due` raise."""
+        with self.job.commit(step, _numbers(logged)) as folder:
+            yield folder
+        self.due = False
+        self._advance(step)
+
+    def _advance(self, step: int) -> None:
         self.close()
         while self._at < step:
             self._at += 1
@@ -70,8 +90,7 @@ def loop_of_current() -> FrameworkLoop:
     return _loops.setdefault(job, FrameworkLoop(job))
 
 
-def numbers(logged: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics of a framework that are single numbers, for a commit."""
+def _numbers(logged: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, value in logged.items():
         try:

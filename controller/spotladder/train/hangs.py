@@ -90,7 +90,10 @@ class StackWatch:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """The time in this block is not time without a step: a large checkpoint takes long."""
+        """The time in this block is not time without a step: a large checkpoint takes long. Blocks may be nested."""
+        if self._paused_at is not None:
+            yield
+            return
         self._paused_at = self.clock()
         try:
             yield

@@ -26,7 +26,7 @@ from spotladder.checkpoints.upload import files_below
 from spotladder.errors import InvalidSpec
 from spotladder.extras import require
 from spotladder.train import loading, randomness
-from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
+from spotladder.train.framework_loop import FrameworkLoop, loop_of_current
 from spotladder.train.putback import link_or_copy
 from spotladder.train.shared_files import rank_in
 
@@ -61,7 +61,7 @@ class _Hooks:
             restore_renamed(model, found.merged())
         remedy = "call trainer.train(resume_from_checkpoint=train.huggingface.checkpoint())"
         self._loop.begin(state.global_step, state.max_steps, remedy)
-        self._due = self._own = False
+        self._own = False
         self._restore_random = randomness.keep()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, *, train_dataloader: Any, **_: Any) -> None:
@@ -69,16 +69,12 @@ class _Hooks:
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._restore_random = randomness.keep()
-        asked = self._loop.job.should_commit(state.global_step)
-        if asked or self._due:  # A Trainer that keeps only the best checkpoints may have refused the last request.
-            self._due = True
-            if not _evaluated_next(args, state, control):
-                self._ask_to_save(control)
-        else:
-            self._loop.ended(state.global_step)
+        # It stays due if a Trainer that keeps only the best checkpoints has refused the last request.
+        if self._loop.is_due(state.global_step) and not _evaluated_next(args, state, control):
+            self._ask_to_save(control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self._due:
+        if self._loop.due:
             self._ask_to_save(control)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -93,19 +89,18 @@ class _Hooks:
         control.should_save = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if not self._due:
+        if not self._loop.due:
             return
-        self._due, step, job = False, state.global_step, self._loop.job
+        step, job = state.global_step, self._loop.job
         saved = Path(args.output_dir, f"checkpoint-{step}")
         job.meet(f"saved {step}")
-        logged = [entry for entry in state.log_history if "loss" in entry][-1:]
-        with job.commit(step, numbers(logged[0]) if logged else None) as folder:
+        logged: dict[str, Any] = next((entry for entry in reversed(state.log_history) if "loss" in entry), {})
+        with self._loop.commit(step, logged) as folder:
             _link(saved, folder, job.rank)
-        if self._own:
-            job.meet(f"committed {step}")
-            if args.local_process_index == 0:
-                shutil.rmtree(saved, ignore_errors=True)
-        self._loop.ended(step)
+            if self._own:
+                job.meet(f"linked {step}")
+                if args.local_process_index == 0:
+                    shutil.rmtree(saved, ignore_errors=True)
 
 
 def _evaluated_next(args: Any, state: Any, control: Any) -> bool:

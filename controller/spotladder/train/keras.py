@@ -19,7 +19,7 @@ from typing import Any
 from spotladder.errors import InvalidSpec
 from spotladder.extras import require
 from spotladder.train import randomness
-from spotladder.train.framework_loop import FrameworkLoop, loop_of_current, numbers
+from spotladder.train.framework_loop import FrameworkLoop, loop_of_current
 from spotladder.train.keras_state import restore_variables, save_variables, seed_generators
 
 
@@ -65,14 +65,11 @@ class _Hooks:
             seed_generators(self._seed + epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        step, job = self._epoch * self._steps + min(batch + 1, self._steps), self._loop.job
+        step = self._epoch * self._steps + min(batch + 1, self._steps)
         self._batch = batch + 1
-        if step <= self._start:
-            return
-        if job.should_commit(step):
-            with job.commit(step, numbers(logs or {})) as folder:
+        if step > self._start and self._loop.is_due(step):
+            with self._loop.commit(step, logs or {}) as folder:
                 self._save(folder)
-        self._loop.ended(step)
 
     def on_train_end(self, logs: Any = None) -> None:
         self.model.train_function, self.model._initial_epoch = self._train, None  # noqa: SLF001 – see on_train_begin

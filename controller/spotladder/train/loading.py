@@ -7,6 +7,7 @@ reads ahead does not change the random state of the training.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -29,6 +30,43 @@ def seed_batches(loader: Any, seed: int) -> None:
         loader.collate_fn = _as_it_is
         loader._iterator = None  # noqa: SLF001 – persistent loader processes have the dataset without a seed
     loader.dataset.seed.fill_(seed)
+
+
+class EpochOrder:
+    """Makes the shuffle of loaders a function of the epoch and of one seed, which a commit keeps."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._seed = torch.initial_seed()
+
+    def state_dict(self) -> dict[str, int]:
+        return {"seed": self._seed}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        self._seed = state["seed"]
+
+    def begin(self, loaders: Sequence[Any], epoch: int) -> None:
+        """Set the order of this epoch and the random numbers of its batches, in the loaders that do not store their own
+        position."""
+        import torch
+
+        for number, loader in enumerate(loaders):
+            if not isinstance(loader, torch.utils.data.DataLoader) or stores_position(loader):
+                continue
+            seed = (self._seed + epoch + (number << 32)) % 2**63
+            seed_batches(loader, seed)
+            loader.generator = torch.Generator().manual_seed(seed)
+            for part in (loader.sampler, loader.batch_sampler):
+                if hasattr(part, "generator"):
+                    part.generator = torch.Generator().manual_seed(seed)
+                if callable(getattr(part, "set_epoch", None)):
+                    part.set_epoch(epoch)
+
+
+def stores_position(loader: Any) -> bool:
+    """Whether the loader stores its own position in the checkpoint of its trainer."""
+    return hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
 
 
 class _Batches:

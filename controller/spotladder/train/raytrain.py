@@ -25,8 +25,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     attempt sets: `name`, `storage_path`, `storage_filesystem`, `failure_config`. `num_to_keep` of `checkpoint_config`
     is ignored: `spec.checkpoints.keep` sets the number of kept commits.
 
-    Raises InvalidSpec for these fields, and if Ray Train V1 is enabled. A V1 trainer raises it too when it gets the
-    result.
+    Raises InvalidSpec for these fields, and if Ray Train V1 is enabled.
     """
     _require_v2()
     from ray.train import CheckpointConfig, RunConfig
@@ -50,7 +49,6 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     # SPOTLADDER_KEEP sets how many to keep: Ray must not delete commits that the log still counts.
     config.num_to_keep = None
-    _explain_v1_trainers()
     clean_nothing()
     if env.sizes:
         _allowed_sizes(env)
@@ -78,28 +76,6 @@ def _require_v2() -> None:
             "set RAY_TRAIN_V2_ENABLED=1, before ray is imported",
             where="ray_run_config",
         )
-
-
-def _explain_v1_trainers() -> None:
-    """Make trainers of V1 raise a clear error: Ray's own says that ray.train.RunConfig should be a
-    ray.train.RunConfig."""
-    from ray.train import RunConfig, base_trainer
-
-    if (check := getattr(base_trainer.BaseTrainer, "_validate_attributes", None)) is None or hasattr(check, "explains"):
-        return
-
-    def explained(trainer: Any) -> None:
-        if isinstance(trainer.run_config, RunConfig):
-            kind = type(trainer)
-            raise InvalidSpec(
-                f"{kind.__module__}.{kind.__name__} is a trainer of Ray Train V1, but ray_run_config needs V2: import "
-                "the trainer from ray.train.torch, ray.train.tensorflow or ray.train.v2.api.data_parallel_trainer",
-                where="ray_run_config",
-            )
-        check(trainer)
-
-    explained.explains = True  # type: ignore[attr-defined]
-    base_trainer.BaseTrainer._validate_attributes = explained  # noqa: SLF001 – Ray has no other extension point
 
 
 def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:
