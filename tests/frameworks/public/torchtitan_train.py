@@ -68,4 +68,5 @@ while progress.step < 36:
 whole = parts.get_model_state_dict(model, options=parts.StateDictOptions(full_state_dict=True))
 if get_rank() == 0:
     torch.save(whole, "final")
+torch.distributed.barrier()  # Threads of Gloo that still hold tensors abort a process that ends.
 destroy_process_group()
