@@ -34,6 +34,8 @@ if words[:2] == ["get", "clusters"]:
 elif words[:2] == ["create", "cluster"]:
     assert words[2:4] == ["--config", "-"]
     cluster = json.load(sys.stdin)
+    if cluster["name"] == "broken":
+        sys.exit("ERROR: failed to create cluster: the container runtime does not answer\\nmore")
     context(cluster["name"])
     nodes = []
     for place, node in enumerate(cluster["nodes"]):
@@ -128,3 +130,16 @@ def test_the_error_names_a_partially_created_cluster(laptop: Laptop) -> None:
     laptop.server.write_text(answering)
     assert refused.code == 5
     assert "kind delete cluster --name spotladder" in refused.err
+
+
+def test_failures_of_kind_are_one_line(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = laptop.folder / "fleet.yaml"
+    fleet.write_text(fleet.read_text().replace("spotladder  ", "broken  ").replace("home: spotladder", "home: broken"))
+    done = laptop.run("bootstrap")
+    assert done.code == 5
+    assert "kind create cluster: ERROR: failed to create cluster: the container runtime does not answer" in done.err
+    monkeypatch.setenv("PATH", str(laptop.folder))
+    done = laptop.run("bootstrap")
+    assert done.code == 5
+    assert "kind is not on the PATH" in done.err
+    monkeypatch.undo()
