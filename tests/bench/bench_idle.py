@@ -51,18 +51,11 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest
         say(f"{jobs:,} jobs exist")
         began = time.monotonic()
         ready = await crowd.start()
-        found = [*_start(jobs, ready, await crowd.reconciled(jobs) - began)]
-        found += await _rest(crowd, jobs, rest)
-        return [*found, *_weight(crowd, jobs, empty)]
-
-
-def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
-    say(f"ready after {ready:.1f} s, every job reconciled after {reconciled:.1f} s; load {os.getloadavg()[0]:.1f}")
-    what, limit = f"start with {jobs:,} jobs and {jobs * (WORKERS + 1):,} pods →", max(10.0, READY * jobs)
-    return [
-        limited(f"{what} ready", ready, "s", limit),
-        Row(f"{what} every job reconciled", reconciled, "s", "-"),
-    ]
+        reconciled = await crowd.reconciled(jobs) - began
+        say(f"ready after {ready:.1f} s, every job reconciled after {reconciled:.1f} s; load {os.getloadavg()[0]:.1f}")
+        what = f"start with {jobs:,} jobs and {jobs * (WORKERS + 1):,} pods → ready"
+        started = limited(what, ready, "s", max(10.0, READY * jobs))
+        return [started, *await _rest(crowd, jobs, rest), _weight(crowd, jobs, empty)]
 
 
 async def _rest(crowd: Crowd, jobs: int, seconds: float) -> list[Row]:
@@ -80,13 +73,13 @@ async def _rest(crowd: Crowd, jobs: int, seconds: float) -> list[Row]:
     ]
 
 
-def _weight(crowd: Crowd, jobs: int, empty: float) -> list[Row]:
+def _weight(crowd: Crowd, jobs: int, empty: float) -> Row:
     memory = crowd.memory()
     say(f"{memory:.0f} MB with {jobs} jobs, {empty:.0f} MB with none")
     compared_with = "SkyPilot's published 400 MB for 200 jobs"
     what = f"memory, {jobs:,} jobs with {jobs * (WORKERS + 1):,} pods"
     limit = max(200.0, ALLOWED * jobs)
-    return [Row(what, memory, "MB", compared_with, MEMORY * jobs, f"< {limit:.0f} MB", memory < limit)]
+    return Row(what, memory, "MB", compared_with, MEMORY * jobs, f"< {limit:.0f} MB", memory < limit)
 
 
 def measure(*, jobs: int = JOBS, run: int = RUN, rest: float = REST) -> Sequence[Row]:

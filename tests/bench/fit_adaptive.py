@@ -1,7 +1,8 @@
 """Fits the model of the `adaptive` policy to availability traces and writes it as a data file of the package.
 
     python -m tests.bench.fit_adaptive --write     fit on all zones, write policies/adaptive_model.json
-    python -m tests.bench.fit_adaptive             leave-one-zone-out scores of the published benchmark
+
+tests/bench/bench_policies.py has the scores of models that are fitted on all other zones.
 
 Traces are read from the folder in SPOTLADDER_TRACES. The model has the hazards of each
 zone by the age of the availability spell. For a grid of overheads and price ratios, it has the decision that minimises
@@ -23,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spotladder.core.ages import AGES
-from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
 from tests.bench import published
 from tests.bench.adaptive_file import FILE, written
@@ -184,24 +184,15 @@ def held_back(zones: dict[str, NDArray[np.int8]]) -> dict[str, Model]:
 
 
 def main() -> None:
-    """Write the model, or score it leave-one-zone-out."""
+    """Write the model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the model fitted on all zones")
-    parser.add_argument("--every", type=int, default=1, help="score each n-th start only")
-    options = parser.parse_args()
+    parser.add_argument("--write", action="store_true", required=True, help="write the model fitted on all zones")
+    parser.parse_args()
     traces = published.folder()
     if traces is None:
         sys.exit("SPOTLADDER_TRACES: not set: name the folder with frontier-cs/zones-2022.tar.xz")
-    zones = load(traces)
-    if options.write:
-        FILE.write_text(written(fitted(list(zones.values()))))
-        print(f"written: {FILE}")
-        return
-    models = held_back(zones)
-    found = published.scores(published.load(traces), lambda zone, _job: Adaptive(models[zone]), every=options.every)
-    for variant, score in found.variants.items():
-        print(f"{variant!s:24} {score:6.2f}")
-    print(f"mean of the 12 variants, leave-one-zone-out: {found.mean:.2f}, {found.missed} deadlines missed")
+    FILE.write_text(written(fitted(list(load(traces).values()))))
+    print(f"written: {FILE}")
 
 
 if __name__ == "__main__":

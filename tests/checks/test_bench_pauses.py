@@ -47,9 +47,3 @@ def test_steps_after_the_last_one_of_the_process_before_are_redone() -> None:
 def test_steps_of_an_earlier_process_are_not_redone_when_the_job_grows() -> None:
     """A regression test: all steps of the process before the loss counted again when another worker joined."""
     assert of("b", ("a", 1), ("a", 2), ("b", 3), ("c", 4)) == Pause(1, 0, 0.0)
-
-
-def test_a_row_shows_the_pause_beside_another_one() -> None:
-    row = Pause(6.0, 0, 0.009).row("move", "≤ 15 s", True, Pause(30.0, 4, 0.0), "without overlap")
-    assert (row.measured, row.reference, row.compared_with) == (6.0, 30.0, "without overlap")
-    assert row.also == {"steps redone": 0, "overlap, USD": 0.009, "steps redone in the reference": 4}

@@ -12,7 +12,7 @@ from tests.e2e.world import PROGRAMS, E2eCluster
 JOB = """\
 apiVersion: spotladder.io/v1alpha1
 kind: TieredJob
-metadata: {{name: {name}}}
+metadata: {{name: job}}
 spec:
   tiers:
   - name: spot
@@ -25,7 +25,7 @@ spec:
     overrides: {{env: {{STEPS: "{steps}"}}}}
   grace: 20s
   checkpoints: {{uri: "{uri}", interval: 5steps, credentials: {{secretName: bucket}}}}
-  train: {{{train}, image: "{image}"}}
+  train: {{script: train.py, workers: 2, framework: ray, image: "{image}"}}
 """
 
 HELPER = """\
@@ -54,12 +54,12 @@ DataParallelTrainer(
 """
 
 
-def submit(e2e: E2eCluster, folder: Path, name: str, train: str, *options: str) -> None:
-    file = folder.parent / f"{name}.yaml"
+def submit(e2e: E2eCluster, folder: Path) -> None:
+    file = folder.parent / "job.yaml"
     about = {"uri": e2e.checkpoints["uri"], "image": e2e.image, "steps": e2e.reported.address}
-    file.write_text(JOB.format(name=name, namespace=e2e.namespace, train=train, **about))
+    file.write_text(JOB.format(namespace=e2e.namespace, **about))
     words = ["submit", file, "--working-dir", folder, "-n", e2e.namespace, "--kubeconfig", e2e.cluster.kubeconfig]
-    command = [sys.executable, "-m", "spotladder.cli.main", *map(str, words), *options]
+    command = [sys.executable, "-m", "spotladder.cli.main", *map(str, words)]
     done = subprocess.run(
         command, env={**os.environ, **e2e.bucket.environment}, capture_output=True, text=True, check=False
     )
@@ -74,7 +74,7 @@ def test_workers_of_ray_import_the_files_of_every_attempt(e2e: E2eCluster, tmp_p
     files = {"train.py": SCRIPT, "helper.py": HELPER, "words.py": "EDITION = 'first'\n"}
     for name, text in {**files, "chain.py": (PROGRAMS / "chain.py").read_text()}.items():
         (folder / name).write_text(text)
-    submit(e2e, folder, "job", "script: train.py, workers: 2, framework: ray")
+    submit(e2e, folder)
     e2e.runs("spot")
     (folder / "words.py").write_text("EDITION = 'second'\n")  # after the submission: of no attempt
     e2e.cluster.kill(e2e.worker_node())
@@ -83,22 +83,3 @@ def test_workers_of_ray_import_the_files_of_every_attempt(e2e: E2eCluster, tmp_p
     e2e.is_the_uninterrupted_result()
     e2e.until("the output of its last attempt is kept", lambda: e2e.printed(len(e2e.path())))
     assert "this is the first edition" in "".join(e2e.printed(len(e2e.path())).values())
-
-
-def test_an_update_of_the_files_of_a_jobset_is_a_new_attempt(e2e: E2eCluster, tmp_path: Path) -> None:
-    e2e.pool("spot", 1)
-    e2e.pool("on-demand", 0)
-    folder = tmp_path / "files"
-    folder.mkdir()
-    program = (PROGRAMS / "plain.py").read_text()
-    (folder / "train.py").write_text(program)
-    train = "script: train.py --steps 300, framework: python"
-    submit(e2e, folder, "plain", train)
-    e2e.runs("spot", "plain")
-    (folder / "train.py").write_text(f"{program}    print('with the changed file', flush=True)\n")
-    submit(e2e, folder, "plain", train, "--update")
-    e2e.succeeds("plain")
-    assert e2e.path("plain") == [("spot", "SpecUpdated"), ("spot", "Completed")]
-    e2e.is_the_uninterrupted_result("plain", steps=300)
-    e2e.until("the output of its last attempt is kept", lambda: e2e.printed(2, "plain"))
-    assert "with the changed file" in "".join(e2e.printed(2, "plain").values())

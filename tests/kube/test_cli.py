@@ -11,7 +11,6 @@ from spotladder.cli import get
 from spotladder.cli.cluster import watch
 from spotladder.jobs import connected_cluster
 from spotladder.resources import TIEREDJOBS
-from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.world import KubeWorld, eventually, world
@@ -71,16 +70,6 @@ async def test_a_suspended_job_has_no_attempt_and_can_be_resumed(api_server: Api
 
 async def without_rayjobs(kube: KubeWorld) -> bool:
     return await kube.rayjobs() == []
-
-
-async def test_missing_permissions_and_invalid_credentials(api_server: ApiServer, cli: Cli) -> None:
-    limited = api_server.kubeconfig_of("rightless", "rightless")
-    answer = await cli("get", "--kubeconfig", limited)
-    assert answer.code == 5
-    assert answer.err.startswith("error: context tests: tieredjobs.spotladder.io is forbidden: User ")
-    assert answer.err.endswith("; ask an administrator of the cluster for this permission\n")
-    unknown = await cli("get", "digits", "--kubeconfig", api_server.kubeconfig_of("nobody", "nobody"))
-    assert unknown == Answer(5, "", "error: context tests: the cluster rejects its credentials: log in again\n")
 
 
 async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,10 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from spotladder.resources import TIEREDJOBS
-from tests.charts.helm import objects, rendered
 from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.job_files import job_file, written
-from tests.kube.test_chart import KINDS
 from tests.kube.world import world
 
 
@@ -71,46 +68,3 @@ async def test_an_update_removes_fields_that_the_file_no_longer_has(
         assert sorted(managers) == [("spotladder-cli", "Apply"), ("spotladder-cli", "Update")]
         again = await cli("submit", file, "--update", "-n", kube.namespace)
         assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
-
-
-async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    """With the chart's role for `edit`, bound in the team's namespace, for a user without other permissions."""
-    async with world(api_server) as kube:
-        roles = [
-            body for body in objects(rendered(tmp_path, namespace=kube.namespace)) if body["kind"] == "ClusterRole"
-        ]
-        (role,) = [body for body in roles if body["metadata"]["name"].endswith("-edit")]
-        role = {**role, "metadata": {"name": f"{kube.namespace}-edit"}}
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "team", "namespace": kube.namespace},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": f"{kube.namespace}-edit",
-            },
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rightless"}],
-        }
-        await kube.client.apply(KINDS["ClusterRole"], role)
-        await kube.client.apply(KINDS["RoleBinding"], binding)
-        try:
-            team = ("--kubeconfig", api_server.kubeconfig_of("rightless", "rightless"), "-n", kube.namespace)
-            name = f"{kube.namespace}-own"
-            tier = {
-                "apiVersion": TIEREDJOBS.api_version,
-                "kind": "CapacityTier",
-                "metadata": {"name": name},
-                "spec": {},
-            }
-            files = job_file(tmp_path, kube), written(tmp_path / "tier.yaml", tier)
-            refused = await cli("submit", *files, *team)
-            assert (refused.code, refused.out) == (5, "")
-            assert f'capacitytiers.spotladder.io "{name}" is forbidden' in refused.err
-            assert "nothing was sent" in refused.err
-            assert (await cli("submit", files[0], *team)).out == "tieredjob.spotladder.io/digits created\n"
-            elsewhere = await cli("submit", files[0], *team[:2], "-n", "default")
-            assert elsewhere.code == 5
-            assert 'tieredjobs.spotladder.io "digits" is forbidden' in elsewhere.err
-        finally:
-            await kube.client.delete(KINDS["ClusterRole"], f"{kube.namespace}-edit")

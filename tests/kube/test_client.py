@@ -9,9 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.client import AsyncJobs, Jobs
-from spotladder.clusters import transport
 from spotladder.errors import EnvironmentFailure, Refused
-from spotladder.resources import CONFIG_MAPS
 from spotladder.workloads.rayjob.records import SUBMITTER
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import set_status
@@ -75,15 +73,3 @@ async def test_a_job_is_submitted_followed_and_waited_for(api_server: ApiServer,
         assert (outcome.phase, outcome.reason, outcome.exit_code) == ("Failed", "TiersExhausted", 3)
         assert (outcome.succeeded, outcome.step, outcome.spent_usd) == (False, 40, "1.20")
         assert outcome.message == "no tier is left"
-
-
-async def test_a_page_of_large_objects_is_read_in_parts(api_server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LARGEST_RESPONSE", 1 << 20)
-    async with world(api_server) as kube:
-        for name, size in (("a", 1), ("b", 1), ("c", 700_000), ("d", 700_000), ("e", 1)):
-            meta = {"name": name, "namespace": kube.namespace, "labels": {"large": "objects"}}
-            await kube.client.create(CONFIG_MAPS, {"metadata": meta, "data": {"text": "x" * size}})
-        pages = [page async for page in kube.client.pages(CONFIG_MAPS, kube.namespace, labels="large=objects", limit=2)]
-        names = [[entry["metadata"]["name"] for entry in page.items] for page in pages]
-        assert names == [["a", "b"], ["c"], ["d"], ["e"]]
-        assert len({page.version for page in pages}) == 1

@@ -3,7 +3,6 @@ controller continues from the objects that it left."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -14,7 +13,7 @@ from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
 from spotladder.core.elastic import BEGIN_DELAY
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
@@ -32,8 +31,6 @@ from tests.kube.world import WORKERS, KubeWorld, eventually, world
 from tests.operator.crash import Crash, Point
 from tests.operator.member_cluster import two_clusters_in_memory
 from tests.operator.memory_world import filled_world
-
-BINDINGS = APIResource("", "v1", "bindings", "Binding")
 
 # --- what everything except the controller does: the user, KubeRay, the scheduler, the nodes and the program ---
 
@@ -138,15 +135,6 @@ async def _notice(kube: KubeWorld) -> str:
     await eventually(lambda: kube.has_phase("Running"))
     await eventually(lambda: _can_hand_over(kube))
     return await kube.announce(1)
-
-
-async def _start(kube: KubeWorld, pod: str) -> None:
-    """The scheduler finds a new node for the pod, and it runs."""
-    node = {"apiVersion": "v1", "kind": "Node", "name": await kube.node(f"{kube.namespace}-{pod}")}
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod, "namespace": kube.namespace}}
-    await kube.client.create(BINDINGS, {**body, "target": node})
-    ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-    await kube.set_pod(pod, phase="Running", conditions=ready)
 
 
 async def _notified(kube: KubeWorld) -> bool:
@@ -279,34 +267,3 @@ async def test_another_controller_continues_after_a_crash(api_server: ApiServer,
         crash = Crash(Point.parse(point))
         await crash.during(play(kube), kube)
         assert crash.happened.is_set()
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_and_gets_one_replacement(
-    api_server: ApiServer, when: str
-) -> None:
-    crash, restart = Crash(Point(when, "patch rayclusters")), asyncio.Event()
-
-    async def play(kube: KubeWorld) -> None:
-        going = await _notice(kube)
-        await crash.happened.wait()
-        node = (await kube.client.get(PODS, going, kube.namespace))["spec"]["nodeName"]
-        await kube.client.delete(PODS, going, kube.namespace, grace=0)
-        await kube.client.delete(NODES, node)
-        requested = WORKERS + (when == "after")
-        assert await _requests(kube, requested)
-        pending = [await kube.pod(1, "worker", WORKERS + index, run=False) for index in range(requested - 1)]
-        restart.set()
-        if when == "after":
-            await eventually(lambda: _requests(kube, WORKERS))
-            (left_out,) = (await kube.worker_group(1))["scaleStrategy"]["workersToDelete"]
-            pending.remove(left_out)
-            await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
-        (replacement,) = pending
-        await _start(kube, replacement)
-        log_of(kube).start(1, "spot", hands_over=True)
-        await eventually(lambda: _replaced(kube))
-        await succeed(kube, 1, failures=1)
-
-    async with world(api_server) as kube:
-        await crash.during(play(kube), kube, restart=restart)

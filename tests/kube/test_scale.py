@@ -17,6 +17,5 @@ def test_the_benchmark_of_many_idle_jobs_runs(api_server: ApiServer) -> None:
     assert api_server.url
     found = {row.name: row for row in bench_idle.measure(jobs=8, run=2, rest=1)}
     assert found["start with 8 jobs and 40 pods → ready"].measured > 0
-    assert found["start with 8 jobs and 40 pods → every job reconciled"].measured > 0
     assert found["memory, 8 jobs with 40 pods"].met
     assert found["API calls, 8 idle jobs"].met, "copied jobs run as they are: the controller writes nothing"

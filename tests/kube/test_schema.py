@@ -101,21 +101,13 @@ ONE_TIER = {"name": "a", "capacityTier": "a"}
         (job(workload={"jobSet": JOBSET}), ""),
         (job(workload=BOTH), "needs exactly one of ray and jobSet"),
         (job(workload={}), "needs exactly one of ray and jobSet"),
-        (job(tiers=[]), "spec.tiers"),
         (job(tiers=[ONE_TIER, ONE_TIER]), "Duplicate value"),
-        (job(tiers=[{"name": f"t{n}", "capacityTier": "a"} for n in range(33)]), "must have at most 32 items"),
-        (job(tiers=[{**ONE_TIER, "maxFailures": -1}]), ""),
-        (job(tiers=[{**ONE_TIER, "maxFailures": -2}]), "greater than or equal to -1"),
-        (job(tiers=[{**ONE_TIER, "onInsufficientCapacity": "fallback"}]), ""),
-        (job(tiers=[{**ONE_TIER, "onInsufficientCapacity": "flee"}]), "Unsupported value"),
         (job(grace="90"), "spec.grace"),
         (job(grace="1h30m"), ""),
         (job(grcae="90s"), 'unknown field "spec.grcae"'),
         (cached("20Gi"), ""),
         (cached(20_000_000_000), ""),
         (cached("20GB"), "spec.checkpoints.cache"),
-        (job(deadline="tomorrow"), "spec.deadline"),
-        (job(budget="250"), ""),
         (named("j" * 42), ""),
         (named("j" * 43), "at most 42 characters"),
         (named("4digits"), "begin with a letter"),
@@ -133,7 +125,6 @@ def test_a_job_is_validated_when_it_is_created(api: ApiRequests, body: Object, s
     [
         (tier(), ""),
         (tier(capacityType="spot", provider="aws", price={"perNodeHour": "0.42"}), ""),
-        (tier(capacityType="preemptible"), "Unsupported value"),
         (tier(price={"source": "aws"}), ""),
         (tier(price={"source": "gcp", "table": "gs://prices"}), ""),
         (tier(price={}), "exactly one of perNodeHour and source"),
@@ -200,14 +191,8 @@ def test_a_changed_job_is_validated(api: ApiRequests, left_spot: Object, change:
     assert bool(said) == bool(refusal), refusal
 
 
-def test_defaults_are_filled_in(api: ApiRequests) -> None:
+def test_a_job_that_no_controller_has_seen_is_in_progress_for_kstatus(api: ApiRequests) -> None:
     _, made = api.ask("POST", JOBS, job())
-    assert made["spec"]["grace"] == "1m30s"
-    assert made["spec"]["tiers"][0]["provisionTimeout"] == "10m"
-    assert made["spec"]["workload"]["ray"]["template"]["spec"] == {
-        "entrypoint": "python train.py",
-        "rayClusterSpec": {},
-    }
     assert made["status"] == {"observedGeneration": -1}
 
 

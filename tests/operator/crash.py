@@ -106,23 +106,13 @@ class Crash:
         counted.__class__ = type(kind.__name__, (kind,), self._changes.methods_of(kind))
         return counted
 
-    async def during(
-        self,
-        play: Coroutine[Any, Any, None],
-        kube: KubeWorld,
-        *,
-        restart: asyncio.Event | None = None,
-        **settings: Any,
-    ) -> None:
-        """Run the controller until it ends, then another one until the play ends. The latter starts at once, or when
-        the play sets `restart`."""
+    async def during(self, play: Coroutine[Any, Any, None], kube: KubeWorld, **settings: Any) -> None:
+        """Run the controller until it ends, then another one until the play ends."""
         playing = asyncio.create_task(play)
         try:
             await self._first(playing, kube, **settings)
             if playing.done():
                 return playing.result()
-            if restart is not None:
-                await asyncio.wait({playing, asyncio.create_task(restart.wait())}, return_when=asyncio.FIRST_COMPLETED)
             async with kube.operator(**settings):
                 await playing
         finally:
