@@ -68,7 +68,8 @@ def read_stack(out: Path, cluster: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
+        message = "is not a stack: write it with spotladder infra synth (only clusters of aws and gcp have one)"
+        raise InvalidSpec(message, where=str(path)) from None
     return found
 
 
