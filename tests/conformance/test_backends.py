@@ -207,7 +207,7 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
     rig.backend.launch(Launch(number, "spot-a"))
     seen = rig.bring_up(number)
     assert all(pod.placed and not pod.silent and pod.exit_code is None for pod in seen.pods)
-    assert (seen.blocked, seen.operator_silent, seen.rights_refused, seen.store_unavailable_since) == ("", "", "", None)
+    assert (seen.blocked, seen.operator_silent, seen.store_unavailable_since) == ("", "", None)
 
     lost = workers_of(seen)[0]
     rig.kill_worker(lost)

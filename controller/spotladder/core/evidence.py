@@ -90,12 +90,11 @@ def operator_silent(situation: Situation) -> str:
 
 def access_denied(situation: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
-    seen, state = situation.attempt_seen, situation.state
+    state = situation.state
     if state.stage is Stage.IDLE:
         message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
         return message if _waits_after(situation, Reason.ACCESS_DENIED) else ""
-    refused = seen.rights_refused if seen is not None else ""
-    return refused or _blocked_by(situation, Blocker.FORBIDDEN)
+    return _blocked_by(situation, Blocker.FORBIDDEN)
 
 
 def store_unsafe(situation: Situation) -> str:

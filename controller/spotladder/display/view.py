@@ -39,7 +39,7 @@ class View(Protocol):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
+        return None
 
 
 class PlainView(View):

@@ -164,8 +164,8 @@ class AttemptSeen:
     the observer's clock; None if the backend cannot observe it.
 
     `store_unavailable_since` is since when the program cannot reach the checkpoint store, by the observer's clock, and
-    `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
-    `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
+    `store_message` the error of the store or the network. `operator_silent`: which operator has not acted on which
+    object. "" and None mean no, or unknown.
 
     `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
     record of the steps. `total` is the number of steps after which it ends; 0: not reported. `hung` describes how long
@@ -201,7 +201,6 @@ class AttemptSeen:
     moved_at: Instant | None = None
     store_unavailable_since: Instant | None = None
     store_message: str = ""
-    rights_refused: str = ""
     operator_silent: str = ""
     nodes: int = 0
     silent_nodes: int = 0
