@@ -50,7 +50,7 @@ async def test_a_member_cluster_has_its_own_limits_and_the_guard_of_the_lease(mo
             await third
 
 
-async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_metrics(
+async def test_the_calls_and_the_state_of_a_member_cluster_have_its_name_in_the_metrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reconnected: list[str] = []
@@ -70,7 +70,6 @@ async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_me
         await eventually(lambda: is_down(runtime))
         lines = generate_latest(kube.metrics.registry).decode().splitlines()
         assert 'spotladder_cluster_up{cluster="east"} 0.0' in lines
-        assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
         assert reconnected == ["east"]
         east.mend()
         await kube.clock.advance(LONGEST_PAUSE)

@@ -116,7 +116,6 @@ def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
     assert reasons == {
         *scaling,
-        pending_pods.HELD,
         pending_pods.NOT_CREATED,
         "FailedMount",
         "FailedMapVolume",
@@ -269,20 +268,3 @@ def test_a_pod_without_a_node_has_the_message_of_its_scheduler(
     assert pending_pods.words(waits, events) == expected
     (seen,) = pods_seen([waits], NODES, events)
     assert seen.waiting_message == expected
-
-
-def held_event(name: str, message: str, at: str = EARLIER) -> EventRecord:
-    return event(pending_pods.HELD, message, about="w", kind="Workload", name=name, source="kueue-admission", at=at)
-
-
-def test_the_message_of_an_attempt_that_kueue_holds() -> None:
-    events = [
-        held_event(
-            "rayjob-digits-a001-1f2e3", "insufficient unused quota for cpu in flavor spot, 1 more needed", LATER
-        ),
-        held_event("rayjob-digits-a001-1f2e3", "older"),
-        held_event("rayjob-digits-a0010-99999", "another attempt", LATER),
-    ]
-    expected = "Kueue holds the attempt in queue team: insufficient unused quota for cpu in flavor spot, 1 more needed"
-    assert pending_pods.held("digits-a001", "team", events) == expected
-    assert pending_pods.held("digits-a001", "team", []) == "Kueue holds the attempt in queue team"

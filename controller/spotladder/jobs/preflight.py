@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spotladder.api.capacitytier import HOME, CapacityTier
+from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.manifest import manifest
-from spotladder.api.problems import InvalidDocument, Problem
+from spotladder.api.problems import InvalidDocument
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.review import Review, Reviewed, taken_names
 from spotladder.api.stored import CapacityRecord
@@ -17,7 +17,6 @@ from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.jobs.remarks import remark
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.file_review import for_cluster, warnings
-from spotladder.workloads.kueue import LOCAL_QUEUES
 
 
 async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: bool, has_folder: bool = False) -> None:
@@ -35,8 +34,6 @@ async def check_in_cluster(cluster: ConnectedCluster, files: Review, *, update: 
         nowhere = "is neither a CapacityTier in these files nor in the cluster"
         for entry, job in jobs:
             problems += missing_capacity(job, everywhere, entry.document, nowhere=nowhere)
-    for entry, job in jobs:
-        problems += await _without_kueue(cluster, entry, job, {**valid, **given})
     if problems:
         raise InvalidDocument(problems)
     refusals = [
@@ -72,27 +69,6 @@ async def _capacity(cluster: ConnectedCluster) -> Mapping[str, CapacityRecord] |
         return {thing["metadata"]["name"]: CapacityRecord.of(thing) async for page in pages for thing in page.items}
     except Forbidden:
         return None
-
-
-async def _without_kueue(
-    cluster: ConnectedCluster, entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier]
-) -> list[Problem]:
-    """Problems for tiers of this cluster with a queue, if it has no Kueue. Other clusters are checked by the
-    controller."""
-    queued = [
-        index
-        for index, tier in enumerate(job.spec.tiers)
-        if tier.queue and (known := capacity.get(tier.capacity_tier)) is not None and known.spec.cluster == HOME
-    ]
-    if not queued or await cluster.client.exists(LOCAL_QUEUES):
-        return []
-    message = (
-        f"needs Kueue, and the cluster has no LocalQueues of {LOCAL_QUEUES.api_version}: install Kueue, or remove it"
-    )
-    return [
-        Problem(entry.document.where(("spec", "tiers", index, "queue")), f"spec.tiers[{index}].queue", message)
-        for index in queued
-    ]
 
 
 async def _rehearse(cluster: ConnectedCluster, files: Review) -> None:

@@ -317,7 +317,7 @@ class LeaderRuntime:
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)
         up = cluster is not None and not cluster.problem
-        self._metrics.linked(name, up=up)
+        self._metrics.cluster_up.labels(name).set(1 if up else 0)
         if up:
             self._preflight.reconnected(name)
         for key in cluster.inventory.jobs() if cluster is not None else ():

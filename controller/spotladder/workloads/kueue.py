@@ -3,12 +3,12 @@
 Kueue suspends a RayJob or a JobSet until its LocalQueue has quota, and reports the reason only on the Workload that it
 creates for the object. With a default LocalQueue, or with `manageJobsWithoutQueueName`, this also applies to objects
 without a label. The fields and texts are those of Kueue 0.19 (API v1beta2). Without access to Workloads, the reason is
-read from Events.
+unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from sys import intern
 from types import MappingProxyType
@@ -16,9 +16,8 @@ from typing import Self
 
 from spotladder.core.model import QueueEviction, QueueSeen
 from spotladder.resources import APIResource
-from spotladder.workloads import pending_pods
 from spotladder.workloads.provisioner_messages import REFUSALS, Meaning, Speaker, read
-from spotladder.workloads.records import EventRecord, Object, WorkloadRecord, conditions_of, message_of, part
+from spotladder.workloads.records import Object, WorkloadRecord, conditions_of, message_of, part
 
 WORKLOADS = APIResource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 LOCAL_QUEUES = APIResource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
@@ -87,9 +86,7 @@ class AdmissionRecord:
         )
 
 
-def queue_seen(
-    top: WorkloadRecord | None, workload: AdmissionRecord | None, events: Iterable[EventRecord]
-) -> QueueSeen | None:
+def queue_seen(top: WorkloadRecord | None, workload: AdmissionRecord | None) -> QueueSeen | None:
     """The attempt's queue as Kueue reports it; None if it is in no queue. A user or another controller has suspended
     an object that is suspended without a queue."""
     if top is None:
@@ -98,7 +95,7 @@ def queue_seen(
         if not top.suspended:
             return QueueSeen(top.queue) if top.queue else None
         if top.queue:
-            return QueueSeen(top.queue, held=True, message=pending_pods.held(top.name, top.queue, events))
+            return QueueSeen(top.queue, held=True, message=f"Kueue holds the attempt in queue {top.queue}")
         message = f"its {top.kind.kind} was suspended by another client; use spec.suspend of the TieredJob"
         return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
     queue = top.queue or workload.queue

@@ -29,10 +29,7 @@ AUTOSCALERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Events with which an autoscaler explains why it adds no node for a pod, and the accepted sources (empty: all)."""
 
 LONGEST_WORDS = 400
-"""Maximum number of characters that are passed on from a message of a scheduler, an autoscaler or Kueue."""
-
-HELD = "Pending"
-"""The Event about a Workload of Kueue with the reason why it is not admitted."""
+"""Maximum number of characters that are passed on from a message of a scheduler or an autoscaler."""
 
 REFUSED_CLAIM = "InsufficientCapacityError"
 NOT_CREATED = "FailedCreate"
@@ -72,7 +69,6 @@ EVENT_SELECTORS: tuple[str, ...] = (
     "source=cluster-autoscaler,reason=NotTriggerScaleUp",
     f"source=cluster-autoscaler,reason={_SCALES_UP}",
     "source=cluster-autoscaler,reason=ScaleDown",
-    f"involvedObject.kind=Workload,reason={HELD}",
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
     "source=kubelet,reason=FailedMapVolume",
@@ -214,19 +210,6 @@ def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
     scheduler = pod.unschedulable.partition(" preemption:")[0].strip()
     autoscaler = f"{newest.source}: {newest.message}" if newest is not None else ""
     return _shortened("; ".join(part for part in (scheduler, autoscaler) if part))
-
-
-def held(name: str, queue: str, events: Iterable[EventRecord]) -> str:
-    """Why Kueue has not admitted the queued attempt with this name."""
-    about = [
-        event
-        for event in events
-        if (event.about_kind, event.reason) == ("Workload", HELD)
-        and event.about_name.partition("-")[2].startswith(f"{name}-")  # KIND-NAME-HASH
-    ]
-    newest = max(about, key=_order, default=None)
-    reason = f": {_shortened(newest.message)}" if newest is not None else ""
-    return f"Kueue holds the attempt in queue {queue}{reason}"
 
 
 def _shortened(text: str) -> str:

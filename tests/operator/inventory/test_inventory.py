@@ -59,9 +59,6 @@ class PodAndJobSet:
         (said("FailedCreate", "exceeded quota", kind="Job", name="digits-a0011-workers-0"), False),
         (said("FailedCreate", "exceeded quota", kind="ReplicaSet", name="digits-a001-workers-0"), False),
         (said("InsufficientCapacityError", "", kind="NodeClaim", name="spot-x"), False),
-        (said("Pending", "insufficient quota", kind="Workload", name="jobset-digits-a001-1a2b3"), True),
-        (said("Pending", "insufficient quota", kind="Workload", name="rayjob-digits-a001-1a2b3"), False),
-        (said("Pending", "insufficient quota", kind="Workload", name="jobset-digits-a0011-1a2b3"), False),
     ],
 )
 def test_an_event_requeues_the_job_of_its_pod_node_or_child_object(event: dict[str, Any], concerns: bool) -> None:

@@ -56,7 +56,7 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics.queue_depth.set_function(lambda: 7)
     metrics.tier_available.labels("spot").set(1)
     metrics.observe(("ns", "a"), spec(), JobState())
-    metrics.linked("east", up=True)
+    metrics.cluster_up.labels("east").set(1)
     metrics.term_over()
     lines = samples(metrics)
     assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line or 'cluster="east"' in line]

@@ -173,11 +173,7 @@ class Inventory:
         Some refer to a node by its uid, others by its name in the uid field.
         """
         about: set[object] = {
-            *(
-                (reason, thing.namespace)
-                for thing in objects.every
-                for reason in (pending_pods.NOT_CREATED, pending_pods.HELD)
-            ),
+            *((pending_pods.NOT_CREATED, thing.namespace) for thing in objects.every),
             *(pod.uid for pod in objects.pods),
             *(pod.node for pod in objects.pods),
             *(node.uid for node in nodes.values()),
@@ -301,18 +297,12 @@ class Inventory:
     def _named_by(self, event: EventRecord) -> set[JobKey]:
         """The jobs of the pod or object that the Event is about.
 
-        Kueue names a Workload after the object that it admits ("rayjob-NAME-HASH"). The name of a batch Job that an
-        operator creates begins with the name of the attempt.
+        The name of a batch Job that an operator creates begins with the name of the attempt.
         """
         for scoped in (self._pods, *self._objects.values()):
             record = scoped.get(event.about_name, event.namespace)
             if record is not None and record.uid == event.about_uid:
                 return {job_of(record)}
-        if event.about_kind == "Workload":
-            kind, _, name = event.about_name.partition("-")
-            tops = [scoped for top, scoped in self._tops.items() if top.kind.lower() == kind]
-            held = (scoped.get(name.rpartition("-")[0], event.namespace) for scoped in tops)
-            return {job_of(record) for record in held if record is not None}
         if event.about_kind != "Job":
             return set()
         parts = event.about_name.split("-")
@@ -333,7 +323,7 @@ def _about(event: EventRecord) -> object:
     match event.reason:
         case pending_pods.REFUSED_CLAIM:
             return event.reason, event.about_name
-        case pending_pods.NOT_CREATED | pending_pods.HELD:
+        case pending_pods.NOT_CREATED:
             return event.reason, event.namespace
     return event.about_uid
 

@@ -66,7 +66,6 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._clock = clock
         self._jobs: dict[JobKey, JobGauges] = {}
-        self._down: set[str] = set()
         self._tiers: set[str] = set()
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
@@ -110,7 +109,6 @@ class Metrics:
         self.failed_passes = counter("spotladder_reconcile_errors", "Passes that failed.", ["error"])
         self.requests = counter("spotladder_api_requests", "Calls.", ["cluster", "verb", "resource", "code"])
         self.cluster_up = gauge("spotladder_cluster_up", "1 while the cluster can be used.", ["cluster"])
-        self.outages = counter("spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"])
         self.leading = gauge("spotladder_leading", "1 while this controller leads.")
         self.queue_depth = gauge("spotladder_queue_depth", "Jobs that wait for a reconcile.")
         self.registry.register(self)
@@ -124,13 +122,6 @@ class Metrics:
                 also(verb, resource, status)
 
         return heard
-
-    def linked(self, cluster: str, *, up: bool) -> None:
-        """A member cluster went down or is up again."""
-        if not up and cluster not in self._down:
-            self.outages.labels(cluster).inc()
-        (self._down.discard if up else self._down.add)(cluster)
-        self.cluster_up.labels(cluster).set(1 if up else 0)
 
     def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Iterable[str] = ()) -> None:
         """Record one reconcile of a job, which is degraded for these reasons."""
@@ -156,7 +147,6 @@ class Metrics:
         self._jobs.clear()
         self.tier_available.clear()
         self.cluster_up.clear()
-        self._down.clear()
         self.queue_depth.set_function(lambda: 0)
         self.leading.set(0)
 

@@ -62,7 +62,7 @@ def read(
         provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked.message,
         blocked_by=blocked.by,
-        queue=queue_seen(jobset, objects.admission, events),
+        queue=queue_seen(jobset, objects.admission),
     )
 
 

@@ -94,7 +94,7 @@ def read(
         provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked.message,
         blocked_by=blocked.by,
-        queue=queue_seen(rayjob, objects.admission, events),
+        queue=queue_seen(rayjob, objects.admission),
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=waits,
         reported_running=rayjob is not None and rayjob.job_status == "RUNNING",
