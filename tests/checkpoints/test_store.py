@@ -123,29 +123,6 @@ class TestDisk(StoreContract):
         open_store(tmp_path).put_if_absent("k", b"1")
         assert open_store(f"file://{tmp_path}").get("k") == b"1"
 
-    @pytest.mark.parametrize("advice", ["taken", "refused", "unknown"])
-    def test_large_files_are_flushed_while_they_are_written(
-        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advice: str
-    ) -> None:
-        begun: list[tuple[int, int]] = []
-
-        def advise(_descriptor: int, offset: int, length: int, _advice: int) -> None:
-            begun.append((offset, length))
-            if advice == "refused":
-                raise OSError(errno.EINVAL, "Invalid argument")
-
-        if advice == "unknown":  # macOS
-            monkeypatch.delattr(os, "posix_fadvise", raising=False)
-        else:
-            monkeypatch.setattr(os, "posix_fadvise", advise, raising=False)
-            monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
-        data = os.urandom(2 * disk.AHEAD + 5)
-        (tmp_path / "w").write_bytes(data)
-        entry = store.put_file("w", tmp_path / "w")
-        assert (entry.size, entry.crc) == (len(data), f"{zlib.crc32(data):08x}")
-        assert store.get("w", len(data)) == data
-        assert begun == ([] if advice == "unknown" else [(0, disk.AHEAD), (disk.AHEAD, disk.AHEAD)])
-
     @pytest.mark.parametrize(
         ("code", "says"),
         [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.checkpoints import bucket, upload
+from spotladder.checkpoints import bucket
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.train import commits, store_retry
@@ -50,7 +50,6 @@ def uri_of_log(server: str) -> tuple[str, CommitLog]:
 def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OutageProxy]:
     for name in ("SMALL_REQUEST_TIMEOUT", "DATA_REQUEST_TIMEOUT", "RETRY_TIMEOUT"):
         monkeypatch.setattr(bucket, name, timedelta(seconds=0.5))
-    monkeypatch.setattr(upload, "RETRY_TIMEOUT", 0.1)
     monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.2)
     monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.1)
     monkeypatch.setattr(store_retry, "LONGEST_RETRY_INTERVAL", 0.3)

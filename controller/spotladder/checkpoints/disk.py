@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from zlib_ng.zlib_ng import crc32, crc32_combine
 
@@ -25,13 +24,7 @@ from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.store import LARGEST_OBJECT, ObjectMeta, ObjectMissing, RightsRefused, Store, StoreRefused
 from spotladder.errors import SpotladderError, StoreUnavailable, TooLarge
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
 CHUNK = 1 << 20
-
-AHEAD = 16 << 20
-"""Bytes of a file that may be buffered before the system starts to write them to the disk."""
 
 SLICE = 64 << 20
 """Bytes of a file that one thread reads to verify it: the slices of a large file are read in parallel."""
@@ -213,27 +206,9 @@ class DiskStore(Store):
         return StoreUnavailable(f"cannot {doing} {what}: {error.strerror or error}: check the disk or the mount")
 
 
-class _WrittenThrough(FileIO):
-    """A file that is flushed to the disk while it is written, so that the final flush is short."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "x")
-        self._begun = self._at = 0
-
-    def write(self, data: Buffer, /) -> int:
-        count = super().write(data)
-        self._at += count
-        if self._at - self._begun >= AHEAD and hasattr(os, "posix_fadvise"):
-            # POSIX_FADV_DONTNEED makes Linux start to write these pages; the copy is not read soon.
-            with suppress(OSError):  # advice
-                os.posix_fadvise(self.fileno(), self._begun, self._at - self._begun, os.POSIX_FADV_DONTNEED)
-            self._begun = self._at
-        return count
-
-
 def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
     """Copy a file and flush it to the disk, reading each byte once. Returns the bytes and the checksum of the copy."""
-    with source.open("rb", buffering=0) as reader, _WrittenThrough(target) as writer:
+    with source.open("rb", buffering=0) as reader, target.open("xb", buffering=0) as writer:
         found = read_all(reader, writer)
         _flush(writer.fileno())
     return found

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -224,7 +225,7 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
             "upgrade spotladder; nothing was changed"
         )
     try:
-        entry = _entry(raw)
+        entry: Entry = _entry(raw)
     except (KeyError, TypeError, ValueError) as error:
         raise LogCorrupt(
             f"{name}: damaged log entry ({_why(error)}): restore this object from the bucket's versions or a backup, "
@@ -270,90 +271,20 @@ def _as_json(record: Any) -> dict[str, Any]:
     return {**raw.pop("more", {}), **raw}
 
 
-def _more(raw: Mapping[str, Any], kind: type[Start | Commit | End]) -> dict[str, Any]:
-    """The fields of a newer version. A compaction by this version writes them again."""
-    return {name: value for name, value in raw.items() if name not in _FIELDS[kind]}
+def _entry(raw: Mapping[str, Any]) -> Any:
+    kind = _KINDS.get(_text(raw["kind"]))
+    if kind is None:
+        raise ValueError(f"unknown kind {raw['kind']!r}")
+    return _record(kind, raw)
 
 
-_FIELDS = {kind: {"v", "more", *(one.name for one in fields(kind))} for kind in (Start, Commit, End)}
-
-
-def _entry(raw: Mapping[str, Any]) -> Entry:
-    seq, nonce, at = _int(raw["seq"]), _text(raw["nonce"]), _time(raw["at"])
-    match raw["kind"]:
-        case "start":
-            return _start(raw)
-        case "commit":
-            return _commit(raw)
-        case "end":
-            return _end(raw)
-        case "drop":
-            return Drop(seq, nonce, at, tuple(_safe(path) for path in raw["paths"]))
-        case "snapshot":
-            return Snapshot(
-                seq,
-                nonce,
-                at,
-                owner=_owner(raw["owner"]),
-                start=raw["start"] and _start(raw["start"]),
-                commits=tuple(_commit(commit) for commit in raw["commits"]),
-                dropped=tuple(_safe(path) for path in raw["dropped"]),
-                end=raw["end"] and _end(raw["end"]),
-            )
-        case kind:
-            raise ValueError(f"unknown kind {kind!r}")
-
-
-def _start(raw: Mapping[str, Any]) -> Start:
-    return Start(
-        seq=_int(raw["seq"]),
-        nonce=_text(raw["nonce"]),
-        at=_time(raw["at"]),
-        owner=_owner(raw["owner"]),
-        attempt=_int(raw["attempt"]),
-        tier=_text(raw["tier"]),
-        restart=_int(raw["restart"]),
-        hands_over=raw.get("hands_over") is True,
-        stands_by=raw.get("stands_by") is True,
-        workers=_int(raw.get("workers", 0)),
-        more=_more(raw, Start),
-    )
-
-
-def _commit(raw: Mapping[str, Any]) -> Commit:
-    return Commit(
-        seq=_int(raw["seq"]),
-        nonce=_text(raw["nonce"]),
-        at=_time(raw["at"]),
-        writer=_text(raw["writer"]),
-        attempt=_int(raw["attempt"]),
-        tier=_text(raw["tier"]),
-        step=_int(raw["step"]),
-        total=_int(raw["total"]),
-        path=_safe(raw["path"]),
-        files=tuple(FileEntry(_safe(f["name"]), _int(f["size"]), _text(f["crc"])) for f in raw["files"]),
-        metrics=dict(raw.get("metrics", {})),
-        skipped=tuple(Skipped(_int(one["step"]), _cut(one["why"])) for one in raw.get("skipped", ())),
-        seconds=_seconds(raw.get("seconds", 0.0)),
-        more=_more(raw, Commit),
-    )
-
-
-def _end(raw: Mapping[str, Any]) -> End:
-    return End(
-        seq=_int(raw["seq"]),
-        nonce=_text(raw["nonce"]),
-        at=_time(raw["at"]),
-        writer=_text(raw["writer"]),
-        attempt=_int(raw["attempt"]),
-        outcome=_text(raw["outcome"]),
-        message=_cut(raw.get("message", "")),
-        more=_more(raw, End),
-    )
-
-
-def _owner(raw: Mapping[str, Any]) -> Owner:
-    return Owner(_text(raw["job"]), _text(raw["namespace"]), _text(raw["uid"]))
+def _record(kind: type, raw: Mapping[str, Any]) -> Any:
+    """The record of this kind with these fields. A compaction by this version writes those of a newer version again."""
+    names = _FIELDS[kind]
+    values = {name: _READ[name](raw[name]) for name in names if name not in _OPTIONAL or name in raw}
+    if kind in _EXTENSIBLE:
+        values["more"] = {name: value for name, value in raw.items() if name not in names and name not in {"v", "kind"}}
+    return kind(**values)
 
 
 def _int(value: object) -> int:
@@ -393,6 +324,10 @@ def _safe(value: object) -> str:
     return name
 
 
+def _each(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda values: tuple(map(read, values))
+
+
 def _shown(value: object) -> str:
     if isinstance(value, list | dict):
         return f"a {type(value).__name__} of {len(value)}"
@@ -404,3 +339,30 @@ def _shown(value: object) -> str:
 
 def _why(error: Exception) -> str:
     return f"field {error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+_KINDS: dict[str, type[Entry]] = {"start": Start, "commit": Commit, "end": End, "drop": Drop, "snapshot": Snapshot}
+_EXTENSIBLE = {Start, Commit, End}
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(one.name for one in fields(kind) if one.name not in {"kind", "more"})
+    for kind in (*_KINDS.values(), Owner, FileEntry, Skipped)
+}
+_OPTIONAL = {"hands_over", "stands_by", "workers", "metrics", "skipped", "seconds", "message"}
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("attempt", "restart", "seq", "size", "step", "total", "workers"), _int),
+    **dict.fromkeys(("crc", "job", "namespace", "nonce", "outcome", "tier", "uid", "writer"), _text),
+    **dict.fromkeys(("name", "path"), _safe),
+    **dict.fromkeys(("dropped", "paths"), _each(_safe)),
+    **dict.fromkeys(("message", "why"), _cut),
+    **dict.fromkeys(("hands_over", "stands_by"), lambda value: value is True),
+    "at": _time,
+    "seconds": _seconds,
+    "metrics": dict,
+    "owner": partial(_record, Owner),
+    "start": lambda raw: raw and _record(Start, raw),
+    "end": lambda raw: raw and _record(End, raw),
+    "commits": _each(partial(_record, Commit)),
+    "files": _each(partial(_record, FileEntry)),
+    "skipped": _each(partial(_record, Skipped)),
+}
+"""How the value of a field is read, in every record that has it."""

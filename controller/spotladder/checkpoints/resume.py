@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
-from spotladder.errors import CheckpointCorrupt, StoreUnavailable
+from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.errors import CheckpointCorrupt
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.cache import NodeCache
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spotladder.checkpoints")
 
 FILES_AT_ONCE = 4
-TRIES = 3
 
 PROGRESS_INTERVAL = 10.0
 """Seconds between two log lines about a download."""
@@ -83,17 +82,10 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
     if cache and folder and cache.fetch(commit.path, file, folder / file.name):
         return True
     key = f"{commit.path}/{file.name}"
-    for attempt in range(1, TRIES + 1):
-        try:
-            found = store.get_file(key, folder and folder / file.name)
-            break
-        except ObjectMissing:
-            raise CheckpointCorrupt(f"{store.uri}/{key}: this file of step {commit.step} is missing") from None
-        except StoreRefused:
-            raise
-        except StoreUnavailable:
-            if attempt == TRIES:
-                raise
+    try:
+        found = store.get_file(key, folder and folder / file.name)
+    except ObjectMissing:
+        raise CheckpointCorrupt(f"{store.uri}/{key}: this file of step {commit.step} is missing") from None
     if (found.size, found.crc) != (file.size, file.crc):
         raise CheckpointCorrupt(
             f"{store.uri}/{key}: this file of step {commit.step} differs from the committed file "

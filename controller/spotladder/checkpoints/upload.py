@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.store import Store, StoreRefused
-from spotladder.errors import InvalidSpec, StoreUnavailable
+from spotladder.checkpoints.store import Store
+from spotladder.errors import InvalidSpec
 
 FILES_AT_ONCE = 4
-TRIES = 3
-
-RETRY_TIMEOUT = 15.0
-"""Seconds after which the upload of a file is not retried: longer outages are handled by the caller."""
 
 
 def files_below(folder: Path) -> list[tuple[str, Path]]:
@@ -53,17 +48,4 @@ def upload_folder(
             raise InvalidSpec(f"{name!r}: buckets refuse control characters in file names: rename this checkpoint file")
     put = store.take_file if temporary else store.put_file
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-upload") as pool:
-        return tuple(pool.map(lambda name: _upload_file(put, files[name], path, name), files))
-
-
-def _upload_file(put: Callable[[str, Path], FileEntry], file: Path, path: str, name: str) -> FileEntry:
-    began = time.monotonic()
-    for attempt in range(1, TRIES + 1):
-        try:
-            return replace(put(f"{path}/{name}", file), name=name)
-        except StoreRefused:
-            raise
-        except StoreUnavailable:
-            if attempt == TRIES or time.monotonic() - began > RETRY_TIMEOUT:
-                raise
-    raise AssertionError("unreachable")
+        return tuple(pool.map(lambda name: replace(put(f"{path}/{name}", files[name]), name=name), files))
