@@ -236,11 +236,7 @@ def test_a_kubeconfig_is_written_for_created_clusters_only(capsys: Capture, flee
     assert "your own kubeconfig has the contexts of these clusters (lab-admin, kind-laptop): use it" in answer.err
 
 
-def test_graph_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
-    folder = tmp_path / "out" / "stacks" / "east"
-    folder.mkdir(parents=True)
-    (folder / "cdk.tf.json").write_text('{"resource": {"aws_vpc": {"vpc": {}}}}')
-    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "graph", "east", "--from", tmp_path / "out").out
-    missing = call(capsys, "infra", "graph", "west", "--from", tmp_path / "out")
+def test_a_command_names_the_stack_that_is_missing(capsys: Capture, fleet: Path, tmp_path: Path) -> None:
+    missing = call(capsys, "infra", "explain", "west", "--fleet", fleet, "--from", tmp_path)
     assert missing.code == 2
     assert "is not a stack: write it with spotladder infra synth" in missing.err

@@ -33,7 +33,6 @@ for _command, _listed in (
     (costs.plan, "Show what bootstrap would change, and the cost."),
     (stacks.state, "Create the bucket for Terraform's state."),
     (stacks.synth, "Write the Terraform stacks of the clusters."),
-    (stacks.graph, "Print a diagram of the resources of a cluster's stack."),
     (stacks.permissions, "Print the permissions that a cluster's stack needs."),
     (stacks.explain, "Show the bring-up of a cluster hop by hop."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
