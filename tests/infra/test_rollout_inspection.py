@@ -11,41 +11,10 @@ from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import crds, good_rollouts, inspection
 from spotladder_infra.rollout.cluster_rollout import Desired
 from spotladder_infra.rollout.good_rollouts import Good
-from spotladder_infra.rollout.tools import Object, Tools
+from spotladder_infra.rollout.tools import Tools
 
 CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: rayjobs.ray.io\n"
 CHART = "kuberay-operator"
-
-
-class CrdCluster(Tools):
-    """A fake cluster with one CRD."""
-
-    def __init__(self, **metadata: Any) -> None:
-        super().__init__(KubeContext("/nowhere", "lab"))
-        object.__setattr__(self, "metadata", {"uid": "1", "generation": 1, "resourceVersion": "7", **metadata})
-
-    metadata: Object
-
-    def raw(self, path: str) -> Object:
-        assert path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rayjobs.ray.io"
-        return {"metadata": self.metadata}
-
-
-@pytest.mark.parametrize(
-    ("text", "metadata", "same"),
-    [
-        (CRD, {}, True),
-        (CRD, {"resourceVersion": "8"}, True),
-        (f"{CRD}spec: {{}}\n", {}, False),
-        (CRD, {"generation": 2}, False),
-        (CRD, {"uid": "2"}, False),
-        (CRD, {"labels": {"a": "b"}}, False),
-        (CRD, {"annotations": {"a": "b"}}, False),
-    ],
-)
-def test_the_fingerprint_changes_with_chart_and_cluster(text: str, metadata: Object, same: bool) -> None:
-    known = crds.fingerprint(CrdCluster(), [CRD])
-    assert (crds.fingerprint(CrdCluster(**metadata), [text]) == known) is same
 
 
 @pytest.mark.parametrize(
@@ -69,7 +38,7 @@ def test_the_installed_version_of_crds(
 
     class Platform:
         cluster = type("Named", (), {"name": "lab"})
-        tools = CrdCluster()
+        tools = Tools(KubeContext("/nowhere", "lab"))
 
         def desired(self) -> tuple[Desired, dict[str, str]]:
             return Desired(((CHART, "1.6.1", "d"),), ()), {CHART: "/chart"}

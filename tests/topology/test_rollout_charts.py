@@ -52,32 +52,6 @@ def test_the_digest_changes_with_the_content(tmp_path: Path) -> None:
     assert charts.digest_of(made) != before
 
 
-@pytest.mark.parametrize("archive", [False, True])
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"crds/b.yaml": "b", "crds/a.yml": "a", "templates/x.yaml": "kind: Deployment"}, ["a", "b"]),
-        ({"crds/a.yaml": "a", "templates/b.yaml": "kind: CustomResourceDefinition"}, None),
-        ({"crds/a.yaml": "a", "charts/sub/crds/b.yaml": "b"}, None),
-        ({"crds/a.json": "{}"}, None),
-        ({"templates/x.yaml": "x"}, None),
-    ],
-)
-def test_crds_that_helm_does_not_render(
-    files: dict[str, str], expected: list[str] | None, archive: bool, tmp_path: Path
-) -> None:
-    made = written(tmp_path / "source", "a", "1.0.0")
-    for name, text in files.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(text)
-    path = made
-    if archive:
-        path = tmp_path / "a-1.0.0.tgz"
-        with tarfile.open(path, "w:gz") as packing:
-            packing.add(made, arcname="a")
-    assert charts.plain_crds(path) == expected
-
-
 def test_own_charts_are_part_of_the_package(tmp_path: Path) -> None:
     assert charts.find(Chart("spotladder", "0.1.0"), None, tmp_path).version == "0.1.0"
     assert charts.find(Chart("spotladder", "0.1.0"), tmp_path, tmp_path).version == "0.1.0", (

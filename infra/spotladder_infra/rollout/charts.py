@@ -10,7 +10,6 @@ import hashlib
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,34 +120,6 @@ def _pulled(chart: Chart, cache: Path) -> Path:
         _published(chart, digest_of(found[0]), chart.source)
         found[0].replace(kept)
     return kept.absolute()
-
-
-def plain_crds(path: Path) -> list[str] | None:
-    """The files of a chart's `crds/`, which Helm does not render; None if templates or subcharts may have CRDs too.
-    Helm itself takes a second to print KubeRay's CRDs of several megabytes.
-    """
-    found = []
-    for name, content in _files(path):
-        if name.startswith("charts/") or (name.startswith("templates/") and b"CustomResourceDefinition" in content):
-            return None
-        if name.startswith("crds/"):
-            if not name.endswith((".yaml", ".yml")):
-                return None
-            found.append(content.decode())
-    return found or None
-
-
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names, relative to the chart, and contents of its files, in the order of the names."""
-    if path.is_dir():
-        for file in sorted(entry for entry in path.rglob("*") if entry.is_file()):
-            yield file.relative_to(path).as_posix(), file.read_bytes()
-        return
-    with tarfile.open(path) as packed:
-        for member in sorted(packed.getmembers(), key=lambda entry: entry.name):
-            content = packed.extractfile(member)
-            if content is not None:
-                yield member.name.partition("/")[2], content.read()
 
 
 def _version(path: Path) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spotladder_infra.rollout.components import SYSTEM
-from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
+from spotladder_infra.rollout.tools import Tools
 
 NAME = "spotladder-rollout"
 KEPT = 5
@@ -64,10 +64,7 @@ def write(tools: Tools, goods: list[Good]) -> None:
         "metadata": {"name": NAME, "namespace": SYSTEM, "labels": {"app.kubernetes.io/part-of": "spotladder"}},
         "data": {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)},
     }
-    tools.kubectl(
-        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
-        given=json.dumps(document),
-    )  # fmt: skip
+    tools.apply(json.dumps(document))
 
 
 def add(tools: Tools, good: Good) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.names import kubeconfig_secret
 from spotladder_infra.rollout.components import SYSTEM
-from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 
 TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
 ADDRESS = ("server", "tls-server-name", "proxy-url")
@@ -57,10 +57,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
         },
         "stringData": {"kubeconfig": json.dumps(kubeconfig)},
     }
-    home.kubectl(
-        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
-        given=json.dumps(secret),
-    )  # fmt: skip
+    home.apply(json.dumps(secret))
 
 
 def unlink(home: Tools, clusters: Sequence[str]) -> None:

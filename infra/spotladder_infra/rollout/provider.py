@@ -120,20 +120,17 @@ class CrdsProvider(ResourceProvider):
         if context.restore is not None:
             return {"drift": "[]"}
         with _one_line():
-            made = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
-        return {"drift": "[]", "equal": made}
+            crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return {"drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """The live CRDs. They are compared with the chart unless nothing has changed since they were equal to it."""
+        """The live CRDs, compared with the chart."""
         context = _context()
         if context.restore is not None or props["chart"] not in context.charts:
             return ReadResult(id_, props)
         with _one_line():
-            wanted = crds.of_chart(context.tools, _chart(context, props["chart"]))
-            # Taken before the comparison, so that a change during it counts next time.
-            fingerprint = crds.fingerprint(context.tools, wanted)
-            found = [] if fingerprint == props.get("equal") else crds.drift(context.tools, wanted)
-        return ReadResult(id_, {**props, "drift": json.dumps(found), "equal": None if found else fingerprint})
+            found = crds.drift(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return ReadResult(id_, {**props, "drift": json.dumps(found)})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
         """A changed version or digest, or drift. None in a rollback, which leaves CRDs as they are: stored objects may
@@ -179,8 +176,8 @@ class HelmRelease(Resource):
 
 
 class Crds(Resource):
-    """The CRDs of a chart in a stack. `equal` is the fingerprint with which they were last found equal to the chart."""
+    """The CRDs of a chart in a stack."""
 
     def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
-        properties = {"chart": chart, "version": version, "digest": digest, "drift": None, "equal": None}
+        properties = {"chart": chart, "version": version, "digest": digest, "drift": None}
         super().__init__(CrdsProvider(), name, properties, opts)

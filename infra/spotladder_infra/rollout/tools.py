@@ -110,15 +110,10 @@ class Tools:
         items: list[Object] = found.get("items", [])
         return items
 
-    def raw(self, path: str) -> Object:
-        """The API server's response to a GET of this path; {} if it does not know the path."""
-        try:
-            found: Object = json.loads(self.kubectl("get", "--raw", path))
-        except CommandFailure as failure:
-            if "NotFound" in str(failure):
-                return {}
-            raise
-        return found
+    def apply(self, objects: str) -> None:
+        """Applies objects with our field manager. Raises CommandFailure."""
+        manager = f"--field-manager={FIELD_MANAGER}"
+        self.kubectl("apply", "--server-side", "--force-conflicts", manager, "-f", "-", given=objects)
 
     def changes(self, rendered: str, namespace: str) -> list[str]:
         """The objects, as KIND/NAME, whose fields differ from a manifest. Raises CommandFailure.
