@@ -223,7 +223,7 @@ def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
     good.write(values={"controller": {"replicaCount": 3}})
     shown = {
         "status": ["east", "kuberay"],
-        "drift": ["east", "kuberay"],
+        "drift": ["1", "east", "controller", "update"],
         "rollout --dry-run": ["1", "east", "controller", "update"],
         "upgrade": ["east", "controller", "0.1.0"],
     }
@@ -285,7 +285,6 @@ def test_ctrl_c_prints_how_to_continue(good: Lab) -> None:
 
 
 def test_a_rollback_records_the_crds_that_stay(good: Lab) -> None:
-    """`drift` prints the recorded version of CRDs that differ from the chart."""
     chart = good.folder / "charts" / "kuberay-operator" / "Chart.yaml"
     chart.write_text(chart.read_text().replace("1.6.1", "v1.6.1"))
     good.write(values={"kuberay": {"image": {"tag": "typo"}}})

@@ -2,50 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout import crds, good_rollouts, inspection
-from spotladder_infra.rollout.cluster_rollout import Desired
-from spotladder_infra.rollout.good_rollouts import Good
-from spotladder_infra.rollout.tools import Tools
-
-CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: rayjobs.ray.io\n"
-CHART = "kuberay-operator"
-
-
-@pytest.mark.parametrize(
-    ("drift", "recorded", "installed"),
-    [
-        ([], None, "1.6.1"),
-        ([], "1.5.0", "1.6.1"),
-        (["CustomResourceDefinition/rayjobs.ray.io"], "1.5.0", "1.5.0"),
-        (["CustomResourceDefinition/rayjobs.ray.io"], None, "–"),
-    ],
-)
-def test_the_installed_version_of_crds(
-    drift: list[str], recorded: str | None, installed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CRDs that equal those of the chart have its version; others have that of the last good rollout."""
-    goods = [Good("2026-11-22", smoke=False, releases=(), crds=((CHART, recorded, "d"),))] if recorded else []
-    monkeypatch.setattr(good_rollouts, "read", lambda _: goods)
-    monkeypatch.setattr(inspection, "releases", lambda _: {})
-    monkeypatch.setattr(crds, "of_chart", lambda *_: [CRD])
-    monkeypatch.setattr(crds, "drift", lambda *_: drift)
-
-    class Platform:
-        cluster = type("Named", (), {"name": "lab"})
-        tools = Tools(KubeContext("/nowhere", "lab"))
-
-        def desired(self) -> tuple[Desired, dict[str, str]]:
-            return Desired(((CHART, "1.6.1", "d"),), ()), {CHART: "/chart"}
-
-    platform: Any = Platform()
-    (row,) = inspection.inspect(platform, compare=True)
-    assert (row.wanted, row.version, list(row.drift)) == ("1.6.1", installed, drift)
+from spotladder_infra.rollout import inspection
 
 
 @pytest.mark.parametrize(

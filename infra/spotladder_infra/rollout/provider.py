@@ -87,10 +87,11 @@ class ReleaseProvider(ResourceProvider):
         """The live release; an empty id if it does not exist."""
         release = Release(_context().tools, id_, props["namespace"])
         with _one_line():
-            live = release.live(expected=int(props.get("revision") or 0))
-        if not live.revision:
-            return ReadResult("", {})
-        return ReadResult(id_, {**props, "drift": json.dumps(live.drift)})
+            live = release.live()
+            if not live.revision:
+                return ReadResult("", {})
+            drift = release.drift(live, int(props.get("revision") or 0))
+        return ReadResult(id_, {**props, "drift": json.dumps(drift)})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
         """A change of chart, values or namespace, or drift."""

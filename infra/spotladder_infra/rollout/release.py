@@ -38,7 +38,6 @@ class LiveRelease:
     status: str = ""
     version: str = ""
     manifest: str = ""
-    drift: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Release:
         self.clear_pending()
         options = ["--force-conflicts"] if helm_major() >= 4 else []
         self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)
-        live = self.live(compare=False)
+        live = self.live()
         self._ready(live.manifest, live.version, timeout)
         return live.revision
 
@@ -93,8 +92,8 @@ class Release:
         except EnvironmentFailure as error:
             raise EnvironmentFailure(f"{self.name} {version}: {error}") from None
 
-    def live(self, *, compare: bool = True, expected: int = 0) -> LiveRelease:
-        """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
+    def live(self) -> LiveRelease:
+        """The release as Helm knows it."""
         try:
             found = self._helm("get", "all", self.name, "--template", _LIVE)
         except CommandFailure as error:
@@ -102,16 +101,17 @@ class Release:
                 return LiveRelease()
             raise
         line, _, manifest = found.partition("\n")
-        number, status, version = line.split(" ", maxsplit=2)
-        revision = int(number)
-        drift: list[str] = []
-        if expected and revision != expected:
-            drift.append(f"revision {revision} (expected {expected})")
-        if status != "deployed":
-            drift.append(f"status {status}")
-        if compare:
-            drift += self.tools.changes(manifest, self.namespace)
-        return LiveRelease(revision, status, version, manifest, tuple(drift))
+        revision, status, version = line.split(" ", maxsplit=2)
+        return LiveRelease(int(revision), status, version, manifest)
+
+    def drift(self, live: LiveRelease, expected: int) -> list[str]:
+        """How the release differs from the one with the revision `expected`, and its objects from its manifest."""
+        found = []
+        if expected and live.revision != expected:
+            found.append(f"revision {live.revision} (expected {expected})")
+        if live.status != "deployed":
+            found.append(f"status {live.status}")
+        return found + self.tools.changes(live.manifest, self.namespace)
 
     def installed_by_a_rollout(self) -> bool:
         """Whether a rollout has made one of the revisions that Helm keeps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,12 +14,14 @@ from spotladder_infra.rollout.plan import waves
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
     from spotladder_infra.rollout.engine import Change
-    from spotladder_infra.rollout.inspection import ComponentRow
 
 
-def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> None:
-    """Prints what a rollout would change in each cluster. Raises EnvironmentFailure if a cluster cannot be read; the
-    others are shown."""
+def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> bool:
+    """Prints what a rollout would change in each cluster, and returns whether it would change anything.
+
+    Raises:
+        EnvironmentFailure: A cluster cannot be read; the others are shown.
+    """
     numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
 
     def changes(name: str) -> list[dict[str, str]]:
@@ -31,6 +34,7 @@ def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> Non
     else:
         print_data(entries, output)
     raise_failures(failures)
+    return any(entry["change"] != "same" for entry in entries)
 
 
 def status(
@@ -47,8 +51,14 @@ def status(
       spotladder infra status --cluster east --output json
     """
     place, targets = rollout_site(target)
-    rows, failures = _components(place, targets, compare=False)
-    _print_rows(rows, output)
+    from spotladder_infra.rollout.inspection import inspect
+
+    rows, failures = inspected(place, targets, lambda name: inspect(platform_of(place, name)))
+    if output is not Format.TABLE:
+        print_data([asdict(row) for row in rows], output)
+    elif rows:
+        cells = [(row.cluster, row.component, row.version, row.wanted, row.status, row.ready) for row in rows]
+        print_table(("Cluster", "Component", "Version", "Wanted", "Status", "Ready"), cells)
     raise_failures(failures)
 
 
@@ -57,7 +67,8 @@ def drift(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find manual changes in the clusters. Exit code 1 if there is a difference; a rollout undoes it.
+    """Find manual changes in the clusters, and what the fleet file changes. Exit code 1 if there is a difference; a
+    rollout undoes it.
 
     \b
     Examples:
@@ -65,17 +76,8 @@ def drift(
       spotladder infra drift --cluster east --output json
     """
     place, targets = rollout_site(target)
-    rows, failures = _components(place, targets, compare=True)
-    _print_rows(rows, output)
-    raise_failures(failures)
-    if not all(row.up_to_date for row in rows):
+    if print_rollout(place, targets, output):
         raise typer.Exit(1)
-
-
-def _components(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
-    from spotladder_infra.rollout.inspection import inspect
-
-    return inspected(place, targets, lambda name: inspect(platform_of(place, name), compare=compare))
 
 
 def _described(change: Change) -> dict[str, str]:
@@ -94,17 +96,3 @@ def _print_changes(entries: list[dict[str, str]]) -> None:
         print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
     if entries:
         typer.echo(f"{len(rows)} to change, {len(entries) - len(rows)} unchanged.")
-
-
-def _print_rows(rows: list[ComponentRow], output: Format) -> None:
-    if not rows and output is Format.TABLE:
-        return
-    if output is not Format.TABLE:
-        from dataclasses import asdict
-
-        print_data([{**asdict(row), "drift": list(row.drift)} for row in rows], output)
-        return
-    cells = [
-        (row.cluster, row.component, row.version, row.wanted, row.ready, ", ".join(row.drift) or "–") for row in rows
-    ]
-    print_table(("Cluster", "Component", "Version", "Wanted", "Ready", "Drift"), cells)
