@@ -25,9 +25,6 @@ from spotladder_infra.rollout.tools import Object, Tools
 SMOKE = "smoke job"
 LINK = "link"
 
-OPEN_CONCURRENCY = 4
-"""Maximum number of states that are opened at the same time: `pulumi` is a process of this machine."""
-
 
 class ClusterOutcome(StrEnum):
     """The outcome for a cluster. It is unchanged if it was good before and nothing was installed."""
@@ -225,34 +222,25 @@ def _smoke(platform: ClusterPlatform, home: Tools, options: RolloutOptions, repo
 
 
 def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
-    """Checks all clusters at the same time before the rollout, and opens the states meanwhile.
+    """Checks all clusters before the rollout, `concurrency` at the same time, and opens their states.
 
     Raises:
-        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), a state cannot be opened,
-            or Pulumi does not run.
+        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), or Pulumi does not run.
     """
-
-    def check(name: str) -> list[str]:
-        platforms[name].check()
-        return []
-
-    for platform in platforms.values():
-        platform.desired()  # one after the other, so that a chart is downloaded once
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="states") as pool:
-        opened = pool.submit(_open, list(platforms.values()))
-        _, failures = inspect_all(list(platforms), concurrency, check)
-        opened.result()
-    if failures:
-        raise EnvironmentFailure("\n".join(failures))
-
-
-def _open(platforms: Sequence[ClusterPlatform]) -> None:
-    """Opens the states of these clusters. Raises EnvironmentFailure."""
     from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
 
     automation.command()  # once, before the threads
-    with ThreadPoolExecutor(max_workers=OPEN_CONCURRENCY, thread_name_prefix="state") as pool:
-        list(pool.map(ClusterPlatform.open, platforms))
+    for platform in platforms.values():
+        platform.desired()  # one after the other, so that a chart is downloaded once
+
+    def check(name: str) -> list[str]:
+        platforms[name].check()
+        platforms[name].open()
+        return []
+
+    _, failures = inspect_all(list(platforms), concurrency, check)
+    if failures:
+        raise EnvironmentFailure("\n".join(failures))
 
 
 def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
