@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import kube, machine
 from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.terraform.tool import VARIABLE
@@ -54,13 +53,13 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(machine, "package_version", lambda *_: "1.0")
+    monkeypatch.setattr(machine, "require", lambda *_: None)
     return folder
 
 
 def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
     found = results(machine.checks(fleet_file(folder).fleet.spec.clusters))
-    return {one.check: (one.status, one.found) for one in found if not one.check.startswith("package")}
+    return {one.check: (one.status, one.found) for one in found if one.found != "installed"}
 
 
 @pytest.mark.usefixtures("programs")
@@ -85,12 +84,6 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     assert found["helm"] == (Status.FAILED, "not found")
     assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not print its version")
     assert found["kubectl"] == (Status.FAILED, "1.31.4 (needs 1.32 or newer)")
-
-
-def test_packages() -> None:
-    assert machine.package_version("boto3", "aws")[0].isdigit()
-    with pytest.raises(EnvironmentFailure, match=r"boto2 is not installed in .*: pip install 'spotladder\[aws\]'"):
-        machine.package_version("boto2", "aws")
 
 
 def of_cluster(folder: Path, *changes: tuple[str, str]) -> list[CheckResult]:

@@ -79,16 +79,6 @@ def test_an_identity_that_is_no_administrator(admin: str, arn: str, refused: boo
     assert bool(account.locked_out(east, arn)) is refused
 
 
-def test_the_caller_must_be_an_administrator(amazon: Amazon, tmp_path: Path) -> None:
-    network = "    network: {cidr: 10.0.0.0/16}\n"
-    api = "    api: {admins: ['arn:aws:iam::123456789012:role/admins']}\n"
-    found = examined(amazon, fleet_of(tmp_path, (network, network + api)))["administrators"]
-    assert found.found == "api.admins does not have arn:aws:sts::123456789012:user/moto, so EKS refuses it"
-    assert found.fix.startswith(
-        "add its role or user, or run the rollout as one of arn:aws:iam::123456789012:role/admi"
-    )
-
-
 def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:
     """g5-spot may have 16 nodes of 4 vCPUs; the system nodes are two m7i.large."""
     amazon.quotas = {G_SPOT: 0.0, G_ON_DEMAND: 4.0, STANDARD: 3.0}
