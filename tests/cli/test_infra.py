@@ -218,12 +218,6 @@ def test_plan_prints_the_costs_of_clusters_and_tiers(capsys: Capture, fleet: Pat
     assert ["g5-spot", "east", "spot", "unknown", "1.006", "0.048"] in lines
 
 
-def test_plan_is_offline_or_online(capsys: Capture, fleet: Path) -> None:
-    answer = call(capsys, "infra", "plan", "--offline", "--online", "--fleet", fleet)
-    assert (answer.code, answer.out) == (2, "")
-    assert "--offline and --online contradict each other: specify one of them" in answer.err
-
-
 def test_plan_prints_the_costs_as_json(capsys: Capture, fleet: Path) -> None:
     found = json.loads(call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}

@@ -50,7 +50,6 @@ print(json.dumps(answers))
 
 WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
     ("validate",): "",
-    ("validate", "--online"): "boto3",
     ("schema",): "",
     ("render",): "",
     ("plan", "--offline"): "",

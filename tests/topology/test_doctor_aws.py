@@ -154,12 +154,12 @@ def test_an_existing_cluster_has_what_identities_need(amazon: Amazon, tmp_path: 
     assert ready["prod"].found == "Kubernetes 1.35, with all that is needed"
 
 
-def test_offers_are_those_of_validate_online(amazon: Amazon, tmp_path: Path) -> None:
+def test_offers_are_named_with_their_fields(amazon: Amazon, tmp_path: Path) -> None:
     """tests/topology/test_online.py has all of them."""
     amazon.versions = {"1.35": "EXTENDED_SUPPORT"}
     found = examined(amazon, fleet_of(tmp_path))["zones, versions and instances"]
     assert (found.status, found.fix) == (Status.WARNING, "change the fleet file")
-    assert found.found.startswith("EKS 1.35 has extended support only, which costs extra")
+    assert found.found.startswith("spec.clusters[0].kubernetes: EKS 1.35 has extended support only, which costs extra")
 
 
 def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -> None:
