@@ -157,7 +157,6 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert done.err.splitlines()[0].startswith(
         "error: cluster west: aws_eks_cluster.cluster: creating node pool: googleapi: Error 403: Quota 'CPUS' exceeded"
     )
-    assert "raise the quota" in done.err
     assert outputs(world) == {"east", "alpha"}
     world.fails()
     assert world.run("bootstrap", "--yes").code == 0
