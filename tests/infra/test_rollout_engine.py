@@ -225,7 +225,7 @@ def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
         "status": ["east", "kuberay"],
         "drift": ["1", "east", "controller", "update"],
         "rollout --dry-run": ["1", "east", "controller", "update"],
-        "upgrade": ["east", "controller", "0.1.0"],
+        "upgrade": ["1", "east", "controller", "update"],
     }
     for command, row in shown.items():
         printed = good.run(*command.split(), code=5)

@@ -126,6 +126,11 @@ def test_a_rollback_changes_no_crds(
         (OLD, {**OLD, "values": json.dumps({"image": {"tag": "2"}})}, "1.0.0; image.tag: unset → 2"),
         ({**OLD, "drift": '["Deployment/a"]'}, OLD, "1.0.0; drift: Deployment/a"),
         (OLD, {**OLD, "values": json.dumps({str(n): n for n in range(8)})}, "2 more values"),
+        (
+            {**OLD, "values": '{"classes": [{"image": "a"}, {"image": "b"}]}'},
+            {**OLD, "values": '{"classes": [{"image": "a"}, {"image": "c"}]}'},
+            "1.0.0; classes[1].image: b → c",
+        ),
     ],
 )
 def test_a_change_is_described_in_one_line(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:

@@ -76,28 +76,6 @@ def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return fleet_file(tmp_path).fleet.cluster("east")
 
 
-YOURS = {
-    "lab": "context: lab-admin\n",
-    "west": "    network: {cidr: 10.1.0.0/20}\n",
-}
-"""A line of a cluster of the user, or of one that becomes an existing one."""
-
-
-@pytest.mark.parametrize("name", YOURS)
-@pytest.mark.parametrize(("asked", "listed"), [("", []), ('"1.34"', ["1.35 → 1.34"]), ('"1.36"', ["1.35 → 1.36"])])
-def test_kubernetes_of_a_cluster_of_the_user_is_a_stage_only_where_the_file_names_a_version(
-    asked: str, listed: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upgrade, "releases", lambda _: {})
-    line = YOURS[name]
-    kept = line if name == "lab" else "    existing: prod\n"
-    change = (line, f"{kept}    kubernetes: {asked}\n" if asked else kept)
-    cluster = fleet_file(tmp_path, change).fleet.cluster(name)
-    minor = "35" if asked else "36"
-    platform: Any = UpgradePlatform(cluster, UpgradeCluster(minor), running(1))
-    assert [stage.change for stage in upgrade.stages(platform) if stage.stage == "Kubernetes"] == listed
-
-
 def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
     """The lines that an upgrade reports."""
     reports: list[tuple[str, str, str]] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spotladder import versions
 from spotladder.core.reasons import Reason
@@ -16,8 +16,6 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import good_rollouts
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
 from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
-from spotladder_infra.rollout.images import pool_images
-from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 
 HOLD = "holdDuringUpgrade"
@@ -67,69 +65,6 @@ class NoGoodRollout(EnvironmentFailure):
         super().__init__(
             f"cluster {cluster} has no good rollout yet: run spotladder infra rollout --cluster {cluster} first"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class UpgradeStage:
-    """A stage of an upgrade. `gate` is the requirement for its begin, `by` the command or component that performs
-    it."""
-
-    cluster: str
-    stage: str
-    change: str
-    gate: str
-    by: str
-
-
-def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
-    """The stages of an upgrade of a cluster, with the versions that run now and those that are pinned."""
-    name, asked = platform.cluster.name, platform.cluster.kubernetes
-    desired, _ = platform.desired()
-    live = releases(platform.tools)
-    minor = server_minor(platform.tools)
-    listed = [
-        UpgradeStage(name, "hold nodes", "disruption budgets of 0", "a good rollout is recorded", "upgrade --apply")
-    ]
-    for entry in desired.releases:
-        if entry.resource == POOLS:
-            continue
-        now = live.get(entry.release, {}).get("chart", "").rpartition("-")[2] or "not installed"
-        change = now if now == entry.version else f"{now} → {entry.version}"
-        gate = "its CRDs are established" if entry.resource == "karpenter" else "the one before is ready"
-        listed.append(UpgradeStage(name, entry.resource, change, gate, "upgrade --apply"))
-    listed.append(
-        UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
-    )
-    by = f"bootstrap --cluster {name}" if platform.cluster.created else "you"
-    owned = platform.cluster.created or "kubernetes" in platform.cluster.model_fields_set
-    if owned and minor != asked:
-        gate = _kubernetes_gate(minor, asked, desired.releases)
-        listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
-    listed.append(_images_stage(platform))
-    return listed
-
-
-def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
-    """The images that the fleet file pins and the cluster does not have yet."""
-    images = pool_images(platform.tools, platform.cluster)
-    new = [entry for entry in images if entry.installed not in ("", entry.pinned)]
-    changes = "; ".join(f"{entry.pool}: {entry.installed} → {entry.pinned}" for entry in new)
-    by = "upgrade --apply, then Karpenter" if new else "Karpenter"
-    gate = "nodes are replaced when they are empty"
-    return UpgradeStage(platform.cluster.name, "node images", changes or "as pinned by the pools", gate, by)
-
-
-def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:
-    """Upgrade by one minor version at a time, to a version that Karpenter supports."""
-    if versions.parse(wanted) < versions.parse(now):
-        return f"refused: {wanted} is older than {now}"
-    if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
-        return f"refused: one minor version at a time ({kubernetes_path(now, wanted)})"
-    karpenter = next((entry.version for entry in listed if entry.resource == "karpenter"), None)
-    known = versions.SUPPORTED.get(wanted)
-    if karpenter and known and versions.parse(karpenter) < versions.parse(known.karpenter):
-        return f"refused: Karpenter {known.karpenter} or newer is needed"
-    return "Karpenter and KubeRay are upgraded"
 
 
 def kubernetes_path(now: str, wanted: str) -> str:

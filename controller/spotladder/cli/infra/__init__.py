@@ -42,7 +42,7 @@ for _command, _listed in (
     (comparison.status, "Show the version and state of each component."),
     (comparison.drift, "Find manual changes in the clusters."),
     (rollout.rollback, "Restore the last good rollout of the clusters."),
-    (upgrade.upgrade, "Show or apply the stages of an upgrade."),
+    (upgrade.upgrade, "Upgrade the components while jobs train."),
     (fleet.render, "Print the values of the chart spotladder-pools."),
     (fleet.schema, "Print the JSON schema of a fleet file."),
 ):
