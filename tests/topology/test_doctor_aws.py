@@ -174,7 +174,8 @@ def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -
 def test_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_credentials(tmp_path, monkeypatch)
     found = examined(Amazon(), fleet_of(tmp_path))
-    assert failed(found) == {"credentials": "Unable to locate credentials"}
+    why = "AWS does not accept the credentials of this shell: Unable to locate credentials"
+    assert failed(found) == {"credentials": why}
     assert found["all other checks"].status is Status.SKIPPED
 
 
