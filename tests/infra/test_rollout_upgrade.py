@@ -10,7 +10,7 @@ import pytest
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import good_rollouts, upgrade
-from spotladder_infra.rollout.cluster_rollout import Desired
+from spotladder_infra.rollout.cluster_rollout import Desired, Installed
 from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
@@ -63,11 +63,11 @@ class UpgradePlatform:
     def desired(self) -> tuple[Desired, dict[str, str]]:
         return Desired((), ()), {}
 
-    def install(self, *_: Any) -> Good:
+    def install(self, *_: Any) -> Installed:
         self.installed += 1
         if self.installed == 2:
             object.__setattr__(self.tools, "job", self.after)
-        return GOOD
+        return Installed(GOOD, changed=True)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = Non
     reports: list[tuple[str, str, str]] = []
     tools = tools or UpgradeCluster()
     platform: Any = UpgradePlatform(cluster, tools, after)
-    upgrade.upgrade(platform, tools, 1.0, lambda *one: reports.append(one))
+    upgrade.upgrade(platform, tools, lambda *one: reports.append(one))
     assert platform.installed == 3, "the nodes are released"
     return reports
 
@@ -124,20 +124,20 @@ def test_a_node_that_karpenter_removes_stops_the_upgrade(east: Cluster) -> None:
     class Disrupting(UpgradePlatform):
         message = ""
 
-        def install(self, *arguments: Any) -> Good:
+        def install(self, *arguments: Any) -> Installed:
             event = {"metadata": {"name": "node.1"}, "count": 1, "message": self.message}
             object.__setattr__(self.tools, "events", [event])
             return super().install(*arguments)
 
     Disrupting.message = "Disrupting Node: Empty/Delete"
     platform: Any = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
-    upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+    upgrade.upgrade(platform, tools, lambda *_: None)
 
     tools = UpgradeCluster()
     Disrupting.message = "Disrupting Node: Drifted/Replace"
     platform = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
     with pytest.raises(EnvironmentFailure, match="Karpenter has removed nodes, and attempts have ended"):
-        upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+        upgrade.upgrade(platform, tools, lambda *_: None)
     assert platform.installed == 2, "the nodes stay held"
 
 

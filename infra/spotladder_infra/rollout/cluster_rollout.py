@@ -16,7 +16,7 @@ from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
 from spotladder_infra.rollout.foreign import check_karpenter, check_kuberay
 from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
-from spotladder_infra.rollout.plan import Plan, plan
+from spotladder_infra.rollout.plan import Plan, plan, waves
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
@@ -48,12 +48,13 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSite:
-    """The working folders of a fleet's rollout on this machine. `folder` has the charts of clusters without internet
-    access."""
+    """The chosen clusters of a fleet, and the working folders of its rollout on this machine. `folder` has the charts
+    of clusters without internet access."""
 
     fleet: Fleet
     state: Path
     folder: Path | None = None
+    targets: tuple[str, ...] = ()
 
     def chart(self, chart: Chart) -> charts.LocalChart:
         """The chart on this machine."""
@@ -62,6 +63,18 @@ class RolloutSite:
     def target(self, cluster: Cluster) -> KubeContext:
         """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
+
+    def home(self) -> Tools:
+        """helm and kubectl of the home cluster."""
+        return Tools(self.target(self.fleet.cluster(self.fleet.spec.home)))
+
+    def platform(self, name: str) -> ClusterPlatform:
+        """The platform layer of the cluster with this name."""
+        return ClusterPlatform(self, self.fleet.cluster(name))
+
+    def waves(self) -> list[list[str]]:
+        """The chosen clusters in the order of the rollout."""
+        return waves(self.fleet, self.targets)
 
     def stack(self, cluster: Cluster) -> StackIdentities | None:
         """The identities of the cluster's applied stack; None for a cluster that spotladder has not created."""
@@ -147,22 +160,11 @@ class ClusterPlatform:
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
-    def apply(self, timeout: float, report: Report) -> Installed:
-        """Installs the releases in the fleet file. Raises EnvironmentFailure."""
-        desired, paths = self.desired()
-        return self._apply(desired, self._stack(paths, timeout), report)
+    def install(self, desired: Desired, report: Report) -> Installed:
+        """Installs these releases and CRDs, with the charts of this machine. Raises EnvironmentFailure."""
+        return self._apply(desired, self._stack(self.desired()[1]), report)
 
-    def install(
-        self,
-        listed: tuple[InstalledRelease, ...],
-        crds: tuple[tuple[str, str, str], ...],
-        timeout: float,
-        report: Report,
-    ) -> Good:
-        """Installs these releases and CRDs, with the charts of this machine for what changes."""
-        return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report).good
-
-    def restore(self, good: Good, timeout: float, report: Report) -> Good:
+    def restore(self, good: Good, report: Report) -> Good:
         """Restores a good rollout from Helm's history, and removes the releases that it did not have. CRDs stay.
 
         The result names the CRDs that the cluster has, which may be newer than those of the good rollout.
@@ -171,7 +173,7 @@ class ClusterPlatform:
         # All of them: a release at its good revision may have been changed by hand, and is applied again from there.
         known = {name: revision for name, revision in good.revisions.items() if name in live}
         paths = self.desired()[1] if len(known) < len(good.revisions) else {}
-        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report).good
+        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, known), report).good
         for component in plan(self.place.fleet, self.cluster).releases:
             if component.release in live and component.release not in good.revisions:
                 report(component.name, "removing", "")
@@ -210,9 +212,8 @@ class ClusterPlatform:
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
         return Installed(good, bool(changed))
 
-    def _stack(
-        self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None
-    ) -> PulumiStack:
+    def _stack(self, paths: dict[str, str], restore: dict[str, int] | None = None) -> PulumiStack:
+        timeout = self.place.fleet.spec.rollout.timeout
         context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
         return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context)
 

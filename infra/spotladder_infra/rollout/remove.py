@@ -59,7 +59,7 @@ def remove(
         EnvironmentFailure: Jobs or nodes still exist after their time limit; the message names them.
     """
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
-    home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
+    home = platform.place.home()
     _stop_jobs(home, fleet, cluster, JOBS_TIMEOUT, report)
     release_nodes(platform.tools, cluster, nodes_timeout, report)
     installed = releases(platform.tools)

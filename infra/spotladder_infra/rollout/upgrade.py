@@ -7,15 +7,15 @@ disruption budgets allow no disruption. Afterwards Karpenter removes nodes with 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from spotladder import versions
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import good_rollouts
-from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
-from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Desired, Report
+from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 
 HOLD = "holdDuringUpgrade"
@@ -93,7 +93,7 @@ def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
         )
 
 
-def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Report) -> Good:
+def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> Good:
     """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
     Raises:
@@ -109,12 +109,12 @@ def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Repo
         raise NoGoodRollout(platform.cluster.name)
     before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
-    platform.install(_held(goods[-1].releases), goods[-1].crds, timeout, report)
+    platform.install(_held(Desired(goods[-1].crds, goods[-1].releases)), report)
     desired, _ = platform.desired()
-    platform.install(_held(desired.releases), desired.crds, timeout, report)
+    platform.install(_held(desired), report)
     _judge(platform, ended_since(home, before), disruptions(platform.tools) - disrupted, report)
     report(POOLS, "releasing nodes", "")
-    return platform.install(desired.releases, desired.crds, timeout, report)
+    return platform.install(desired, report).good
 
 
 def attempts(home: Tools) -> dict[str, int]:
@@ -165,11 +165,12 @@ def _judge(
         report("jobs", "attempt ended", f"{job}: {reason}, not by the upgrade")
 
 
-def _held(listed: Sequence[InstalledRelease]) -> tuple[InstalledRelease, ...]:
-    """The releases, with the pools' nodes held."""
-    return tuple(
+def _held(desired: Desired) -> Desired:
+    """The same with the pools' nodes held."""
+    releases = tuple(
         replace(entry, values=json.dumps({**json.loads(entry.values), HOLD: True}, sort_keys=True))
         if entry.resource == POOLS
         else entry
-        for entry in listed
+        for entry in desired.releases
     )
+    return replace(desired, releases=releases)

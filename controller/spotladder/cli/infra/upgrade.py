@@ -9,7 +9,7 @@ import typer
 from spotladder.cli.infra.comparison import print_rollout
 from spotladder.cli.infra.progress import interruptible
 from spotladder.cli.infra.rollout_results import print_results
-from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_options, rollout_site
+from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_site
 from spotladder.cli.output import Format, OutputOption
 
 
@@ -30,12 +30,12 @@ def upgrade(
       spotladder infra upgrade
       spotladder infra upgrade --cluster east --apply
     """
-    place, targets = rollout_site(target)
+    place = rollout_site(target)
     if not apply:
-        print_rollout(place, targets, output)
+        print_rollout(place, output)
         return
     from spotladder_infra.rollout import waves
 
     with interruptible() as progress:
-        results = waves.upgrade(place, rollout_options(place.fleet, target.fleet, targets, smoke=False), progress)
+        results = waves.upgrade(place, progress)
     print_results(results, output)
