@@ -25,31 +25,9 @@ RUNNING = ("Running", "Draining")
 """Phases of a job whose attempt has all its nodes."""
 
 
-ORDINARY = frozenset(
-    {
-        Reason.EVICTION_NOTICE,
-        Reason.INTERRUPTED,
-        Reason.RECOVERY_TIMEOUT,
-        Reason.MAX_FAILURES_EXCEEDED,
-        Reason.INSUFFICIENT_CAPACITY,
-        Reason.QUEUE_TIMEOUT,
-        Reason.PREEMPTED,
-        Reason.PODS_READY_TIMEOUT,
-        Reason.QUOTA_WITHDRAWN,
-        Reason.SPEC_UPDATED,
-        Reason.TIER_REMOVED,
-        Reason.POLICY,
-        Reason.RELIEVED,
-        Reason.MOVED_ON,
-        Reason.APPLICATION_RETRY,
-        Reason.APPLICATION_FAILED,
-        Reason.SUSPEND_REQUESTED,
-        Reason.COMPLETED,
-        Reason.DEADLINE_EXCEEDED,
-        Reason.BUDGET_EXCEEDED,
-    }
-)
-"""Reasons for the end of an attempt that an upgrade does not cause while Karpenter removes no node on its own."""
+CAUSED = (Reason.VANISHED, Reason.HEAD_LOST, "")
+"""Reasons for the end of an attempt that an upgrade may cause while Karpenter removes no node; "" is an end without a
+record."""
 
 DISRUPTION_EVENT = "DisruptionTerminating"
 """Reason of the Event that Karpenter records for a node which it removes because of drift or consolidation."""
@@ -98,9 +76,9 @@ def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> Good:
 
     Raises:
         InvalidSpec: The fleet file skips a minor version of Kubernetes. Nothing was changed.
-        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for
-            another reason than those of `ORDINARY`: the nodes stay held, so that the cause can be found. Run the same
-            command again to continue.
+        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for one
+            of the reasons `CAUSED`: the nodes stay held, so that the cause can be found. Run the same command again to
+            continue.
     """
     _refuse_skipped_minor(platform)
     platform.check()
@@ -153,7 +131,7 @@ def _judge(
     platform: ClusterPlatform, ended: Mapping[str, str], disrupted: frozenset[tuple[str, int]], report: Report
 ) -> None:
     """Raises EnvironmentFailure for attempts that may have ended because of the upgrade; reports the others."""
-    blamed = sorted(job for job, reason in ended.items() if disrupted or reason not in ORDINARY)
+    blamed = sorted(job for job, reason in ended.items() if disrupted or reason in CAUSED)
     if blamed:
         named = ", ".join(f"{job} ({ended[job] or 'unknown'})" for job in blamed)
         why = "Karpenter has removed nodes, and attempts" if disrupted else "attempts"

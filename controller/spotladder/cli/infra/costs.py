@@ -33,7 +33,7 @@ def plan(
 ) -> None:
     """Show what `bootstrap` would create, change and delete, and what the fleet costs.
 
-    The changes come from Terraform's plan, grouped by concern. Nothing is changed. Costs are those of each cluster
+    The changes come from Terraform's plan, by type of resource. Nothing is changed. Costs are those of each cluster
     while it is idle, and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from
     a table with its date. If Terraform cannot create the plan, the command still prints the costs, and exits with
     code 5.
