@@ -1,4 +1,4 @@
-"""When an upgrade stops: skipped minor versions of Kubernetes, and attempts that it may have ended."""
+"""When an upgrade stops: attempts that it may have ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import good_rollouts, upgrade
 from spotladder_infra.rollout.cluster_rollout import Desired, Installed
@@ -20,21 +20,15 @@ GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
 
 
 class UpgradeCluster(Tools):
-    """A fake cluster with a TieredJob, Events of Karpenter, and an API server of a given version."""
+    """A fake cluster with a TieredJob and Events of Karpenter."""
 
-    def __init__(self, minor: str = "35") -> None:
+    def __init__(self) -> None:
         super().__init__(KubeContext("/nowhere", "east"))
-        object.__setattr__(self, "minor", minor)
         object.__setattr__(self, "job", running(1))
         object.__setattr__(self, "events", [])
 
-    minor: str
     job: Object
     events: list[Object]
-
-    def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        assert arguments[0] == "version"
-        return f'{{"serverVersion": {{"major": "1", "minor": "{self.minor}+"}}}}'
 
     def get(self, *arguments: str) -> Object | None:
         if arguments[0] == "events":
@@ -76,10 +70,10 @@ def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return fleet_file(tmp_path).fleet.cluster("east")
 
 
-def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
+def upgraded(cluster: Cluster, after: Object) -> list[tuple[str, str, str]]:
     """The lines that an upgrade reports."""
     reports: list[tuple[str, str, str]] = []
-    tools = tools or UpgradeCluster()
+    tools = UpgradeCluster()
     platform: Any = UpgradePlatform(cluster, tools, after)
     upgrade.upgrade(platform, tools, lambda *one: reports.append(one))
     assert platform.installed == 3, "the nodes are released"
@@ -139,11 +133,3 @@ def test_a_node_that_karpenter_removes_stops_the_upgrade(east: Cluster) -> None:
     with pytest.raises(EnvironmentFailure, match="Karpenter has removed nodes, and attempts have ended"):
         upgrade.upgrade(platform, tools, lambda *_: None)
     assert platform.installed == 2, "the nodes stay held"
-
-
-def test_a_skipped_minor_is_refused_with_the_path(east: Cluster) -> None:
-    with pytest.raises(InvalidSpec) as refused:
-        upgraded(east, running(1), UpgradeCluster(minor="33"))
-    assert "Kubernetes 1.33 cannot be upgraded to 1.35 at once" in str(refused.value)
-    assert "(1.33 → 1.34 → 1.35)" in str(refused.value)
-    upgraded(east, running(1), UpgradeCluster(minor="34"))

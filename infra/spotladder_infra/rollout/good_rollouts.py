@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter
 
 from spotladder_infra.rollout.components import SYSTEM
 from spotladder_infra.rollout.tools import Tools
@@ -44,16 +45,14 @@ class Good:
         return {entry.release: entry.revision for entry in self.releases}
 
 
+_GOODS = TypeAdapter(list[Good])
+
+
 def read(tools: Tools) -> list[Good]:
     """The good rollouts of a cluster, oldest first."""
     found = tools.get("configmap", NAME, "--namespace", SYSTEM)
     data: dict[str, str] = (found or {}).get("data", {})
-    return [_good(entry) for entry in json.loads(data.get("good", "[]"))]
-
-
-def _good(entry: dict[str, Any]) -> Good:
-    releases = tuple(InstalledRelease(**one) for one in entry["releases"])
-    return Good(entry["at"], entry["smoke"], releases, tuple(tuple(one) for one in entry["crds"]))
+    return _GOODS.validate_json(data.get("good", "[]"))
 
 
 def write(tools: Tools, goods: list[Good]) -> None:
@@ -62,7 +61,7 @@ def write(tools: Tools, goods: list[Good]) -> None:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": SYSTEM, "labels": {"app.kubernetes.io/part-of": "spotladder"}},
-        "data": {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)},
+        "data": {"good": _GOODS.dump_json(goods[-KEPT:], indent=1).decode()},
     }
     tools.apply(json.dumps(document))
 

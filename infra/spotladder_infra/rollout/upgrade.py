@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spotladder import versions
 from spotladder.core.reasons import Reason
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import good_rollouts
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Desired, Report
 from spotladder_infra.rollout.good_rollouts import Good
@@ -45,42 +44,14 @@ class NoGoodRollout(EnvironmentFailure):
         )
 
 
-def kubernetes_path(now: str, wanted: str) -> str:
-    """The minor versions of an upgrade in their order: `1.33 → 1.34 → 1.35`."""
-    major, first = versions.parse(now)[:2]
-    return " → ".join(f"{major}.{minor}" for minor in range(first, versions.parse(wanted)[1] + 1))
-
-
-def server_minor(tools: Tools) -> str:
-    """The minor version of the API server."""
-    server = json.loads(tools.kubectl("version", "-o", "json"))["serverVersion"]
-    return f"{server['major']}.{server['minor'].rstrip('+')}"
-
-
-def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
-    """Raises InvalidSpec when the fleet file asks a created cluster to skip a minor version of Kubernetes."""
-    cluster = platform.cluster
-    if not cluster.created:
-        return
-    now, wanted = server_minor(platform.tools), cluster.kubernetes
-    if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
-        path = kubernetes_path(now, wanted)
-        raise InvalidSpec(
-            f"cluster {cluster.name}: Kubernetes {now} cannot be upgraded to {wanted} at once: set kubernetes to each "
-            f"version in turn ({path}) and run spotladder infra bootstrap --cluster {cluster.name} after each"
-        )
-
-
 def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> Good:
     """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
     Raises:
-        InvalidSpec: The fleet file skips a minor version of Kubernetes. Nothing was changed.
         EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for one
             of the reasons `CAUSED`: the nodes stay held, so that the cause can be found. Run the same command again to
             continue.
     """
-    _refuse_skipped_minor(platform)
     platform.check()
     goods = good_rollouts.read(platform.tools)
     if not goods:
