@@ -1,4 +1,5 @@
-"""Each failure that users meet is one line: what is wrong, where, what to do. The texts are Terraform's own."""
+"""Failures that users meet are one line: what is wrong, where, what to do. The texts are Terraform's own; those of
+tests/infra/test_terraform_failures.py are not repeated here."""
 
 from __future__ import annotations
 
@@ -6,24 +7,6 @@ import pytest
 
 from spotladder_infra.terraform.events import Diagnostic
 from spotladder_infra.terraform.failures import explain
-
-LOCKED = Diagnostic(
-    "error",
-    "Error acquiring the state lock",
-    """Error message: operation error S3: PutObject, https response error StatusCode: 412, RequestID: 4D2A, HostID: x,
-api error PreconditionFailed: At least one of the pre-conditions you specified did not hold
-Lock Info:
-  ID:        6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1
-  Path:      acme-state/fleet/training/east.tfstate
-  Operation: OperationTypeApply
-  Who:       ana@build-7
-  Version:   1.11.4
-  Created:   2026-11-22 18:03:11.531 +0000 UTC
-  Info:
-
-Terraform acquires a state lock to protect the state from being written
-by multiple users at the same time.""",
-)
 
 
 def explained(*diagnostics: Diagnostic) -> list[str]:
@@ -36,30 +19,15 @@ def explained(*diagnostics: Diagnostic) -> list[str]:
     )
 
 
-def test_a_lock_names_its_holder() -> None:
-    assert explained(LOCKED) == [
-        (
-            "cluster east: the state is locked by ana@build-7 since 2026-11-22 18:03:11.531 +0000 UTC: wait until that "
-            "run ends; if it no longer runs: terraform -chdir=out force-unlock 6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1"
-        )
-    ]
-
-
 @pytest.mark.parametrize(
     ("remedy", "summary", "detail"),
     [
-        (
-            "give this shell credentials",
-            "No valid credential sources found",
-            "failed to refresh cached credentials, no EC2 IMDS",
-        ),
         (
             "give this shell credentials",
             "Attempted to load application default credentials",
             "could not find default credentials",
         ),
         ("or correct `account`", "AWS account ID not allowed: 111111111111", ""),
-        ("or a mirror", "Failed to query available provider packages", "no available releases match >= 5.95.0"),
         ("delete aws.lock.hcl", "Inconsistent dependency lock file", "the cached package does not match"),
         (
             "delete aws.lock.hcl",
@@ -83,7 +51,6 @@ def test_a_lock_names_its_holder() -> None:
             "deleting EC2 Subnet",
             "api error DependencyViolation: has dependencies and cannot be deleted",
         ),
-        ("spotladder infra state", "Failed to get existing workspaces", 'S3 bucket "acme-state" does not exist.'),
         ("", "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
     ],
 )
