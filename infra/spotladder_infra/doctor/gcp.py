@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -17,7 +16,7 @@ from spotladder_infra.facts.quotas import GPU_METRIC, TPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, system_instance_of, zones_of
+from spotladder_infra.topology.defaults import accelerators_of, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
@@ -147,19 +146,11 @@ def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator
         yield failed(message, f"{update} --enable-k8s-tokens-via-dns")
     scaling = found.get("autoscaling", {})
     if cluster.provisioner is Autoscaler.COMPUTE_CLASS and scaling.get("enableNodeAutoprovisioning"):
-        limits = [
-            {name: value if name == "resourceType" else int(value) for name, value in entry.items()}
-            for entry in scaling.get("resourceLimits", ())
-        ]
         kinds = {kind for pool in cluster.pools for kind in accelerators_of(cluster, pool)}
-        if missing := sorted(kinds - {entry["resourceType"] for entry in limits}):
-            limits += [{"resourceType": kind, "maximum": MOST_ACCELERATORS} for kind in missing]
-            fix = (
-                f"{update} --enable-autoprovisioning --autoprovisioning-config-file limits.json, a file with all "
-                f"limits: {json.dumps({'resourceLimits': limits})}"
-            )
-            what = ", ".join(missing)
-            yield failed(f"creates no nodes with {what}: auto-provisioning has no limit for it", fix)
+        limited = {entry["resourceType"] for entry in scaling.get("resourceLimits", ())}
+        if missing := ", ".join(sorted(kinds - limited)):
+            fix = f"{update} --enable-autoprovisioning --autoprovisioning-config-file FILE, with a limit for {missing}"
+            yield failed(f"creates no nodes with {missing}: auto-provisioning has no limit for it", fix)
 
 
 def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:

@@ -150,13 +150,13 @@ class ClusterPlatform:
         """Opens the state of the rollout. Raises EnvironmentFailure."""
         self._stack({}).open()
 
-    def preview(self, report: Report) -> list[Change]:
+    def preview(self) -> list[Change]:
         """The changes of a rollout, without applying them."""
         self.check()
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)
-        stack.run(program(desired), Watcher(lambda _: None, made.append, _failed(report)), preview=True)
+        stack.run(program(desired), Watcher(lambda _: None, made.append, lambda *_: None), preview=True)
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 

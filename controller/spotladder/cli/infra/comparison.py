@@ -29,7 +29,7 @@ def print_rollout(place: RolloutSite, output: Format) -> bool:
     numbers = {name: number for number, wave in enumerate(place.waves(), 1) for name in wave}
 
     def changes(name: str) -> list[dict[str, str]]:
-        found = place.platform(name).preview(lambda *_: None)
+        found = place.platform(name).preview()
         return [{"wave": str(numbers[name]), "cluster": name, **_described(change)} for change in found]
 
     def show(entries: Sequence[dict[str, str]]) -> None:
