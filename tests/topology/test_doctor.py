@@ -47,7 +47,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with fakes of the programs, which print only their version."""
     folder = tmp_path / "bin"
     program(folder, "terraform", 'echo "Terraform v1.12.1"')
-    program(folder, "helm", 'echo "v3.18.4+gd80839c"')
+    program(folder, "helm", 'echo "v4.0.1+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
     program(folder, "kind", 'echo "kind v0.30.0 go1.25.0 linux/amd64"')
     program(folder, "kubectl", KUBECTL)
@@ -67,7 +67,7 @@ def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
         "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
         "kind": (Status.OK, "0.30.0"),
-        "helm": (Status.OK, "3.18.4"),
+        "helm": (Status.OK, "4.0.1"),
         "kubectl": (Status.OK, "1.35.2"),
         "pulumi": (Status.OK, "3.250.0"),
     }
@@ -139,7 +139,7 @@ def test_the_command(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run("--fleet", str(path), "--output", "json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["ok"]
-    assert printed["checks"][0] == {"status": "ok", "found": "3.18.4", "fix": "", "check": "helm", "scope": "machine"}
+    assert printed["checks"][0] == {"status": "ok", "found": "4.0.1", "fix": "", "check": "helm", "scope": "machine"}
     (programs / "helm").unlink()
     assert run("--fleet", str(path)) == 5
     table = capsys.readouterr().out

@@ -37,7 +37,7 @@ class RequiredProgram:
 
 KIND = RequiredProgram("kind", ("version",), (0, 20), "https://kind.sigs.k8s.io")
 PROGRAMS = (
-    RequiredProgram("helm", ("version", "--short"), (3, 18), NEEDED["helm"]),
+    RequiredProgram("helm", ("version", "--short"), (4, 0), NEEDED["helm"]),
     RequiredProgram("kubectl", ("version", "--client"), (1, 32), NEEDED["kubectl"]),
     RequiredProgram("pulumi", ("version",), (3, 250), NEEDED["pulumi"]),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
 from spotladder_infra.rollout import ready
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools, helm_major
+from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
 
 HISTORY = 20
 """Revisions that Helm keeps of a release: those of the last good rollouts must be among them."""
@@ -59,11 +59,11 @@ class Release:
         Raises:
             EnvironmentFailure: Helm refuses, or the workloads do not become ready. The failed state is left in place.
         """
-        options = ["--server-side=true", "--force-conflicts"] if helm_major() >= 4 else []
         labels = f"{HOST_LABEL}={_host()},{PROCESS_LABEL}={os.getpid()}"
         command = (
             "upgrade", "--install", self.name, chart, "--values", "-", "--create-namespace", "--skip-crds",
-            f"--history-max={HISTORY}", f"--labels={labels}", *options, "--output", "json",
+            f"--history-max={HISTORY}", f"--labels={labels}", "--server-side=true", "--force-conflicts",
+            "--output", "json",
         )  # fmt: skip
         try:
             made = self._helm(*command, given=values)
@@ -79,8 +79,7 @@ class Release:
     def restore(self, revision: int, timeout: float) -> int:
         """Restores a revision of Helm's history, and waits until it is ready. Returns the new revision."""
         self.clear_pending()
-        options = ["--force-conflicts"] if helm_major() >= 4 else []
-        self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)
+        self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", "--force-conflicts")
         live = self.live()
         self._ready(live.manifest, live.version, timeout)
         return live.revision
@@ -155,7 +154,6 @@ def _host() -> str:
 
 def releases(tools: Tools) -> dict[str, Object]:
     """All releases of a cluster by name, as `helm list` shows them."""
-    states = [] if helm_major() >= 4 else ["--all"]
-    text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json", *states)
+    text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json")
     listed: list[Object] = json.loads(text or "[]")
     return {entry["name"]: entry for entry in listed}

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
@@ -67,13 +66,6 @@ def require(*names: str) -> None:
     for name in names:
         if shutil.which(name) is None:
             raise EnvironmentFailure(f"{name} is not on the PATH: install it ({NEEDED[name]})")
-
-
-@cache
-def helm_major() -> int:
-    """The major version of helm: 4 uses server-side apply, 3 does not."""
-    text = _run(["helm", "version", "--template", "{{.Version}}"], {}, None).stdout
-    return int(text.removeprefix("v").partition(".")[0] or 3)
 
 
 @dataclass(frozen=True, slots=True)
