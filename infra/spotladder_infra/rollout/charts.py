@@ -7,7 +7,6 @@ stops a rollout at its beginning, and a chart that changed under its version is 
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -17,9 +16,7 @@ from ruamel.yaml import YAML
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout.components import OWN, Chart
-
-PULL_TIMEOUT = 120.0
-"""Seconds for the download of a chart."""
+from spotladder_infra.rollout.tools import OFFLINE, CommandFailure
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -105,20 +102,16 @@ def _pulled(chart: Chart, cache: Path) -> Path:
     public = [chart.name, "--repo", chart.source]
     where = [f"{chart.source}/{chart.name}"] if chart.source.startswith("oci://") else public
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        command = ["helm", "pull", *where, "--version", chart.version, "--destination", scratch]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PULL_TIMEOUT)
-            failure = " ".join(done.stderr.split())[-300:] if done.returncode else ""
-        except subprocess.TimeoutExpired:
-            failure = f"no answer in {PULL_TIMEOUT:g} s"
-        found = sorted(Path(scratch).glob("*.tgz"))
-        if failure or not found:
+            OFFLINE.helm("pull", *where, "--version", chart.version, "--destination", scratch)
+        except CommandFailure as error:
             raise EnvironmentFailure(
-                f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): "
+                f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({error.printed}): "
                 "specify a folder with the charts (--charts, or spec.platform.charts)"
-            )
-        _published(chart, digest_of(found[0]), chart.source)
-        found[0].replace(kept)
+            ) from None
+        (packed,) = Path(scratch).glob("*.tgz")
+        _published(chart, digest_of(packed), chart.source)
+        packed.replace(kept)
     return kept.absolute()
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -151,15 +153,13 @@ def _difference(olds: Properties, news: Properties, fields: tuple[str, ...], rep
     return DiffResult(changes=bool(changed or replaced or drifted), replaces=replaced, delete_before_replace=True)
 
 
-class _one_line:  # noqa: N801 – reads as a statement
+@contextmanager
+def _one_line() -> Iterator[None]:
     """Passes only the message of an error to the engine."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, SpotladderError):
-            raise RuntimeError(str(error)) from None  # noqa: TRY004 – not a check of a type
+    try:
+        yield
+    except SpotladderError as error:
+        raise RuntimeError(str(error)) from None
 
 
 class HelmRelease(Resource):

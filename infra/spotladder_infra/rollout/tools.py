@@ -132,6 +132,10 @@ class Tools:
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
 
 
+OFFLINE = Tools(KubeContext("", ""))
+"""helm, for commands that contact no cluster."""
+
+
 def _object(line: str) -> str:
     """The object of a line `Files /tmp/LIVE-1/apps.v1.Deployment.NAMESPACE.NAME and … differ`, as Kind/name."""
     file = line.split(" and ", maxsplit=1)[0].rpartition("/")[2]
