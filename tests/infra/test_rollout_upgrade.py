@@ -10,13 +10,13 @@ import pytest
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import good_rollouts, upgrade
-from spotladder_infra.rollout.cluster_rollout import Desired, Installed
-from spotladder_infra.rollout.good_rollouts import Good
+from spotladder_infra.rollout.cluster_rollout import Installed
+from spotladder_infra.rollout.good_rollouts import PlatformState
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from tests.topology.builders import fleet_file
 
-GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
+GOOD = PlatformState((), at="2026-11-22")
 
 
 class UpgradeCluster(Tools):
@@ -54,8 +54,8 @@ class UpgradePlatform:
     def check(self) -> None:
         pass
 
-    def desired(self) -> tuple[Desired, dict[str, str]]:
-        return Desired((), ()), {}
+    def desired(self) -> tuple[PlatformState, dict[str, str]]:
+        return PlatformState(()), {}
 
     def install(self, *_: Any) -> Installed:
         self.installed += 1

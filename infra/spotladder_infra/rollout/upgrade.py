@@ -13,8 +13,8 @@ from dataclasses import replace
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import good_rollouts
-from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Desired, Report
-from spotladder_infra.rollout.good_rollouts import Good
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
+from spotladder_infra.rollout.good_rollouts import PlatformState
 from spotladder_infra.rollout.tools import Object, Tools
 
 HOLD = "holdDuringUpgrade"
@@ -44,7 +44,7 @@ class NoGoodRollout(EnvironmentFailure):
         )
 
 
-def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> Good:
+def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> PlatformState:
     """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
     Raises:
@@ -58,7 +58,7 @@ def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> Good:
         raise NoGoodRollout(platform.cluster.name)
     before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
-    platform.install(_held(Desired(goods[-1].crds, goods[-1].releases)), report)
+    platform.install(_held(goods[-1]), report)
     desired, _ = platform.desired()
     platform.install(_held(desired), report)
     _judge(platform, ended_since(home, before), disruptions(platform.tools) - disrupted, report)
@@ -114,7 +114,7 @@ def _judge(
         report("jobs", "attempt ended", f"{job}: {reason}, not by the upgrade")
 
 
-def _held(desired: Desired) -> Desired:
+def _held(desired: PlatformState) -> PlatformState:
     """The same with the pools' nodes held."""
     releases = tuple(
         replace(entry, values=json.dumps({**json.loads(entry.values), HOLD: True}, sort_keys=True))
