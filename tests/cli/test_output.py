@@ -23,34 +23,3 @@ def test_order_and_characters_are_kept(capsys: pytest.CaptureFixture[str], outpu
     out = capsys.readouterr().out
     assert "Δt" in out
     assert out.index("z") < out.index("a")
-
-
-COMMITS = ("step", "attempt", "committed", "metrics", "path")
-COMMIT = ("1200", "3", "2026-11-22 17:00:00", "loss 0.0123", "checkpoints/00001200-0003-ab12")
-
-
-@pytest.mark.parametrize(("columns", "table"), [(120, True), (76, True), (44, False), (20, False)])
-def test_a_terminal_too_narrow_for_a_table_gets_lines(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int, table: bool
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    print_table(COMMITS, [COMMIT, ("1250", "3", "2026-11-22 17:05:00", "", "checkpoints/b")], "s3://bucket/digits")
-    out = capsys.readouterr().out
-    assert ("───" in out) == table
-    if not table:
-        assert out.splitlines() == [
-            "s3://bucket/digits",
-            "",
-            "step       1200",
-            "attempt    3",
-            "committed  2026-11-22 17:00:00",
-            "metrics    loss 0.0123",
-            "path       checkpoints/00001200-0003-ab12",
-            "",
-            "step       1250",
-            "attempt    3",
-            "committed  2026-11-22 17:05:00",
-            "path       checkpoints/b",
-        ]
-    assert "2026-11-22 17:00:00" in out, "no cell but the last is folded"

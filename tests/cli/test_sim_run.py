@@ -110,7 +110,7 @@ def test_recorded_runs_are_jobs_of_the_page(capsys: Capture, tmp_path: Path) -> 
     ("options", "said"),
     [
         (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
-        (("--hours", "nan"), "Invalid value for '--hours': expected a number, 1000000 or less"),
+        (("--hours", "nan"), "Invalid value for '--hours': Input should be less than or equal to 1000000"),
         (("--seeds", "0"), "--seeds"),
         (("--seeds", "501", "--to", "runs"), "error: --to: 501 runs, at most 500 are recorded: use fewer --seeds"),
         (("--restart", "3"), "--restart: '3' has no unit: write 3h, 3m or 3s"),

@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from spotladder_infra.rollout import manifest
-
 VARIABLE = "FAKE_CLUSTERS"
 
 
@@ -32,7 +30,7 @@ class FakeCluster:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / f"{name}.json"
-        self.state: dict[str, Any] = {"releases": {}, "objects": {}, "drift": [], "jobs": [], "crds": [], "calls": []}
+        self.state: dict[str, Any] = {"releases": {}, "objects": {}, "drift": [], "jobs": [], "calls": []}
         if self.path.exists():
             self.state.update(json.loads(self.path.read_text()))
 
@@ -59,9 +57,6 @@ def _option(arguments: list[str], *names: str) -> str:
 
 
 def _helm(arguments: list[str]) -> int:
-    if arguments[0] == "version":
-        print("v4.2.4")
-        return 0
     cluster = FakeCluster(Path(os.environ[VARIABLE]), _option(arguments, "--kube-context"))
     rest = arguments[2:]
     cluster.state["calls"].append(["helm", *rest[:3]])
@@ -138,8 +133,6 @@ def _kubectl(arguments: list[str]) -> int:
     objects = cluster.state["objects"]
     if "diff" in rest:
         given = sys.stdin.read()
-        cluster.state["calls"].append(["kubectl", "diff", *sorted(kind for kind, _ in manifest.split(given))])
-        cluster.save()
         found = [name for name in cluster.state["drift"] if f"{{name: {name}}}" in given]
         for name in found:
             print(f"Files /tmp/LIVE-1/apps.v1.Deployment.{namespace}.{name} and /tmp/MERGED-1/x differ")
@@ -148,8 +141,6 @@ def _kubectl(arguments: list[str]) -> int:
         return _get(cluster, rest, namespace)
     if rest[0] in ("apply", "create"):
         _apply(cluster, sys.stdin.read(), namespace)
-        if _option(rest, "--output") == "jsonpath={.metadata}":
-            print(json.dumps(_crd_metadata(cluster, cluster.state["crds"][-1])))
     elif rest[0] == "delete":
         kind, _, name = rest[1].partition("/")
         for one in [name] if name else [part for part in rest[2:] if not part.startswith("-")]:
@@ -161,30 +152,23 @@ def _kubectl(arguments: list[str]) -> int:
                 job["status"]["phase"] = "Suspended"
     elif rest[0] == "config":
         print(json.dumps({"clusters": [{"cluster": {"server": "https://192.0.2.1:6443", "tls-server-name": "api"}}]}))
-    elif rest[0] == "version":
-        print(json.dumps({"serverVersion": {"major": "1", "minor": "35+"}}))
     cluster.state["calls"].append(["kubectl", *rest[:3]])
     cluster.save()
     return 0
 
 
 def _apply(cluster: FakeCluster, text: str, namespace: str) -> None:
-    if not text.startswith("{"):
-        cluster.state["crds"] += [
-            manifest.crd_name(crd) for crd in manifest.of_kinds(text, ["CustomResourceDefinition"])
-        ]
-    else:
-        one = json.loads(text)
-        kind, metadata = one["kind"].lower(), one["metadata"]
-        if kind == "tieredjob":
-            one["status"] = {"phase": cluster.state.get("phase", "Succeeded"), "progress": {"step": 10}}
-            cluster.state["submitted"] = one
-        cluster.state["objects"][f"{kind}/{metadata.get('namespace', namespace)}/{metadata['name']}"] = one
+    if not text.startswith("{"):  # CRDs
+        return
+    one = json.loads(text)
+    kind, metadata = one["kind"].lower(), one["metadata"]
+    if kind == "tieredjob":
+        one["status"] = {"phase": cluster.state.get("phase", "Succeeded"), "progress": {"step": 10}}
+        cluster.state["submitted"] = one
+    cluster.state["objects"][f"{kind}/{metadata.get('namespace', namespace)}/{metadata['name']}"] = one
 
 
 def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
-    if rest[1] == "--raw":
-        return _raw(cluster, rest[2].removeprefix("/apis/"))
     kind = rest[1]
     name = rest[2] if len(rest) > 2 and not rest[2].startswith("-") else ""
     if kind == "deployment":
@@ -227,26 +211,6 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
     elif f"{kind}/{namespace}/{name}" in cluster.state["objects"]:
         print(json.dumps(cluster.state["objects"][f"{kind}/{namespace}/{name}"]))
     return 0
-
-
-def _raw(cluster: FakeCluster, path: str) -> int:
-    group, _, version = path.partition("/")
-    if group == "apiextensions.k8s.io":
-        name = path.rpartition("/")[2]
-        if name in cluster.state["crds"]:
-            print(json.dumps({"metadata": _crd_metadata(cluster, name)}))
-            return 0
-    names = [name.partition(".")[0] for name in cluster.state["crds"] if name.partition(".")[2] == group]
-    if not names:
-        print("Error from server (NotFound): the server could not find the requested resource", file=sys.stderr)
-        return 1
-    listed = {"resources": [{"name": name} for name in names]}
-    print(json.dumps(listed if version else {"versions": [{"groupVersion": f"{group}/v1"}]}))
-    return 0
-
-
-def _crd_metadata(cluster: FakeCluster, name: str) -> dict[str, Any]:
-    return {"name": name, "uid": "1", "generation": cluster.state.get("generation", 1)}
 
 
 def _down(arguments: list[str]) -> bool:

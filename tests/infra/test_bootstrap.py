@@ -157,7 +157,6 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert done.err.splitlines()[0].startswith(
         "error: cluster west: aws_eks_cluster.cluster: creating node pool: googleapi: Error 403: Quota 'CPUS' exceeded"
     )
-    assert "raise the quota" in done.err
     assert outputs(world) == {"east", "alpha"}
     world.fails()
     assert world.run("bootstrap", "--yes").code == 0
@@ -174,7 +173,6 @@ def test_plan_shows_the_costs_even_where_terraform_fails(world: BootstrapSite) -
     planned = world.run("plan", "--cluster", "east")
     assert (planned.code, "apply" in world.calls("east")) == (0, False)
     assert "east: 1 to create" in planned.out
-    assert "EKS cluster" in world.run("graph", "east").out
     world.fails(("east", "plan", "No valid credential sources found", ""))
     failed = world.run("plan", "--cluster", "east")
     assert failed.code == 5

@@ -112,7 +112,7 @@ def test_the_files_have_the_objects_of_a_rollout(
     text = kustomized(tmp_path / "clusters" / "east")
     assert cluster.changes(WAVE.sub("", text).replace("    annotations: {}\n", ""), "not-set") == []
     for step in found.releases:
-        live = Release(cluster, step.release, step.namespace).live(compare=False)
+        live = Release(cluster, step.release, step.namespace).live()
         file = next((tmp_path / "clusters" / "east").glob(f"*-{step.name}")) / "objects.yaml"
         assert _sorted(file.read_text()) == _sorted(live.manifest)
 

@@ -48,10 +48,10 @@ def test_manual_changes_are_detected_and_undone(both: Sites) -> None:
     west.delete("clusterrolebinding", "kuberay-operator")
     west.patch("crd", "rayjobs.ray.io", {"spec": {"names": {"categories": ["mine"]}}})
     found = both.run("drift", "--output", "json", code=1)
-    drift = {(row["cluster"], row["component"]): row["drift"] for row in json.loads(found) if row["drift"]}
-    assert drift == {
-        ("west", "kuberay"): ["ClusterRoleBinding/kuberay-operator", "Deployment/kuberay-operator"],
-        ("west", "crds-kuberay-operator"): ["CustomResourceDefinition/rayjobs.ray.io"],
+    changed = [row for row in json.loads(found) if row["change"] != "same"]
+    assert {(row["cluster"], row["component"]): row["details"].partition("drift: ")[2] for row in changed} == {
+        ("west", "kuberay"): "ClusterRoleBinding/kuberay-operator, Deployment/kuberay-operator",
+        ("west", "crds-kuberay-operator"): "CustomResourceDefinition/rayjobs.ray.io",
     }
     assert "Deployment/kuberay-operator" in both.run("rollout", "--dry-run", "--cluster", "west")
     both.run("rollout", "--cluster", "west", "--no-smoke")

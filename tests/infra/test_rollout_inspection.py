@@ -2,81 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout import crds, good_rollouts, inspection
-from spotladder_infra.rollout.cluster_rollout import Desired
-from spotladder_infra.rollout.good_rollouts import Good
-from spotladder_infra.rollout.tools import Object, Tools
-
-CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: rayjobs.ray.io\n"
-CHART = "kuberay-operator"
-
-
-class CrdCluster(Tools):
-    """A fake cluster with one CRD."""
-
-    def __init__(self, **metadata: Any) -> None:
-        super().__init__(KubeContext("/nowhere", "lab"))
-        object.__setattr__(self, "metadata", {"uid": "1", "generation": 1, "resourceVersion": "7", **metadata})
-
-    metadata: Object
-
-    def raw(self, path: str) -> Object:
-        assert path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rayjobs.ray.io"
-        return {"metadata": self.metadata}
-
-
-@pytest.mark.parametrize(
-    ("text", "metadata", "same"),
-    [
-        (CRD, {}, True),
-        (CRD, {"resourceVersion": "8"}, True),
-        (f"{CRD}spec: {{}}\n", {}, False),
-        (CRD, {"generation": 2}, False),
-        (CRD, {"uid": "2"}, False),
-        (CRD, {"labels": {"a": "b"}}, False),
-        (CRD, {"annotations": {"a": "b"}}, False),
-    ],
-)
-def test_the_fingerprint_changes_with_chart_and_cluster(text: str, metadata: Object, same: bool) -> None:
-    known = crds.fingerprint(CrdCluster(), [CRD])
-    assert (crds.fingerprint(CrdCluster(**metadata), [text]) == known) is same
-
-
-@pytest.mark.parametrize(
-    ("drift", "recorded", "installed"),
-    [
-        ([], None, "1.6.1"),
-        ([], "1.5.0", "1.6.1"),
-        (["CustomResourceDefinition/rayjobs.ray.io"], "1.5.0", "1.5.0"),
-        (["CustomResourceDefinition/rayjobs.ray.io"], None, "–"),
-    ],
-)
-def test_the_installed_version_of_crds(
-    drift: list[str], recorded: str | None, installed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CRDs that equal those of the chart have its version; others have that of the last good rollout."""
-    goods = [Good("2026-11-22", smoke=False, releases=(), crds=((CHART, recorded, "d"),))] if recorded else []
-    monkeypatch.setattr(good_rollouts, "read", lambda _: goods)
-    monkeypatch.setattr(inspection, "releases", lambda _: {})
-    monkeypatch.setattr(crds, "of_chart", lambda *_: [CRD])
-    monkeypatch.setattr(crds, "drift", lambda *_: drift)
-
-    class Platform:
-        cluster = type("Named", (), {"name": "lab"})
-        tools = CrdCluster()
-
-        def desired(self) -> tuple[Desired, dict[str, str]]:
-            return Desired(((CHART, "1.6.1", "d"),), ()), {CHART: "/chart"}
-
-    platform: Any = Platform()
-    (row,) = inspection.inspect(platform, compare=True)
-    assert (row.wanted, row.version, list(row.drift)) == ("1.6.1", installed, drift)
+from spotladder_infra.rollout import inspection
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ except ImportError:
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import automation, engine
 from spotladder_infra.rollout.changes import details
-from spotladder_infra.rollout.cluster_rollout import Desired, program
+from spotladder_infra.rollout.cluster_rollout import program
 from spotladder_infra.rollout.engine import Change
-from spotladder_infra.rollout.good_rollouts import InstalledRelease
+from spotladder_infra.rollout.good_rollouts import InstalledRelease, PlatformState
 from spotladder_infra.rollout.provider import VARIABLE, CrdsProvider, ReleaseProvider
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.programs import program as program_file
@@ -65,7 +65,7 @@ def test_a_release_waits_for_the_crds_of_its_own_chart() -> None:
     mocks = SlowCrds()
     pulumi.runtime.set_mocks(mocks, preview=False)
     crds = (("spotladder-crds", "0.1.0", "a"), ("kuberay-operator", "1.6.1", "b"))
-    desired = Desired(crds, (installed("pools"), installed("kuberay-operator"), installed("spotladder")))
+    desired = PlatformState((installed("pools"), installed("kuberay-operator"), installed("spotladder")), crds)
 
     @pulumi.runtime.test
     def run() -> None:
@@ -126,6 +126,11 @@ def test_a_rollback_changes_no_crds(
         (OLD, {**OLD, "values": json.dumps({"image": {"tag": "2"}})}, "1.0.0; image.tag: unset → 2"),
         ({**OLD, "drift": '["Deployment/a"]'}, OLD, "1.0.0; drift: Deployment/a"),
         (OLD, {**OLD, "values": json.dumps({str(n): n for n in range(8)})}, "2 more values"),
+        (
+            {**OLD, "values": '{"classes": [{"image": "a"}, {"image": "b"}]}'},
+            {**OLD, "values": '{"classes": [{"image": "a"}, {"image": "c"}]}'},
+            "1.0.0; classes[1].image: b → c",
+        ),
     ],
 )
 def test_a_change_is_described_in_one_line(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:

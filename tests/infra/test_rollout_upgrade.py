@@ -1,4 +1,4 @@
-"""When an upgrade stops: skipped minor versions of Kubernetes, and attempts that it may have ended."""
+"""When an upgrade stops: attempts that it may have ended."""
 
 from __future__ import annotations
 
@@ -7,34 +7,28 @@ from typing import Any
 
 import pytest
 
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import good_rollouts, upgrade
-from spotladder_infra.rollout.cluster_rollout import Desired
-from spotladder_infra.rollout.good_rollouts import Good
+from spotladder_infra.rollout.cluster_rollout import Installed
+from spotladder_infra.rollout.good_rollouts import PlatformState
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from tests.topology.builders import fleet_file
 
-GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
+GOOD = PlatformState((), at="2026-11-22")
 
 
 class UpgradeCluster(Tools):
-    """A fake cluster with a TieredJob, Events of Karpenter, and an API server of a given version."""
+    """A fake cluster with a TieredJob and Events of Karpenter."""
 
-    def __init__(self, minor: str = "35") -> None:
+    def __init__(self) -> None:
         super().__init__(KubeContext("/nowhere", "east"))
-        object.__setattr__(self, "minor", minor)
         object.__setattr__(self, "job", running(1))
         object.__setattr__(self, "events", [])
 
-    minor: str
     job: Object
     events: list[Object]
-
-    def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        assert arguments[0] == "version"
-        return f'{{"serverVersion": {{"major": "1", "minor": "{self.minor}+"}}}}'
 
     def get(self, *arguments: str) -> Object | None:
         if arguments[0] == "events":
@@ -60,14 +54,14 @@ class UpgradePlatform:
     def check(self) -> None:
         pass
 
-    def desired(self) -> tuple[Desired, dict[str, str]]:
-        return Desired((), ()), {}
+    def desired(self) -> tuple[PlatformState, dict[str, str]]:
+        return PlatformState(()), {}
 
-    def install(self, *_: Any) -> Good:
+    def install(self, *_: Any) -> Installed:
         self.installed += 1
         if self.installed == 2:
             object.__setattr__(self.tools, "job", self.after)
-        return GOOD
+        return Installed(GOOD, changed=True)
 
 
 @pytest.fixture
@@ -76,34 +70,12 @@ def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return fleet_file(tmp_path).fleet.cluster("east")
 
 
-YOURS = {
-    "lab": "context: lab-admin\n",
-    "west": "    network: {cidr: 10.1.0.0/20}\n",
-}
-"""A line of a cluster of the user, or of one that becomes an existing one."""
-
-
-@pytest.mark.parametrize("name", YOURS)
-@pytest.mark.parametrize(("asked", "listed"), [("", []), ('"1.34"', ["1.35 → 1.34"]), ('"1.36"', ["1.35 → 1.36"])])
-def test_kubernetes_of_a_cluster_of_the_user_is_a_stage_only_where_the_file_names_a_version(
-    asked: str, listed: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upgrade, "releases", lambda _: {})
-    line = YOURS[name]
-    kept = line if name == "lab" else "    existing: prod\n"
-    change = (line, f"{kept}    kubernetes: {asked}\n" if asked else kept)
-    cluster = fleet_file(tmp_path, change).fleet.cluster(name)
-    minor = "35" if asked else "36"
-    platform: Any = UpgradePlatform(cluster, UpgradeCluster(minor), running(1))
-    assert [stage.change for stage in upgrade.stages(platform) if stage.stage == "Kubernetes"] == listed
-
-
-def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
+def upgraded(cluster: Cluster, after: Object) -> list[tuple[str, str, str]]:
     """The lines that an upgrade reports."""
     reports: list[tuple[str, str, str]] = []
-    tools = tools or UpgradeCluster()
+    tools = UpgradeCluster()
     platform: Any = UpgradePlatform(cluster, tools, after)
-    upgrade.upgrade(platform, tools, 1.0, lambda *one: reports.append(one))
+    upgrade.upgrade(platform, tools, lambda *one: reports.append(one))
     assert platform.installed == 3, "the nodes are released"
     return reports
 
@@ -146,26 +118,18 @@ def test_a_node_that_karpenter_removes_stops_the_upgrade(east: Cluster) -> None:
     class Disrupting(UpgradePlatform):
         message = ""
 
-        def install(self, *arguments: Any) -> Good:
+        def install(self, *arguments: Any) -> Installed:
             event = {"metadata": {"name": "node.1"}, "count": 1, "message": self.message}
             object.__setattr__(self.tools, "events", [event])
             return super().install(*arguments)
 
     Disrupting.message = "Disrupting Node: Empty/Delete"
     platform: Any = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
-    upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+    upgrade.upgrade(platform, tools, lambda *_: None)
 
     tools = UpgradeCluster()
     Disrupting.message = "Disrupting Node: Drifted/Replace"
     platform = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
     with pytest.raises(EnvironmentFailure, match="Karpenter has removed nodes, and attempts have ended"):
-        upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+        upgrade.upgrade(platform, tools, lambda *_: None)
     assert platform.installed == 2, "the nodes stay held"
-
-
-def test_a_skipped_minor_is_refused_with_the_path(east: Cluster) -> None:
-    with pytest.raises(InvalidSpec) as refused:
-        upgraded(east, running(1), UpgradeCluster(minor="33"))
-    assert "Kubernetes 1.33 cannot be upgraded to 1.35 at once" in str(refused.value)
-    assert "(1.33 → 1.34 → 1.35)" in str(refused.value)
-    upgraded(east, running(1), UpgradeCluster(minor="34"))

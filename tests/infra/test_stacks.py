@@ -153,27 +153,6 @@ def test_the_addresses_of_the_home_cluster_are_outputs(home: str, configuration:
     assert nat["nat_ip_allocate_option"] == "AUTO_ONLY", "a member's addresses do not matter"
 
 
-def test_other_stacks_find_network_issuer_and_roles_in_the_outputs(configuration: Configuration) -> None:
-    east, west = (configuration[name]["output"]["spotladder"]["value"] for name in ("east", "west"))
-    assert east["network"] == {
-        "network": "${aws_vpc.vpc.id}",
-        "subnets": [f"${{aws_subnet.private-us-east-1{zone}.id}}" for zone in "ab"],
-        "securityGroups": [
-            "${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}",
-            "${aws_security_group.nodes.id}",
-        ],
-    }
-    assert east["oidcIssuer"] == "${aws_eks_cluster.cluster.identity[0].oidc[0].issuer}"
-    assert east["identities"]["nodes"] == [f"${{aws_iam_role.{name}-role.arn}}" for name in ("node", "system")]
-    assert west["network"] == {
-        "network": "${google_compute_network.network.id}",
-        "subnets": ["${google_compute_subnetwork.nodes.id}"],
-        "securityGroups": [],
-    }
-    assert west["oidcIssuer"] == "https://container.googleapis.com/v1/${google_container_cluster.cluster.id}"
-    assert west["identities"]["nodes"] == ["${google_service_account.node.email}"]
-
-
 def test_a_member_on_eks_allows_the_addresses_of_the_home_cluster(tmp_path: Path) -> None:
     """Terraform gets them as a variable: the home cluster may be created after the stack is written."""
     api = ("    network: {cidr: 10.0.0.0/16}\n", "    api: {allowed: [203.0.113.0/24]}\n")

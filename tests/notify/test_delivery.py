@@ -13,14 +13,19 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.notify import outbox as outbox_module
 from spotladder.notify import targets
 from spotladder.notify.messages import Message
 from spotladder.notify.notices import Kind, Notice
-from spotladder.notify.outbox import MAX_WAITING, TRIES, Outbox, Pace
+from spotladder.notify.outbox import MAX_WAITING, TRIES, Outbox
 from spotladder.notify.targets import Target, Undelivered, signed, target_of
 from tests.notify.receiver import receiving
 
-SOON = Pace(window=0.01, first=0.001, longest=0.001)
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("WINDOW", 0.01), ("FIRST_PAUSE", 0.001), ("LONGEST_PAUSE", 0.001)):
+        monkeypatch.setattr(outbox_module, name, seconds)
 
 
 def notice(job: str = "digits", kind: Kind = Kind.FAILED) -> Notice:
@@ -34,7 +39,7 @@ def notice(job: str = "digits", kind: Kind = Kind.FAILED) -> Notice:
 async def sending(*receivers: Target) -> AsyncIterator[tuple[Outbox, list[str]]]:
     """An outbox that runs, and the warnings that it gives."""
     warnings: list[str] = []
-    outbox = Outbox(receivers, warnings.append, SOON)
+    outbox = Outbox(receivers, warnings.append)
     task = asyncio.create_task(outbox.run())
     try:
         yield outbox, warnings
@@ -123,7 +128,7 @@ async def test_messages_that_wait_have_a_limit() -> None:
             await asyncio.Event().wait()
 
     warnings: list[str] = []
-    outbox = Outbox([Never()], warnings.append, SOON)
+    outbox = Outbox([Never()], warnings.append)
     for number in range(MAX_WAITING + 1):
         outbox.add([notice(f"job-{number}")])
         outbox._post()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.terraform.changes import by_concern, concern_of, counted
+from spotladder_infra.terraform.changes import by_type, counted, lost_clusters
 from spotladder_infra.terraform.events import Action, Diagnostic, Event, Planned, parse, parse_text
 
 VPC = {"addr": "aws_vpc.vpc", "resource_type": "aws_vpc", "resource_name": "vpc"}
@@ -67,36 +67,20 @@ def test_errors_of_text(text: str) -> None:
     ]
 
 
-def test_a_plan_by_concern() -> None:
+def test_a_plan_by_type_of_resource() -> None:
     plan = [
-        Planned("aws_vpc.vpc", Action.CREATE),
         Planned("aws_subnet.private-a", Action.CREATE),
+        Planned("aws_subnet.private-b", Action.DELETE),
+        Planned("aws_eks_cluster.cluster", Action.REPLACE),
         Planned("aws_eks_node_group.system", Action.UPDATE),
-        Planned("aws_iam_role.node-role", Action.REPLACE),
-        Planned("aws_s3_bucket.checkpoints", Action.DELETE),
         Planned("aws_kms_key.checkpoints-key", Action.FORGET),
     ]
-    assert by_concern(plan) == [
-        ("identity", *"00100"),
-        ("nodes", *"01000"),
-        ("checkpoints", *"00010"),
-        ("keys", *"00001"),
-        ("network", *"20000"),
+    assert by_type(plan) == [
+        ("aws_eks_cluster", *"00100"),
+        ("aws_eks_node_group", *"01000"),
+        ("aws_kms_key", *"00001"),
+        ("aws_subnet", *"10010"),
     ]
-    assert counted(plan) == "2 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
+    assert counted(plan) == "1 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
     assert counted([]) == "no change"
-
-
-@pytest.mark.parametrize(
-    ("address", "concern"),
-    [
-        ("aws_eks_pod_identity_association.karpenter-identity", "identity"),
-        ("aws_eks_cluster.cluster", "control plane"),
-        ("aws_eks_addon.vpc-cni", "nodes"),
-        ("google_container_node_pool.system", "nodes"),
-        ("google_compute_router_nat.nat", "network"),
-        ("random_pet.name", "other"),
-    ],
-)
-def test_every_resource_has_a_concern(address: str, concern: str) -> None:
-    assert concern_of(address) == concern
+    assert lost_clusters(plan) == ["aws_eks_cluster.cluster"]

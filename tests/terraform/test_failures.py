@@ -1,4 +1,5 @@
-"""Each failure that users meet is one line: what is wrong, where, what to do. The texts are Terraform's own."""
+"""Failures that users meet are one line: what is wrong, where, what to do. The texts are Terraform's own; those of
+tests/infra/test_terraform_failures.py are not repeated here."""
 
 from __future__ import annotations
 
@@ -6,24 +7,6 @@ import pytest
 
 from spotladder_infra.terraform.events import Diagnostic
 from spotladder_infra.terraform.failures import explain
-
-LOCKED = Diagnostic(
-    "error",
-    "Error acquiring the state lock",
-    """Error message: operation error S3: PutObject, https response error StatusCode: 412, RequestID: 4D2A, HostID: x,
-api error PreconditionFailed: At least one of the pre-conditions you specified did not hold
-Lock Info:
-  ID:        6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1
-  Path:      acme-state/fleet/training/east.tfstate
-  Operation: OperationTypeApply
-  Who:       ana@build-7
-  Version:   1.11.4
-  Created:   2026-11-22 18:03:11.531 +0000 UTC
-  Info:
-
-Terraform acquires a state lock to protect the state from being written
-by multiple users at the same time.""",
-)
 
 
 def explained(*diagnostics: Diagnostic) -> list[str]:
@@ -36,93 +19,30 @@ def explained(*diagnostics: Diagnostic) -> list[str]:
     )
 
 
-def test_a_lock_names_its_holder() -> None:
-    assert explained(LOCKED) == [
-        (
-            "cluster east: the state is locked by ana@build-7 since 2026-11-22 18:03:11.531 +0000 UTC: wait until that "
-            "run ends; if it no longer runs: terraform -chdir=out force-unlock 6b8a1d22-0c3f-7a7f-2a64-9d3a44c0f5f1"
-        )
-    ]
-
-
 @pytest.mark.parametrize(
     ("remedy", "summary", "detail"),
     [
-        (
-            "give this shell credentials",
-            "No valid credential sources found",
-            "failed to refresh cached credentials, no EC2 IMDS",
-        ),
-        (
-            "give this shell credentials",
-            "Retrieving AWS account details",
-            "api error ExpiredToken: The token has expired",
-        ),
         (
             "give this shell credentials",
             "Attempted to load application default credentials",
             "could not find default credentials",
         ),
         ("or correct `account`", "AWS account ID not allowed: 111111111111", ""),
-        ("or a mirror", "Failed to query available provider packages", "no available releases match >= 5.95.0"),
         ("delete aws.lock.hcl", "Inconsistent dependency lock file", "the cached package does not match"),
-        ("or a mirror", "Failed to resolve provider packages", "Could not resolve provider aws: no such host"),
         (
             "delete aws.lock.hcl",
             "Failed to resolve provider packages",  # OpenTofu breaks the line elsewhere
             "Could not resolve provider aws: locked provider 5.9 does\nnot match configured version constraint >= 6",
         ),
         (
-            "delete aws.lock.hcl",
-            "Failed to query available provider packages",
-            "locked provider registry.terraform.io/hashicorp/aws 5.100.0 does not match\nconfigured version constraint",
-        ),
-        (
-            "HTTPS_PROXY",
-            "Retrieving AWS account details: validating provider credentials",
-            "retrieving caller identity from STS: StatusCode: 0, request send failed, dial tcp: lookup: no such host",
-        ),
-        (
-            "give this shell credentials",
-            "validating provider credentials",
-            "retrieving caller identity from STS: StatusCode: 403",
-        ),
-        (
             "doctor prints one command",
             "Error when reading or editing Project",
             "Error 403: Cloud Resource Manager API has not been used in project acme-ml before or it is disabled.",
-        ),
-        ("or a mirror", "Unsupported Terraform Core version", "This configuration does not support 1.10.0"),
-        ("raise the quota", "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
-        (
-            "raise the quota",
-            "creating EC2 VPC",
-            "api error VpcLimitExceeded: The maximum number of VPCs has been reached.",
-        ),
-        (
-            "raise the quota",
-            "Error creating NodePool",
-            "googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 24.0, quotaExceeded",
-        ),
-        (
-            "raise the quota",
-            "creating IAM Role",
-            "api error LimitExceeded: Cannot exceed quota for RolesPerAccount: 1000",
-        ),
-        (
-            "if it belongs to this cluster",
-            "creating IAM Role (east-node)",
-            "api error EntityAlreadyExists: Role east-node already exists.",
         ),
         (
             "if it belongs to this cluster",
             "creating EKS Cluster (east)",
             "ResourceInUseException: Cluster already exists with name: east",
-        ),
-        (
-            "if it belongs to this cluster",
-            "creating S3 Bucket (b)",
-            "api error BucketAlreadyExists: the name is not available",
         ),
         ("docs/destroy.md", "Instance cannot be destroyed", "has lifecycle.prevent_destroy set"),
         ("empty it first", "deleting S3 Bucket (acme-east)", "api error BucketNotEmpty: The bucket is not empty"),
@@ -131,14 +51,7 @@ def test_a_lock_names_its_holder() -> None:
             "deleting EC2 Subnet",
             "api error DependencyViolation: has dependencies and cannot be deleted",
         ),
-        (
-            "ask for the permission",
-            "creating EKS Cluster",
-            "api error AccessDeniedException: is not authorized to perform",
-        ),
-        ("spotladder infra state", "Failed to get existing workspaces", 'S3 bucket "acme-state" does not exist.'),
-        ("another run changed", "Saved plan is stale", "The given plan file can no longer be applied"),
-        ("", "waiting for EKS Cluster", "unexpected state 'FAILED'"),
+        ("", "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
     ],
 )
 def test_remedies(remedy: str, summary: str, detail: str) -> None:

@@ -55,17 +55,3 @@ def test_providers_are_kept_in_one_place(tmp_path: Path) -> None:
     assert found["TF_PLUGIN_CACHE_DIR"] == str(tmp_path / "spotladder" / "terraform-plugins")
     assert Path(found["TF_PLUGIN_CACHE_DIR"]).is_dir()
     assert environment_of_runs({**base, "TF_PLUGIN_CACHE_DIR": "/own"})["TF_PLUGIN_CACHE_DIR"] == "/own"
-
-
-@pytest.mark.parametrize("file", [".terraformrc", ".tofurc", ".terraform.d/own.tfrc", "named.tfrc"])
-def test_the_users_own_cache_is_kept(file: str, tmp_path: Path) -> None:
-    """The variable would replace the cache of Terraform's configuration."""
-    base = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    configuration = tmp_path / file
-    configuration.parent.mkdir(exist_ok=True)
-    if file == "named.tfrc":
-        base["TF_CLI_CONFIG_FILE"] = str(configuration)
-    configuration.write_text('# plugin_cache_dir = "/old"\n')
-    assert "TF_PLUGIN_CACHE_DIR" in environment_of_runs(base)
-    configuration.write_text('disable_checkpoint = true\n  plugin_cache_dir = "/own"\n')
-    assert "TF_PLUGIN_CACHE_DIR" not in environment_of_runs(base)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import kube, machine
 from spotladder_infra.doctor.result import CheckResult, Status, results
 from spotladder_infra.terraform.tool import VARIABLE
@@ -48,19 +47,19 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with fakes of the programs, which print only their version."""
     folder = tmp_path / "bin"
     program(folder, "terraform", 'echo "Terraform v1.12.1"')
-    program(folder, "helm", 'echo "v3.18.4+gd80839c"')
+    program(folder, "helm", 'echo "v4.0.1+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
     program(folder, "kind", 'echo "kind v0.30.0 go1.25.0 linux/amd64"')
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(machine, "package_version", lambda *_: "1.0")
+    monkeypatch.setattr(machine, "require", lambda *_: None)
     return folder
 
 
 def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
     found = results(machine.checks(fleet_file(folder).fleet.spec.clusters))
-    return {one.check: (one.status, one.found) for one in found if not one.check.startswith("package")}
+    return {one.check: (one.status, one.found) for one in found if one.found != "installed"}
 
 
 @pytest.mark.usefixtures("programs")
@@ -68,7 +67,7 @@ def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
         "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
         "kind": (Status.OK, "0.30.0"),
-        "helm": (Status.OK, "3.18.4"),
+        "helm": (Status.OK, "4.0.1"),
         "kubectl": (Status.OK, "1.35.2"),
         "pulumi": (Status.OK, "3.250.0"),
     }
@@ -85,12 +84,6 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     assert found["helm"] == (Status.FAILED, "not found")
     assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not print its version")
     assert found["kubectl"] == (Status.FAILED, "1.31.4 (needs 1.32 or newer)")
-
-
-def test_packages() -> None:
-    assert machine.package_version("boto3", "aws")[0].isdigit()
-    with pytest.raises(EnvironmentFailure, match=r"boto2 is not installed in .*: pip install 'spotladder\[aws\]'"):
-        machine.package_version("boto2", "aws")
 
 
 def of_cluster(folder: Path, *changes: tuple[str, str]) -> list[CheckResult]:
@@ -146,7 +139,7 @@ def test_the_command(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run("--fleet", str(path), "--output", "json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["ok"]
-    assert printed["checks"][0] == {"status": "ok", "found": "3.18.4", "fix": "", "check": "helm", "scope": "machine"}
+    assert printed["checks"][0] == {"status": "ok", "found": "4.0.1", "fix": "", "check": "helm", "scope": "machine"}
     (programs / "helm").unlink()
     assert run("--fleet", str(path)) == 5
     table = capsys.readouterr().out

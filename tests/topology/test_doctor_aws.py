@@ -79,16 +79,6 @@ def test_an_identity_that_is_no_administrator(admin: str, arn: str, refused: boo
     assert bool(account.locked_out(east, arn)) is refused
 
 
-def test_the_caller_must_be_an_administrator(amazon: Amazon, tmp_path: Path) -> None:
-    network = "    network: {cidr: 10.0.0.0/16}\n"
-    api = "    api: {admins: ['arn:aws:iam::123456789012:role/admins']}\n"
-    found = examined(amazon, fleet_of(tmp_path, (network, network + api)))["administrators"]
-    assert found.found == "api.admins does not have arn:aws:sts::123456789012:user/moto, so EKS refuses it"
-    assert found.fix.startswith(
-        "add its role or user, or run the rollout as one of arn:aws:iam::123456789012:role/admi"
-    )
-
-
 def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:
     """g5-spot may have 16 nodes of 4 vCPUs; the system nodes are two m7i.large."""
     amazon.quotas = {G_SPOT: 0.0, G_ON_DEMAND: 4.0, STANDARD: 3.0}
@@ -164,12 +154,12 @@ def test_an_existing_cluster_has_what_identities_need(amazon: Amazon, tmp_path: 
     assert ready["prod"].found == "Kubernetes 1.35, with all that is needed"
 
 
-def test_offers_are_those_of_validate_online(amazon: Amazon, tmp_path: Path) -> None:
+def test_offers_are_named_with_their_fields(amazon: Amazon, tmp_path: Path) -> None:
     """tests/topology/test_online.py has all of them."""
     amazon.versions = {"1.35": "EXTENDED_SUPPORT"}
     found = examined(amazon, fleet_of(tmp_path))["zones, versions and instances"]
     assert (found.status, found.fix) == (Status.WARNING, "change the fleet file")
-    assert found.found.startswith("EKS 1.35 has extended support only, which costs extra")
+    assert found.found.startswith("spec.clusters[0].kubernetes: EKS 1.35 has extended support only, which costs extra")
 
 
 def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -> None:
@@ -184,7 +174,8 @@ def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -
 def test_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_credentials(tmp_path, monkeypatch)
     found = examined(Amazon(), fleet_of(tmp_path))
-    assert failed(found) == {"credentials": "Unable to locate credentials"}
+    why = "AWS does not accept the credentials of this shell: Unable to locate credentials"
+    assert failed(found) == {"credentials": why}
     assert found["all other checks"].status is Status.SKIPPED
 
 

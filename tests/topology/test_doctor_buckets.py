@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spotladder.checkpoints.store import RightsRefused, Store
 from spotladder.errors import StoreUnavailable
-from spotladder_infra.doctor.examination import FOLDER, fences
-from spotladder_infra.doctor.result import Check, Status, results
-from spotladder_infra.topology.fleet import Bucket
+from spotladder_infra.doctor import examination
+from spotladder_infra.doctor.result import Status, results
 from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
+from tests.topology.builders import fleet_file
 
 
 def refusing(error: Exception) -> Callable[[], Store]:
@@ -22,10 +23,6 @@ def refusing(error: Exception) -> Callable[[], Store]:
             raise error
 
     return Refusing
-
-
-def bucket(**more: Any) -> Bucket:
-    return Bucket.model_validate({"name": "team-checkpoints", "cloud": "aws", "region": "us-east-1", **more})
 
 
 @pytest.mark.parametrize(
@@ -37,26 +34,24 @@ def bucket(**more: Any) -> Bucket:
         (refusing(StoreUnavailable("no route")), Status.SKIPPED, "no route"),
     ],
 )
-@pytest.mark.parametrize(
-    ("cloud", "address"),
-    [
-        ("aws", ("s3://team-checkpoints", {"AWS_REGION": "us-east-1"})),
-        ("gcp", ("gs://team-checkpoints", {})),
-    ],
-)
 def test_an_existing_bucket_must_be_able_to_fence(
-    store: Callable[[], Store], status: Status, found: str, cloud: str, address: tuple[str, dict[str, str]]
+    store: Callable[[], Store], status: Status, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = []
+    opened: dict[str, Any] = {}
 
-    def opens(uri: str, given: Any) -> Store:
-        opened.append((uri, given))
+    def opens(uri: str, settings: Any) -> Store:
+        opened[uri] = settings
         return store()
 
-    place, settings = address
-    uri = f"{place}/{FOLDER}"
-    (result,) = results([Check(cloud, "fence", lambda: fences(bucket(cloud=cloud, create=False), uri, opens))])
-    assert result.status == status
-    assert result.found.startswith(found)
-    assert bool(result.fix) == (status is Status.FAILED)
-    assert opened == [(uri, settings)]
+    monkeypatch.setattr(examination, "open_store", opens)
+    regions = ("cloud: aws, region: us-east-1", "cloud: gcp, region: us-central1")
+    fleet = fleet_file(tmp_path, *((region, f"{region}, create: false") for region in regions)).fleet
+    fences = [check for check in examination.buckets(fleet) if check.name.startswith("fence")]
+    for result in results(fences):
+        assert result.status == status
+        assert result.found.startswith(found)
+        assert bool(result.fix) == (status is Status.FAILED)
+    assert opened == {
+        f"s3://acme-east/{examination.FOLDER}": {"AWS_REGION": "us-east-1"},
+        f"gs://acme-central/{examination.FOLDER}": {},
+    }

@@ -119,8 +119,7 @@ def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_pa
         "is not reached at its DNS endpoint": "--enable-dns-access",
         "accepts no tokens of the home cluster at its DNS endpoint": "--enable-k8s-tokens-via-dns",
         "creates no nodes with nvidia-l4: auto-provisioning has no limit for it": "--enable-autoprovisioning "
-        "--autoprovisioning-config-file limits.json, a file with all limits: "
-        '{"resourceLimits": [{"resourceType": "cpu", "maximum": 64}, {"resourceType": "nvidia-l4", "maximum": 1000}]}',
+        "--autoprovisioning-config-file FILE, with a limit for nvidia-l4",
     }
     limits.append({"resourceType": "nvidia-l4", "maximum": "8"})
     dns = {"allowExternalTraffic": True, "enableK8sTokensViaDns": True}

@@ -28,7 +28,6 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 
 REFUSED = [
-    ("context: lab-admin", "context: lab-admin\n    provider: azur", "spec.clusters[3].provider: "),
     ("project: acme-ml\n", "project: acme-ml\n    provider: gcp\n", "spec.clusters[1].provider: does not belong to"),
     (
         "context: lab-admin",
@@ -44,11 +43,6 @@ REFUSED = [
         "context: lab-admin",
         "context: lab-admin\n    volumes: [{name: data, spec: {size: 1Ti}}]",
         "spec.clusters[3].volumes[0].spec: names no file system: add csi or nfs",
-    ),
-    (
-        "context: lab-admin",
-        "context: lab-admin\n    volumes: [{name: data, spec: {nfs: {}}}, {name: data, spec: {nfs: {}}}]",
-        'spec.clusters[3].volumes[1].name: "data" is used twice; rename one',
     ),
     (*east_in("vpc: vpc-1"), 'spec.clusters[0].network.existing.vpc: "vpc-1" is not the id of a VPC (expected one'),
     (*east_in("vpc: vpc-0123abcd"), "spec.clusters[0].network.existing: needs either subnets or subnetTags"),
@@ -108,7 +102,6 @@ REFUSED = [
     (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: arn:aws:kms:us-west-2:123456789012:key/1\n", "kmsKey: is in us-west-2"),
     (PLATFORM, "  platform: {mirror: https://registry.example.com}\n", " is not a registry"),
     (*many_teams(80), "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has "),
-    ("name: team-b", "name: team-a", 'fleet.yaml:13:12: spec.teams[1].name: "team-a" is used twice'),
     ("- name: west", "- name: wwwwwwwwwwwwwwwwwwwww", "has 21 characters (expected at most 20 on gcp)"),
     ("cost-center: ml", "spotladder-fleet: x", "has a prefix that is reserved"),
     ("cost-center: ml", "Cost Center: ml", "cannot be a label on gcp"),
@@ -207,7 +200,6 @@ REFUSED = [
         'spec.buckets[0].region: "us-central1" is not a region of aws',
     ),
     ("instanceTypes: [g2-standard-8]", "instanceTypes: [g5.xlarge]", '"g5.xlarge" is not an instance type of gcp'),
-    ("limits: {nodes: 16}", "limits: {nodes: many}", 'limits.nodes: must be a whole number, not "many"'),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023,", 'pools[2].image: "al2023" is not an image of EKS'),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,", '"al2023@v20261345" is not an image of'),
     (
@@ -217,15 +209,10 @@ REFUSED = [
     ),
     ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],', 'taints[0].value: "no" is not'),
     ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},", "consolidateAfter: 25h is"),
-    ("name: west-heads", "name: West_Heads", 'for example "west-heads"'),
     *(
         (L4, f"{{name: l4-on-demand, {pool}}}", f"spec.clusters[1].pools[2]{expected}")
         for pool, expected in (
             ("instanceTypes: [ct5lp-hightpu-4t]", ": ct5lp-hightpu-4t has TPUs: set tpuTopology, as in 2x4 or 2x2x4"),
-            (
-                "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 8",
-                '.tpuTopology: must be text: write it in quotes, "8"',
-            ),
             ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2-4", '.tpuTopology: "2-4" is not a topology of TPUs'),
             (
                 "instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x2x1",
@@ -235,15 +222,6 @@ REFUSED = [
                 "instanceTypes: [ct5lp-hightpu-8t], tpuTopology: 2x2",
                 ".tpuTopology: has 4 TPUs, which machines with 8 (ct5lp-hightpu-8t) cannot form: correct one of them",
             ),
-            (
-                "instanceTypes: [ct5lp-hightpu-8t], tpuTopology: 4x4",
-                ".tpuTopology: has 16 TPUs, which machines with 8 (ct5lp-hightpu-8t) cannot form: correct one of them",
-            ),
-            (
-                "instanceTypes: [ct6e-standard-1t], tpuTopology: 2x4",
-                ".tpuTopology: has 8 TPUs, which machines with 1 (ct6e-standard-1t) cannot form: correct one of them",
-            ),
-            ("instanceTypes: [ct5lp-hightpu-4t], tpuTopology: 2x1000", '.tpuTopology: "2x1000" is not a topology'),
             (
                 "instanceTypes: [g2-standard-8], tpuTopology: 2x2",
                 ".tpuTopology: needs instanceTypes with TPUs of one kind, such as ct5lp-hightpu-4t: correct",

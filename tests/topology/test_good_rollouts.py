@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease, add, digest_of, read, target
+from spotladder_infra.rollout.good_rollouts import InstalledRelease, PlatformState, add, digest_of, read, target
 from spotladder_infra.rollout.tools import Object, Tools
 
 
-def good(at: str, **revisions: int) -> Good:
+def good(at: str, **revisions: int) -> PlatformState:
     listed = [
         InstalledRelease(name, name, "ns", name, "1.0.0", "d", "{}", number) for name, number in revisions.items()
     ]
-    return Good(at, smoke=False, releases=tuple(listed))
+    return PlatformState(tuple(listed), at=at)
 
 
 FIRST, SECOND = good("1", a=1, b=1), good("2", a=2, b=1)
@@ -35,7 +35,7 @@ FIRST, SECOND = good("1", a=1, b=1), good("2", a=2, b=1)
     ],
 )
 def test_the_newest_good_rollout_that_differs_from_the_running_one(
-    goods: list[Good], live: dict[str, int], expected: Good | None
+    goods: list[PlatformState], live: dict[str, int], expected: PlatformState | None
 ) -> None:
     assert target(goods, live) == expected
 
@@ -72,7 +72,9 @@ NEWER_CRDS = replace(FIRST, at="2", crds=(("a", "1.1.0", "d"),))
         (NEWER_CRDS, True, [NEWER_CRDS]),
     ],
 )
-def test_a_rollout_without_a_change_keeps_the_earlier_time(found: Good, new: bool, recorded: list[Good]) -> None:
+def test_a_rollout_without_a_change_keeps_the_earlier_time(
+    found: PlatformState, new: bool, recorded: list[PlatformState]
+) -> None:
     tools = RecordCluster()
     assert add(tools, FIRST) is True
     assert add(tools, found) is new
@@ -85,5 +87,5 @@ def test_a_rollout_without_a_change_keeps_the_earlier_time(found: Good, new: boo
 )
 def test_the_digest_of_an_installed_chart(chart: str, version: str, expected: str) -> None:
     """A chart that only has CRDs is in no release."""
-    newer = Good("2", smoke=False, releases=(), crds=(("karpenter-crd", "1.14.0", "c"),))
+    newer = PlatformState((), (("karpenter-crd", "1.14.0", "c"),), at="2")
     assert digest_of([good("1", a=1), newer], chart, version) == expected

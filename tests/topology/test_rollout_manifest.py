@@ -39,8 +39,6 @@ metadata: {name: plugin, namespace: kube-system}
 
 def test_objects_are_found_by_kind() -> None:
     assert [kind for kind, _ in manifest.split(RENDERED)] == ["CustomResourceDefinition", "Deployment", "DaemonSet"]
-    (crd,) = manifest.of_kinds(RENDERED, ["CustomResourceDefinition"])
-    assert manifest.crd_name(crd) == "as.example.com"
     assert workloads(RENDERED, "system") == [
         AppsObject("Deployment", "system", "controller"),
         AppsObject("DaemonSet", "kube-system", "plugin"),
@@ -48,10 +46,6 @@ def test_objects_are_found_by_kind() -> None:
     assert list(manifest.split(manifest.joined(text for _, text in manifest.split(RENDERED)))) == list(
         manifest.split(RENDERED)
     )
-
-
-def test_a_name_that_is_not_in_block_style_is_parsed() -> None:
-    assert manifest.crd_name("kind: CustomResourceDefinition\nmetadata: {name: x}") == "x"
 
 
 def test_objects_with_and_without_a_namespace_are_separated() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import ready
-from spotladder_infra.rollout.tools import CommandFailure, Tools
+from spotladder_infra.rollout.tools import Tools
 
 WORKLOAD = ready.AppsObject("Deployment", "system", "controller")
 
@@ -120,40 +119,3 @@ def test_the_wait_for_a_workload_ends_when_it_is_ready_or_cannot_become_ready(
     else:
         ready.wait(cluster, [WORKLOAD], 60.0, clock=clock, sleep=clock.sleep)
     assert clock.now == ends
-
-
-class ServingCluster(Tools):
-    """A fake cluster that serves resources of API groups from a given time on: `rayjobs` of `ray.io` from second 1
-    on."""
-
-    def __init__(self, clock: SleepClock, served_from: dict[str, float]) -> None:
-        super().__init__(KubeContext("", ""))
-        object.__setattr__(self, "served", lambda: [name for name, at in served_from.items() if clock.now >= at])
-
-    def kubectl(self, *arguments: str, given: str | None = None) -> str:
-        verb, option, path = arguments
-        assert (verb, option) == ("get", "--raw")
-        group, _, version = path.removeprefix("/apis/").partition("/")
-        served = self.served()  # type: ignore[attr-defined]
-        names = [name.partition(".")[0] for name in served if name.partition(".")[2] == group]
-        if not names:
-            raise CommandFailure("Error from server (NotFound): the server could not find the requested resource")
-        if not version:
-            return json.dumps({"versions": [{"groupVersion": f"{group}/v1"}, {"groupVersion": f"{group}/v1alpha1"}]})
-        return json.dumps({"resources": [{"name": name} for name in names] if version == "v1" else []})
-
-
-RAY = {"rayjobs.ray.io": 1.0, "rayclusters.ray.io": 3.0, "nodepools.karpenter.sh": 2.0}
-
-
-def test_crds_are_established_when_the_api_server_serves_all_of_them() -> None:
-    clock = SleepClock()
-    ready.established(ServingCluster(clock, RAY), RAY, 60.0, clock=clock, sleep=clock.sleep)
-    assert clock.now == 3.0
-
-
-def test_crds_that_are_not_served_in_time_are_named() -> None:
-    clock = SleepClock()
-    with pytest.raises(EnvironmentFailure, match=r"not established after 2 s: rayclusters\.ray\.io: kubectl describe"):
-        ready.established(ServingCluster(clock, RAY), RAY, 2.0, clock=clock, sleep=clock.sleep)
-    ready.established(ServingCluster(clock, RAY), [], 2.0, clock=clock, sleep=clock.sleep)

@@ -8,7 +8,6 @@ Exit codes: 0 ok · 1 job failed · 2 usage or invalid spec · 3 tiers exhausted
 from __future__ import annotations
 
 import os
-import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -207,20 +206,8 @@ def _discard_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-_EXPECTED = (
-    (r"Input should be a valid number\b.*", "expected a plain number"),
-    (r"Input should be a valid integer\b.*", "expected a whole number"),
-    (r"Input should be greater than or equal to (\S+)", r"expected a number, \1 or more"),
-    (r"Input should be less than or equal to (\S+)", r"expected a number, \1 or less"),
-    (r"dir '(.*)' is a file", r"expected a folder, got the file \1"),
-)
-"""Messages of the library for invalid values of options, and those that users see."""
-
-
 def _usage_message(error: typer.TyperException) -> str:
     message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
-    for theirs, ours in _EXPECTED:
-        message = re.sub(theirs, ours, message)
     context = getattr(error, "ctx", None)
     return f"{message} (see: {context.command_path} --help)" if context else message
 

@@ -22,12 +22,6 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-GAP = 3
-"""Width of the gap between two cells of a drawn table and of its margin, in characters."""
-
-LEAST_COLUMN = 16
-"""Minimum width of the last column of a drawn table, in characters; the other columns are not folded."""
-
 _NUMBER = re.compile(r"[-−+$]{0,2}[0-9][0-9,]*(\.[0-9]+)?( ?[%×h])?")
 
 OutputOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
@@ -73,11 +67,6 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, num
     from rich.table import Table
     from rich.text import Text
 
-    console = terminal.console()
-    widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
-    if console.width - sum(width + GAP for width in widths[:-1]) < min(LEAST_COLUMN, widths[-1]):
-        _list(columns, rows, title)
-        return
     table = Table(
         box=box.SIMPLE_HEAD,
         title=Text(title) if title else None,
@@ -89,20 +78,7 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, num
         table.add_column(heading, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
-
-
-def _list(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """Print each row as lines of name and value, for a terminal that is too narrow for a table. Empty cells are
-    omitted."""
-    if title:
-        typer.echo(title)
-    width = max(map(len, columns))
-    for row in rows:
-        typer.echo("")
-        for name, cell in zip(columns, row, strict=True):
-            if cell:
-                typer.echo(f"{name.ljust(width)}  {cell}")
+    terminal.console().print(table)
 
 
 def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:

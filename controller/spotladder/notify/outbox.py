@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from spotladder.backoff import delay
 from spotladder.notify.messages import Message
@@ -25,20 +24,11 @@ MAX_WAITING = 100
 """Number of messages that wait for one receiver."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The delays and timeouts of an outbox. Tests shorten them."""
-
-    window: float = WINDOW
-    first: float = FIRST_PAUSE
-    longest: float = LONGEST_PAUSE
-
-
 class Outbox:
     """Messages to these receivers. `given_up` is called with a sentence about each message that is not delivered."""
 
-    def __init__(self, targets: Sequence[Target], given_up: Callable[[str], None], pace: Pace = Pace()) -> None:
-        self._given_up, self._pace = given_up, pace
+    def __init__(self, targets: Sequence[Target], given_up: Callable[[str], None]) -> None:
+        self._given_up = given_up
         self._waiting = [(target, asyncio.Queue[Message](MAX_WAITING)) for target in targets]
         self._collected: list[Notice] = []
         self._any = asyncio.Event()
@@ -56,7 +46,7 @@ class Outbox:
                 group.create_task(self._deliver(target, waiting))
             while True:
                 await self._any.wait()
-                await asyncio.sleep(self._pace.window)
+                await asyncio.sleep(WINDOW)
                 self._post()
 
     async def flush(self) -> None:
@@ -92,5 +82,5 @@ class Outbox:
             except Undelivered as error:
                 why = str(error)
             if failures < TRIES:
-                await asyncio.sleep(delay(self._pace.first, self._pace.longest, failures, random.random()))  # noqa: S311
+                await asyncio.sleep(delay(FIRST_PAUSE, LONGEST_PAUSE, failures, random.random()))  # noqa: S311
         self._given_up(f"{target.name}: {why}, {TRIES} times; lost: {message.title}")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from spotladder.core.model import CapacityType
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra import account
 from spotladder_infra.amazon import Connect, answering, bucket_tags, code_of, connect, existing
 from spotladder_infra.doctor import owners
-from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, failed, ok
+from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, divided, failed, ok
 from spotladder_infra.facts.quotas import ON_DEMAND_QUOTA, SPOT_QUOTA, quota_class
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Cluster
@@ -24,35 +25,30 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
     """The checks of these clusters, which come with their indexes in the file."""
     clusters = [cluster for _, cluster in places]
     first = clusters[0].region or ""
-    yield Check("aws", "credentials", partial(_credentials, connect, first), gate=True)
+    yield Check("aws", "credentials", _credentials(connect, first), gate=True)
     if account.uses_spot(clusters):
-        yield Check("aws", "spot role", partial(_answered, _spot_role, connect, first))
+        yield Check("aws", "spot role", _answered(_spot_role(connect, first)))
     for region in dict.fromkeys(cluster.region or "" for cluster in clusters):
         in_region = [cluster for cluster in clusters if cluster.region == region]
-        yield Check(f"aws {region}", "vCPU quotas", partial(_answered, _vcpus, connect, region, in_region))
+        yield Check(f"aws {region}", "vCPU quotas", _answered(_vcpus(connect, region, in_region)))
     for index, cluster in places:
-        yield Check(cluster.name, "zones, versions and instances", partial(_answered, _offers, connect, index, cluster))
+        offers = owners.offers(online.aws(connect, index, cluster))
+        yield Check(cluster.name, "zones, versions and instances", _answered(offers))
         if cluster.existing is not None:
-            yield Check(cluster.name, cluster.existing, partial(_answered, _existing, connect, cluster))
-        yield Check(cluster.name, "names", partial(_answered, _names, fleet, connect, cluster))
-        if cluster.api.admins:
-            yield Check(cluster.name, "administrators", partial(_administrators, connect, cluster))
+            yield Check(cluster.name, cluster.existing, _answered(_existing(connect, cluster)))
+        yield Check(cluster.name, "names", _answered(_names(fleet, connect, cluster)))
 
 
-def _answered(look: Callable[..., Iterator[CheckResult]], *arguments: Any) -> Iterator[CheckResult]:
+def _answered(found: Iterator[CheckResult]) -> Iterator[CheckResult]:
     with answering():
-        yield from look(*arguments)
+        yield from found
 
 
 def _credentials(connect: Connect, region: str) -> Iterator[CheckResult]:
-    client = connect("sts", region)
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
-
     try:
-        yield ok(str(client.get_caller_identity()["Arn"]))
-    except (BotoCoreError, ClientError) as error:
-        fix = "log in: aws sso login or aws configure, then aws sts get-caller-identity"
-        yield failed(" ".join(str(error).split()), fix)
+        yield ok(account.caller(connect, region))
+    except EnvironmentFailure as error:
+        yield failed(*divided(error))
 
 
 def _spot_role(connect: Connect, region: str) -> Iterator[CheckResult]:
@@ -61,12 +57,6 @@ def _spot_role(connect: Connect, region: str) -> Iterator[CheckResult]:
     else:
         found = f"the account has no {account.SPOT_ROLE}: bootstrap creates it"
         yield CheckResult(Status.WARNING, found, f"if your identity may not: {account.CREATE_SPOT_ROLE}")
-
-
-def _administrators(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    arn = account.caller(connect, cluster.region or "")
-    found, _, fix = account.locked_out(cluster, arn).partition(": add")
-    yield failed(found, f"add{fix}") if found else ok("this identity is one of them")
 
 
 def _vcpus(connect: Connect, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
@@ -124,10 +114,6 @@ def _quota(connect: Connect, region: str, code: str) -> float:
     return float(found["Quota"]["Value"])
 
 
-def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckResult]:
-    return owners.offers(online.aws(connect, index, cluster))
-
-
 POD_IDENTITY = "eks-pod-identity-agent"
 
 
@@ -140,7 +126,7 @@ def _described(connect: Connect, cluster: Cluster) -> dict[str, Any] | None:
 def _existing(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
     found = _described(connect, cluster)
     version = None if found is None else str(found["version"])
-    return owners.existing(cluster, version, _lacks(connect, cluster, found or {}))
+    yield from owners.existing(cluster, version, _lacks(connect, cluster, found or {}))
 
 
 def _lacks(connect: Connect, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
@@ -158,4 +144,4 @@ def _lacks(connect: Connect, cluster: Cluster, found: dict[str, Any]) -> Iterato
 def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
     found = _described(connect, cluster)
     tags = None if found is None else found.get("tags", {})
-    return owners.names(fleet, cluster, tags, partial(bucket_tags, connect))
+    yield from owners.names(fleet, cluster, tags, partial(bucket_tags, connect))

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import Store
 from spotladder.checkpoints.store_check import StoreUnsafe, check_store
 from spotladder_infra.amazon import bucket_tags, connect
 from spotladder_infra.doctor import aws, gcp, kube, machine, owners
 from spotladder_infra.doctor.result import Check, CheckResult, Status, failed, ok, results
 from spotladder_infra.google import Google
 from spotladder_infra.topology.cluster import Cloud, Cluster
-from spotladder_infra.topology.fleet import Bucket, Fleet
+from spotladder_infra.topology.fleet import Fleet
 
 FOLDER = "spotladder-doctor"
 """The folder of a bucket in which the check makes its probes, and deletes them."""
@@ -41,7 +40,7 @@ def examine(fleet: Fleet, clusters: Sequence[Cluster], state: Path, *, offline: 
     if offline:
         yield CheckResult(Status.SKIPPED, "--offline", "", "all checks", "clouds and clusters")
         return
-    yield from results(_buckets(fleet))
+    yield from results(buckets(fleet))
     for cloud, checks in CLOUDS.items():
         places = [(index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud is cloud]
         if chosen := [place for place in places if place[1] in clusters]:
@@ -51,26 +50,24 @@ def examine(fleet: Fleet, clusters: Sequence[Cluster], state: Path, *, offline: 
             yield from results(kube.checks(fleet, cluster, state))
 
 
-def _buckets(fleet: Fleet) -> Iterator[Check]:
+def buckets(fleet: Fleet) -> Iterator[Check]:
     """The checks of the bucket for Terraform's state and of the checkpoint buckets that no stack creates."""
     state = fleet.spec.state
     if state is not None:
         scheme, _, rest = state.uri.partition("://")
         tags = partial(BUCKET_TAGS[scheme], rest.partition("/")[0], state.region or "")
-        yield Check("state", state.uri, partial(owners.state_bucket, tags))
+        yield Check("state", state.uri, owners.state_bucket(tags))
     for bucket in fleet.spec.buckets:
         if not bucket.create:
-            scheme = "gs" if bucket.cloud is Cloud.GCP else "s3"
+            scheme, settings = ("gs", {}) if bucket.cloud is Cloud.GCP else ("s3", {"AWS_REGION": bucket.region})
             uri = f"{scheme}://{bucket.name}"
-            yield Check(str(bucket.cloud), f"fence in {uri}", partial(fences, bucket, f"{uri}/{FOLDER}"))
+            yield Check(str(bucket.cloud), f"fence in {uri}", _fences(f"{uri}/{FOLDER}", settings))
 
 
-def fences(
-    bucket: Bucket, uri: str, opened: Callable[[str, Mapping[str, str]], Store] = open_store
-) -> Iterator[CheckResult]:
+def _fences(uri: str, settings: Mapping[str, str]) -> Iterator[CheckResult]:
     """Whether a bucket can fence an attempt that was cut off, with the credentials of this machine."""
     try:
-        check_store(opened(uri, {} if bucket.cloud is Cloud.GCP else {"AWS_REGION": bucket.region}))
+        check_store(open_store(uri, settings))
     except StoreUnsafe as error:
         yield failed(error.found, error.remedy)
     else:

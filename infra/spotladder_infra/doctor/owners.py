@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from spotladder.api.problems import dotted
 from spotladder_infra.doctor.result import CheckResult, Status, failed, ok
 from spotladder_infra.names import ForeignBucket
 from spotladder_infra.topology.cluster import Cluster
@@ -76,9 +77,13 @@ def existing(cluster: Cluster, version: str | None, lacks: Iterable[CheckResult]
 
 
 def offers(findings: Iterable[FleetFinding]) -> Iterator[CheckResult]:
-    """What the cloud does not offer, as `validate --online` finds it."""
+    """What the cloud does not offer, each with its field in the file."""
     found = [
-        CheckResult(Status.WARNING if entry.warning else Status.FAILED, entry.message, "change the fleet file")
+        CheckResult(
+            Status.WARNING if entry.warning else Status.FAILED,
+            f"{dotted(entry.path)}: {entry.message}",
+            "change the fleet file",
+        )
         for entry in findings
     ]
     yield from found or [ok("all are offered")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -34,14 +34,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of one place. `look` raises EnvironmentFailure if the check is not possible.
+    """A check of one place, made when `found` is read: that raises EnvironmentFailure if it is not possible.
 
     After a failed `gate` the following checks of the same table are not possible.
     """
 
     scope: str
     name: str
-    look: Callable[[], Iterable[CheckResult]]
+    found: Iterable[CheckResult]
     gate: bool = False
 
 
@@ -55,13 +55,19 @@ def failed(found: str, fix: str) -> CheckResult:
     return CheckResult(Status.FAILED, found, fix)
 
 
+def divided(error: EnvironmentFailure) -> tuple[str, str]:
+    """What was found and the remedy, which follows the last colon and blank of the message."""
+    found, _, fix = str(error).rpartition(": ")
+    return found, fix
+
+
 def results(checks: Iterable[Check]) -> Iterator[CheckResult]:
     """The results of the checks in their order. A check that is not possible is skipped, and so are all after a gate
     that is not passed."""
     for check in checks:
         passed = True
         try:
-            for found in check.look():
+            for found in check.found:
                 passed = passed and found.status is not Status.FAILED
                 yield replace(found, check=found.check or check.name, scope=check.scope)
         except EnvironmentFailure as error:

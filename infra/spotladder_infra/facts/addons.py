@@ -1,8 +1,8 @@
 """The EKS add-ons of a cluster and their pinned versions by Kubernetes minor version.
 
 They are pinned: with the default version of EKS, the same fleet file would create a different cluster after AWS has
-changed the default. The field `addons` of a cluster overrides the table. `spotladder infra doctor` and `validate
---online` compare it with what EKS offers.
+changed the default. The field `addons` of a cluster overrides the table. `spotladder infra doctor` compares it with
+what EKS offers.
 
 Sources, read on `AS_OF`: the tables of the EKS user guide (managing-kube-proxy, managing-coredns, managing-vpc-cni).
 The guide has no table for eks-pod-identity-agent and aws-ebs-csi-driver: their versions are those of clusters that were

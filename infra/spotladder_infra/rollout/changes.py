@@ -43,6 +43,9 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
         old, new = old or {}, new or {}
         for key in sorted({*old, *new}):
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(before, after, f"{path}[{index}]")
     elif old != new:
         yield f"{path}: {_short(old)} → {_short(new)}"
 

@@ -7,10 +7,8 @@ stops a rollout at its beginning, and a chart that changed under its version is 
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +16,7 @@ from ruamel.yaml import YAML
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout.components import OWN, Chart
-
-PULL_TIMEOUT = 120.0
-"""Seconds for the download of a chart."""
+from spotladder_infra.rollout.tools import OFFLINE, CommandFailure
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -106,49 +102,17 @@ def _pulled(chart: Chart, cache: Path) -> Path:
     public = [chart.name, "--repo", chart.source]
     where = [f"{chart.source}/{chart.name}"] if chart.source.startswith("oci://") else public
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        command = ["helm", "pull", *where, "--version", chart.version, "--destination", scratch]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PULL_TIMEOUT)
-            failure = " ".join(done.stderr.split())[-300:] if done.returncode else ""
-        except subprocess.TimeoutExpired:
-            failure = f"no answer in {PULL_TIMEOUT:g} s"
-        found = sorted(Path(scratch).glob("*.tgz"))
-        if failure or not found:
+            OFFLINE.helm("pull", *where, "--version", chart.version, "--destination", scratch)
+        except CommandFailure as error:
             raise EnvironmentFailure(
-                f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): "
+                f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({error.printed}): "
                 "specify a folder with the charts (--charts, or spec.platform.charts)"
-            )
-        _published(chart, digest_of(found[0]), chart.source)
-        found[0].replace(kept)
+            ) from None
+        (packed,) = Path(scratch).glob("*.tgz")
+        _published(chart, digest_of(packed), chart.source)
+        packed.replace(kept)
     return kept.absolute()
-
-
-def plain_crds(path: Path) -> list[str] | None:
-    """The files of a chart's `crds/`, which Helm does not render; None if templates or subcharts may have CRDs too.
-    Helm itself takes a second to print KubeRay's CRDs of several megabytes.
-    """
-    found = []
-    for name, content in _files(path):
-        if name.startswith("charts/") or (name.startswith("templates/") and b"CustomResourceDefinition" in content):
-            return None
-        if name.startswith("crds/"):
-            if not name.endswith((".yaml", ".yml")):
-                return None
-            found.append(content.decode())
-    return found or None
-
-
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names, relative to the chart, and contents of its files, in the order of the names."""
-    if path.is_dir():
-        for file in sorted(entry for entry in path.rglob("*") if entry.is_file()):
-            yield file.relative_to(path).as_posix(), file.read_bytes()
-        return
-    with tarfile.open(path) as packed:
-        for member in sorted(packed.getmembers(), key=lambda entry: entry.name):
-            content = packed.extractfile(member)
-            if content is not None:
-                yield member.name.partition("/")[2], content.read()
 
 
 def _version(path: Path) -> str:

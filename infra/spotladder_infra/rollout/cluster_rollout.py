@@ -15,8 +15,8 @@ from spotladder_infra.rollout import charts, good_rollouts
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
 from spotladder_infra.rollout.foreign import check_karpenter, check_kuberay
-from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
-from spotladder_infra.rollout.plan import Plan, plan
+from spotladder_infra.rollout.good_rollouts import InstalledRelease, PlatformState
+from spotladder_infra.rollout.plan import Plan, plan, waves
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
@@ -31,29 +31,22 @@ Report = Callable[[str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
-    """The desired content of a stack. `releases` are in the order of installation; an unknown revision is 0."""
-
-    crds: tuple[tuple[str, str, str], ...]
-    releases: tuple[InstalledRelease, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Installed:
     """The state of a cluster after a run of the engine, and whether that run changed the cluster."""
 
-    good: Good
+    good: PlatformState
     changed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutSite:
-    """The working folders of a fleet's rollout on this machine. `folder` has the charts of clusters without internet
-    access."""
+    """The chosen clusters of a fleet, and the working folders of its rollout on this machine. `folder` has the charts
+    of clusters without internet access."""
 
     fleet: Fleet
     state: Path
     folder: Path | None = None
+    targets: tuple[str, ...] = ()
 
     def chart(self, chart: Chart) -> charts.LocalChart:
         """The chart on this machine."""
@@ -62,6 +55,18 @@ class RolloutSite:
     def target(self, cluster: Cluster) -> KubeContext:
         """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
+
+    def home(self) -> Tools:
+        """helm and kubectl of the home cluster."""
+        return Tools(self.target(self.fleet.cluster(self.fleet.spec.home)))
+
+    def platform(self, name: str) -> ClusterPlatform:
+        """The platform layer of the cluster with this name."""
+        return ClusterPlatform(self, self.fleet.cluster(name))
+
+    def waves(self) -> list[list[str]]:
+        """The chosen clusters in the order of the rollout."""
+        return waves(self.fleet, self.targets)
 
     def stack(self, cluster: Cluster) -> StackIdentities | None:
         """The identities of the cluster's applied stack; None for a cluster that spotladder has not created."""
@@ -78,15 +83,15 @@ class ClusterPlatform:
         self.cluster = cluster
         self.target = place.target(cluster)
         self.tools = Tools(self.target)
-        self._desired: tuple[Desired, dict[str, str]] | None = None
+        self._desired: tuple[PlatformState, dict[str, str]] | None = None
 
-    def desired(self) -> tuple[Desired, dict[str, str]]:
+    def desired(self) -> tuple[PlatformState, dict[str, str]]:
         """The releases in the fleet file, and the path of each chart. Charts are looked up once in a run."""
         if self._desired is None:
             self._desired = self._looked_up()
         return self._desired
 
-    def _looked_up(self) -> tuple[Desired, dict[str, str]]:
+    def _looked_up(self) -> tuple[PlatformState, dict[str, str]]:
         asked: Plan = plan(self.place.fleet, self.cluster, self.place.stack(self.cluster))
         found = {chart.name: self.place.chart(chart) for chart in asked.charts}
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
@@ -104,7 +109,7 @@ class ClusterPlatform:
             for step in asked.releases
         )
         self._unchanged(asked.charts, found)
-        return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
+        return PlatformState(listed, crds), {name: chart.path for name, chart in found.items()}
 
     def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.LocalChart]) -> None:
         """Raises an error if the content of a public chart without a pinned digest differs from the content that was
@@ -137,32 +142,21 @@ class ClusterPlatform:
         """Opens the state of the rollout. Raises EnvironmentFailure."""
         self._stack({}).open()
 
-    def preview(self, report: Report) -> list[Change]:
+    def preview(self) -> list[Change]:
         """The changes of a rollout, without applying them."""
         self.check()
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)
-        stack.run(program(desired), Watcher(lambda _: None, made.append, _failed(report)), preview=True)
+        stack.run(program(desired), Watcher(lambda _: None, made.append, lambda *_: None), preview=True)
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
-    def apply(self, timeout: float, report: Report) -> Installed:
-        """Installs the releases in the fleet file. Raises EnvironmentFailure."""
-        desired, paths = self.desired()
-        return self._apply(desired, self._stack(paths, timeout), report)
+    def install(self, desired: PlatformState, report: Report) -> Installed:
+        """Installs these releases and CRDs, with the charts of this machine. Raises EnvironmentFailure."""
+        return self._apply(desired, self._stack(self.desired()[1]), report)
 
-    def install(
-        self,
-        listed: tuple[InstalledRelease, ...],
-        crds: tuple[tuple[str, str, str], ...],
-        timeout: float,
-        report: Report,
-    ) -> Good:
-        """Installs these releases and CRDs, with the charts of this machine for what changes."""
-        return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report).good
-
-    def restore(self, good: Good, timeout: float, report: Report) -> Good:
+    def restore(self, good: PlatformState, report: Report) -> PlatformState:
         """Restores a good rollout from Helm's history, and removes the releases that it did not have. CRDs stay.
 
         The result names the CRDs that the cluster has, which may be newer than those of the good rollout.
@@ -171,7 +165,7 @@ class ClusterPlatform:
         # All of them: a release at its good revision may have been changed by hand, and is applied again from there.
         known = {name: revision for name, revision in good.revisions.items() if name in live}
         paths = self.desired()[1] if len(known) < len(good.revisions) else {}
-        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report).good
+        made = self._apply(good, self._stack(paths, known), report).good
         for component in plan(self.place.fleet, self.cluster).releases:
             if component.release in live and component.release not in good.revisions:
                 report(component.name, "removing", "")
@@ -183,7 +177,7 @@ class ClusterPlatform:
         """Removes the stack from the state, after everything in it was uninstalled."""
         self._stack({}).remove()
 
-    def _apply(self, desired: Desired, stack: PulumiStack, report: Report) -> Installed:
+    def _apply(self, desired: PlatformState, stack: PulumiStack, report: Report) -> Installed:
         versions = {entry.resource: entry.version for entry in desired.releases}
         versions |= {f"{CRDS}{name}": version for name, version, _ in desired.crds}
         changed: list[str] = []
@@ -207,12 +201,11 @@ class ClusterPlatform:
         stack.run(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
-        good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
+        good = PlatformState(installed, tuple(crds.values()))
         return Installed(good, bool(changed))
 
-    def _stack(
-        self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None
-    ) -> PulumiStack:
+    def _stack(self, paths: dict[str, str], restore: dict[str, int] | None = None) -> PulumiStack:
+        timeout = self.place.fleet.spec.rollout.timeout
         context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
         return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context)
 
@@ -230,7 +223,7 @@ def _failed(report: Report) -> Callable[[str, str], None]:
     return lambda resource, message: report(resource, "failed", message)
 
 
-def program(desired: Desired) -> Program:
+def program(desired: PlatformState) -> Program:
     """The stack: each release after the one before it and after the CRDs of its own chart. The first one also waits for
     the CRDs of charts that are no release, which all may use. So the pools do not wait for KubeRay's CRDs.
     """

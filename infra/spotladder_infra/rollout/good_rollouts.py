@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter
 
 from spotladder_infra.rollout.components import SYSTEM
-from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
+from spotladder_infra.rollout.tools import Tools
 
 NAME = "spotladder-rollout"
 KEPT = 5
@@ -16,7 +17,7 @@ KEPT = 5
 
 @dataclass(frozen=True, slots=True)
 class InstalledRelease:
-    """A release of a good rollout. `values` is JSON; `revision` is Helm's."""
+    """A release of a rollout. `values` is JSON; `revision` is Helm's, 0 if it is not known."""
 
     resource: str
     release: str
@@ -29,14 +30,18 @@ class InstalledRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Good:
-    """A rollout after which the cluster was healthy. `at` is an ISO time."""
+class PlatformState:
+    """What a rollout installs in a cluster, or has installed there. `releases` are in the order of installation."""
 
-    at: str
-    smoke: bool
     releases: tuple[InstalledRelease, ...]
     crds: tuple[tuple[str, str, str], ...] = ()
     """Chart, version and digest of each set of CRDs."""
+
+    at: str = ""
+    """The ISO time at which the cluster was healthy after the rollout."""
+
+    smoke: bool = False
+    """Whether the smoke job has succeeded then."""
 
     @property
     def revisions(self) -> dict[str, int]:
@@ -44,33 +49,28 @@ class Good:
         return {entry.release: entry.revision for entry in self.releases}
 
 
-def read(tools: Tools) -> list[Good]:
+_GOODS = TypeAdapter(list[PlatformState])
+
+
+def read(tools: Tools) -> list[PlatformState]:
     """The good rollouts of a cluster, oldest first."""
     found = tools.get("configmap", NAME, "--namespace", SYSTEM)
     data: dict[str, str] = (found or {}).get("data", {})
-    return [_good(entry) for entry in json.loads(data.get("good", "[]"))]
+    return _GOODS.validate_json(data.get("good", "[]"))
 
 
-def _good(entry: dict[str, Any]) -> Good:
-    releases = tuple(InstalledRelease(**one) for one in entry["releases"])
-    return Good(entry["at"], entry["smoke"], releases, tuple(tuple(one) for one in entry["crds"]))
-
-
-def write(tools: Tools, goods: list[Good]) -> None:
+def write(tools: Tools, goods: list[PlatformState]) -> None:
     """Write the newest good rollouts to the ConfigMap."""
     document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": SYSTEM, "labels": {"app.kubernetes.io/part-of": "spotladder"}},
-        "data": {"good": json.dumps([asdict(entry) for entry in goods[-KEPT:]], indent=1)},
+        "data": {"good": _GOODS.dump_json(goods[-KEPT:], indent=1).decode()},
     }
-    tools.kubectl(
-        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
-        given=json.dumps(document),
-    )  # fmt: skip
+    tools.apply(json.dumps(document))
 
 
-def add(tools: Tools, good: Good) -> bool:
+def add(tools: Tools, good: PlatformState) -> bool:
     """Records a good rollout; one with the same revisions as the newest replaces it.
 
     Returns whether the cluster was not recorded as good in this state before. If it was, the earlier time stays.
@@ -87,7 +87,7 @@ def add(tools: Tools, good: Good) -> bool:
     return True
 
 
-def digest_of(goods: list[Good], chart: str, version: str) -> str:
+def digest_of(goods: list[PlatformState], chart: str, version: str) -> str:
     """The digest of the chart that good rollouts installed, as a release or for its CRDs; "" if none did."""
     for good in reversed(goods):
         listed = [*good.crds, *((entry.chart, entry.version, entry.digest) for entry in good.releases)]
@@ -97,7 +97,7 @@ def digest_of(goods: list[Good], chart: str, version: str) -> str:
     return ""
 
 
-def target(goods: list[Good], live: dict[str, int]) -> Good | None:
+def target(goods: list[PlatformState], live: dict[str, int]) -> PlatformState | None:
     """The good rollout to restore: the newest one that differs from the live revisions; None without such a rollout.
 
     `live` are the revisions of the releases that rollouts install, without those of others.

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Sequence
 
-from spotladder.errors import EnvironmentFailure
 from spotladder_infra.names import kubeconfig_secret
 from spotladder_infra.rollout.components import SYSTEM
-from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 
 TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
 ADDRESS = ("server", "tls-server-name", "proxy-url")
@@ -20,8 +18,8 @@ ADDRESS = ("server", "tls-server-name", "proxy-url")
 AUTHORITY = ("certificate-authority-data", "certificate-authority", "insecure-skip-tls-verify")
 """Fields of a kubeconfig for a server whose certificate is not of a public authority."""
 
-TOKEN_TIMEOUT = 30.0
-"""Timeout in seconds until the cluster has created a new token."""
+LONGEST_WAIT = "30s"
+"""Time in which the cluster creates a new token."""
 
 
 def link(home: Tools, member: Tools, cluster: str) -> None:
@@ -33,7 +31,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
     Raises:
         EnvironmentFailure: The token or the address of the API server is missing.
     """
-    data = _token(member, cluster)
+    data = _token(member)
     view = json.loads(member.kubectl("config", "view", "--minify", "--raw", "-o", "json"))
     given = view["clusters"][0]["cluster"]
     address = {key: value for key, value in given.items() if key in ADDRESS}
@@ -57,10 +55,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
         },
         "stringData": {"kubeconfig": json.dumps(kubeconfig)},
     }
-    home.kubectl(
-        "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
-        given=json.dumps(secret),
-    )  # fmt: skip
+    home.apply(json.dumps(secret))
 
 
 def unlink(home: Tools, clusters: Sequence[str]) -> None:
@@ -70,16 +65,9 @@ def unlink(home: Tools, clusters: Sequence[str]) -> None:
         home.kubectl("delete", "secret", *names, "--namespace", SYSTEM, "--ignore-not-found")
 
 
-def _token(member: Tools, cluster: str) -> Object:
-    deadline = time.monotonic() + TOKEN_TIMEOUT
-    while True:
-        found = member.get("secret", TOKEN_SECRET, "--namespace", SYSTEM) or {}
-        data: Object = found.get("data", {})
-        if data.get("token") and data.get("ca.crt"):
-            return data
-        if time.monotonic() >= deadline:
-            raise EnvironmentFailure(
-                f"cluster {cluster}: the Secret {SYSTEM}/{TOKEN_SECRET} has no token after {TOKEN_TIMEOUT:g} s: is the "
-                "token controller running there?"
-            )
-        time.sleep(1.0)
+def _token(member: Tools) -> Object:
+    """The token and the authority of the cluster, when its token controller has written them."""
+    where = ("secret", TOKEN_SECRET, "--namespace", SYSTEM)
+    member.kubectl("wait", "--for=jsonpath={.data.token}", *where, f"--timeout={LONGEST_WAIT}")
+    found: Object = (member.get(*where) or {})["data"]
+    return found

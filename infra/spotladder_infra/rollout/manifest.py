@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ruamel.yaml import YAML
-
 _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
 _METADATA = re.compile(r"^metadata:.*(?:\n[ \t].*)*", re.MULTILINE)
 _NAMESPACE = re.compile(r"(?:^  |[{,] *)[\"']?namespace[\"']?:", re.MULTILINE)
-_NAME = re.compile(r"^  name: *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
 def split(manifest: str) -> Iterator[tuple[str, str]]:
@@ -40,10 +37,3 @@ def by_namespace(rendered: str) -> tuple[list[str], list[str]]:
 def joined(texts: Iterable[str]) -> str:
     """Objects as one manifest."""
     return "\n---\n".join(texts)
-
-
-def crd_name(text: str) -> str:
-    """The name of a CRD. Parses it only when it is not in block style, as generators write it."""
-    metadata = _METADATA.search(text)
-    name = _NAME.search(metadata.group(0)) if metadata else None
-    return name.group(1) if name else str(YAML(typ="safe", pure=True).load(text)["metadata"]["name"])

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -87,10 +89,11 @@ class ReleaseProvider(ResourceProvider):
         """The live release; an empty id if it does not exist."""
         release = Release(_context().tools, id_, props["namespace"])
         with _one_line():
-            live = release.live(expected=int(props.get("revision") or 0))
-        if not live.revision:
-            return ReadResult("", {})
-        return ReadResult(id_, {**props, "drift": json.dumps(live.drift)})
+            live = release.live()
+            if not live.revision:
+                return ReadResult("", {})
+            drift = release.drift(live, int(props.get("revision") or 0))
+        return ReadResult(id_, {**props, "drift": json.dumps(drift)})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
         """A change of chart, values or namespace, or drift."""
@@ -120,20 +123,17 @@ class CrdsProvider(ResourceProvider):
         if context.restore is not None:
             return {"drift": "[]"}
         with _one_line():
-            made = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
-        return {"drift": "[]", "equal": made}
+            crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return {"drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """The live CRDs. They are compared with the chart unless nothing has changed since they were equal to it."""
+        """The live CRDs, compared with the chart."""
         context = _context()
         if context.restore is not None or props["chart"] not in context.charts:
             return ReadResult(id_, props)
         with _one_line():
-            wanted = crds.of_chart(context.tools, _chart(context, props["chart"]))
-            # Taken before the comparison, so that a change during it counts next time.
-            fingerprint = crds.fingerprint(context.tools, wanted)
-            found = [] if fingerprint == props.get("equal") else crds.drift(context.tools, wanted)
-        return ReadResult(id_, {**props, "drift": json.dumps(found), "equal": None if found else fingerprint})
+            found = crds.drift(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return ReadResult(id_, {**props, "drift": json.dumps(found)})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
         """A changed version or digest, or drift. None in a rollback, which leaves CRDs as they are: stored objects may
@@ -153,15 +153,13 @@ def _difference(olds: Properties, news: Properties, fields: tuple[str, ...], rep
     return DiffResult(changes=bool(changed or replaced or drifted), replaces=replaced, delete_before_replace=True)
 
 
-class _one_line:  # noqa: N801 – reads as a statement
+@contextmanager
+def _one_line() -> Iterator[None]:
     """Passes only the message of an error to the engine."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, SpotladderError):
-            raise RuntimeError(str(error)) from None  # noqa: TRY004 – not a check of a type
+    try:
+        yield
+    except SpotladderError as error:
+        raise RuntimeError(str(error)) from None
 
 
 class HelmRelease(Resource):
@@ -179,8 +177,8 @@ class HelmRelease(Resource):
 
 
 class Crds(Resource):
-    """The CRDs of a chart in a stack. `equal` is the fingerprint with which they were last found equal to the chart."""
+    """The CRDs of a chart in a stack."""
 
     def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
-        properties = {"chart": chart, "version": version, "digest": digest, "drift": None, "equal": None}
+        properties = {"chart": chart, "version": version, "digest": digest, "drift": None}
         super().__init__(CrdsProvider(), name, properties, opts)

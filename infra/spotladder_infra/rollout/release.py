@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
 from spotladder_infra.rollout import ready
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools, helm_major
+from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
 
 HISTORY = 20
 """Revisions that Helm keeps of a release: those of the last good rollouts must be among them."""
@@ -38,7 +38,6 @@ class LiveRelease:
     status: str = ""
     version: str = ""
     manifest: str = ""
-    drift: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,11 @@ class Release:
         Raises:
             EnvironmentFailure: Helm refuses, or the workloads do not become ready. The failed state is left in place.
         """
-        options = ["--server-side=true", "--force-conflicts"] if helm_major() >= 4 else []
         labels = f"{HOST_LABEL}={_host()},{PROCESS_LABEL}={os.getpid()}"
         command = (
             "upgrade", "--install", self.name, chart, "--values", "-", "--create-namespace", "--skip-crds",
-            f"--history-max={HISTORY}", f"--labels={labels}", *options, "--output", "json",
+            f"--history-max={HISTORY}", f"--labels={labels}", "--server-side=true", "--force-conflicts",
+            "--output", "json",
         )  # fmt: skip
         try:
             made = self._helm(*command, given=values)
@@ -80,9 +79,8 @@ class Release:
     def restore(self, revision: int, timeout: float) -> int:
         """Restores a revision of Helm's history, and waits until it is ready. Returns the new revision."""
         self.clear_pending()
-        options = ["--force-conflicts"] if helm_major() >= 4 else []
-        self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)
-        live = self.live(compare=False)
+        self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", "--force-conflicts")
+        live = self.live()
         self._ready(live.manifest, live.version, timeout)
         return live.revision
 
@@ -93,8 +91,8 @@ class Release:
         except EnvironmentFailure as error:
             raise EnvironmentFailure(f"{self.name} {version}: {error}") from None
 
-    def live(self, *, compare: bool = True, expected: int = 0) -> LiveRelease:
-        """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
+    def live(self) -> LiveRelease:
+        """The release as Helm knows it."""
         try:
             found = self._helm("get", "all", self.name, "--template", _LIVE)
         except CommandFailure as error:
@@ -102,16 +100,17 @@ class Release:
                 return LiveRelease()
             raise
         line, _, manifest = found.partition("\n")
-        number, status, version = line.split(" ", maxsplit=2)
-        revision = int(number)
-        drift: list[str] = []
-        if expected and revision != expected:
-            drift.append(f"revision {revision} (expected {expected})")
-        if status != "deployed":
-            drift.append(f"status {status}")
-        if compare:
-            drift += self.tools.changes(manifest, self.namespace)
-        return LiveRelease(revision, status, version, manifest, tuple(drift))
+        revision, status, version = line.split(" ", maxsplit=2)
+        return LiveRelease(int(revision), status, version, manifest)
+
+    def drift(self, live: LiveRelease, expected: int) -> list[str]:
+        """How the release differs from the one with the revision `expected`, and its objects from its manifest."""
+        found = []
+        if expected and live.revision != expected:
+            found.append(f"revision {live.revision} (expected {expected})")
+        if live.status != "deployed":
+            found.append(f"status {live.status}")
+        return found + self.tools.changes(live.manifest, self.namespace)
 
     def installed_by_a_rollout(self) -> bool:
         """Whether a rollout has made one of the revisions that Helm keeps."""
@@ -155,7 +154,6 @@ def _host() -> str:
 
 def releases(tools: Tools) -> dict[str, Object]:
     """All releases of a cluster by name, as `helm list` shows them."""
-    states = [] if helm_major() >= 4 else ["--all"]
-    text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json", *states)
+    text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json")
     listed: list[Object] = json.loads(text or "[]")
     return {entry["name"]: entry for entry in listed}

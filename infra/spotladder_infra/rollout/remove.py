@@ -59,7 +59,7 @@ def remove(
         EnvironmentFailure: Jobs or nodes still exist after their time limit; the message names them.
     """
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
-    home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
+    home = platform.place.home()
     _stop_jobs(home, fleet, cluster, JOBS_TIMEOUT, report)
     release_nodes(platform.tools, cluster, nodes_timeout, report)
     installed = releases(platform.tools)
@@ -88,9 +88,9 @@ def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Repo
 
 def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, report: Report) -> None:
     """Suspends the jobs that use a cluster and waits until none has pods. For the home cluster these are all jobs."""
-    deadline = time.monotonic() + timeout
     asked: set[str] = set()
-    while True:
+
+    def unstopped() -> list[Object]:
         active = [job for job in home.items("tieredjobs", "--all-namespaces") if _uses(job, fleet, cluster)]
         for job in active:
             if _key(job) not in asked and not job["spec"].get("suspend"):
@@ -100,14 +100,21 @@ def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, repo
                 )  # fmt: skip
             asked.add(_key(job))
         report("jobs", "stopping" if active else "stopped", _listed(active))
-        if not active:
-            return
-        if time.monotonic() >= deadline:
-            raise EnvironmentFailure(
-                f"cluster {cluster.name}: jobs still run after {timeout:g} s: {_listed(active)}: does the controller "
-                "run? See spotladder get -A; run the command again to wait longer"
-            )
+        return active
+
+    if left := _remaining(unstopped, timeout):
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: jobs still run after {timeout:g} s: {_listed(left)}: does the controller "
+            "run? See spotladder get -A; run the command again to wait longer"
+        )
+
+
+def _remaining(look: Callable[[], list[Object]], timeout: float) -> list[Object]:
+    """The objects that `look` still finds after `timeout` seconds; returns as soon as it finds none."""
+    deadline = time.monotonic() + timeout
+    while (found := look()) and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL)
+    return found
 
 
 def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
@@ -140,18 +147,17 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
         tools.kubectl("delete", "nodepools.karpenter.sh", pools, "--wait=false")
     except CommandFailure as error:
         raise EnvironmentFailure(f"NodePools cannot be deleted: {error}") from None
-    deadline = time.monotonic() + timeout
-    while True:
+
+    def held() -> list[Object]:
         claims = tools.items("nodeclaims.karpenter.sh", *nodes)
         report("nodes", "draining" if claims else "released", _listed(claims))
-        if not claims:
-            return
-        if time.monotonic() >= deadline:
-            raise EnvironmentFailure(
-                f"{len(claims)} NodeClaims still exist after {timeout:g} s: {_hanging(claims)}: check their "
-                "events with kubectl describe nodeclaim; a pod that forbids its eviction blocks the drain of its node"
-            )
-        time.sleep(POLL_INTERVAL)
+        return claims
+
+    if left := _remaining(held, timeout):
+        raise EnvironmentFailure(
+            f"{len(left)} NodeClaims still exist after {timeout:g} s: {_hanging(left)}: check their "
+            "events with kubectl describe nodeclaim; a pod that forbids its eviction blocks the drain of its node"
+        )
 
 
 def _hanging(claims: list[Object]) -> str:

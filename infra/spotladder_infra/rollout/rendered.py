@@ -11,26 +11,22 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.names import SYSTEM_NAMESPACE
 from spotladder_infra.rollout import crds
 from spotladder_infra.rollout.charts import LocalChart
 from spotladder_infra.rollout.components import OWN, Chart, Component
 from spotladder_infra.rollout.plan import plan
-from spotladder_infra.rollout.tools import Tools
+from spotladder_infra.rollout.tools import OFFLINE
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.platform import COMPONENTS
-
-_OFFLINE = Tools(KubeContext("", ""))
-"""helm, for commands that contact no cluster."""
 
 FLUX_TIMEOUT = "10m"
 
 
 def objects(component: Component, chart: str, kubernetes: str) -> str:
     """The manifest of a release, as Helm installs it in a cluster with this version of Kubernetes."""
-    return _OFFLINE.helm(
+    return OFFLINE.helm(
         "template", component.release, chart, "--namespace", component.namespace, "--values", "-",
         "--kube-version", f"{kubernetes}.0", "--skip-crds", "--no-hooks", given=json.dumps(component.values),
     )  # fmt: skip
@@ -46,7 +42,7 @@ def write(fleet: Fleet, cluster: Cluster, find: Callable[[Chart], LocalChart], f
     namespaces = sorted({step.namespace for step in asked.releases} - {SYSTEM_NAMESPACE})
     first = {"namespaces.yaml": _documents(_namespace(name) for name in namespaces)}
     for chart in asked.crds:
-        first[f"{chart.name}.yaml"] = "\n---\n".join(crds.of_chart(_OFFLINE, find(chart).path)) + "\n"
+        first[f"{chart.name}.yaml"] = "\n---\n".join(crds.of_chart(OFFLINE, find(chart).path)) + "\n"
     waves: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [("00-crds", first, [])]
     for step in asked.releases:
         number = COMPONENTS.index(step.name) + 1  # so that a folder keeps its name

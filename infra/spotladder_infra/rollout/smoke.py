@@ -12,6 +12,7 @@ from typing import Any
 from spotladder.api.check import checked
 from spotladder.api.document import read_documents
 from spotladder.api.tieredjob import TieredJob
+from spotladder.display import job_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
@@ -63,32 +64,21 @@ def run(home: Tools, document: Object, timeout: float, report: Callable[[str], N
     deadline = time.monotonic() + timeout
     blocked_since: float | None = None
     while True:
-        status: dict[str, Any] = (home.get(*where) or {}).get("status", {})
+        found = home.get(*where) or document
+        status: dict[str, Any] = found.get("status", {})
         phase = status.get("phase", "Pending")
         step = (status.get("progress") or {}).get("step")
         report(f"{phase}{f', step {step}' if step is not None else ''}")
         if phase == "Succeeded":
             home.kubectl("delete", *where, "--ignore-not-found", "--wait=false")
             return
-        blocked_since = (blocked_since or time.monotonic()) if _waiting(status, "reason") == "Blocked" else None
+        refused = (status.get("waiting") or {}).get("reason") == "Blocked"
+        blocked_since = (blocked_since or time.monotonic()) if refused else None
         blocked = blocked_since is not None and time.monotonic() - blocked_since >= BLOCKED_TIMEOUT
         if phase == "Failed" or blocked or time.monotonic() >= deadline:
             why = "failed" if phase == "Failed" else f"is {phase}" + ("" if blocked else f" after {timeout:g} s")
+            said = ": ".join(filter(None, (why, job_text.problem(found, time.time()))))
             raise EnvironmentFailure(
-                f"smoke job {namespace}/{name} {why}: {_reason(status)}: see spotladder events {name} -n {namespace}"
+                f"smoke job {namespace}/{name} {said}: see spotladder events {name} -n {namespace}"
             )
         time.sleep(POLL_INTERVAL)
-
-
-def _waiting(status: dict[str, Any], key: str) -> str:
-    return str((status.get("waiting") or {}).get(key) or "")
-
-
-def _reason(status: dict[str, Any]) -> str:
-    if _waiting(status, "message"):
-        return _waiting(status, "message")
-    attempts = status.get("attempts") or []
-    if attempts and attempts[-1].get("reason"):
-        return str(attempts[-1]["reason"])
-    bad = [entry for entry in status.get("conditions", []) if entry.get("status") == "False" and entry.get("message")]
-    return str(bad[0]["message"]) if bad else "no reason in its status"

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
@@ -69,13 +68,6 @@ def require(*names: str) -> None:
             raise EnvironmentFailure(f"{name} is not on the PATH: install it ({NEEDED[name]})")
 
 
-@cache
-def helm_major() -> int:
-    """The major version of helm: 4 uses server-side apply, 3 does not."""
-    text = _run(["helm", "version", "--template", "{{.Version}}"], {}, None).stdout
-    return int(text.removeprefix("v").partition(".")[0] or 3)
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """helm and kubectl of one cluster. `timeout` is seconds for one call."""
@@ -110,15 +102,10 @@ class Tools:
         items: list[Object] = found.get("items", [])
         return items
 
-    def raw(self, path: str) -> Object:
-        """The API server's response to a GET of this path; {} if it does not know the path."""
-        try:
-            found: Object = json.loads(self.kubectl("get", "--raw", path))
-        except CommandFailure as failure:
-            if "NotFound" in str(failure):
-                return {}
-            raise
-        return found
+    def apply(self, objects: str) -> None:
+        """Applies objects with our field manager. Raises CommandFailure."""
+        manager = f"--field-manager={FIELD_MANAGER}"
+        self.kubectl("apply", "--server-side", "--force-conflicts", manager, "-f", "-", given=objects)
 
     def changes(self, rendered: str, namespace: str) -> list[str]:
         """The objects, as KIND/NAME, whose fields differ from a manifest. Raises CommandFailure.
@@ -143,6 +130,10 @@ class Tools:
             message = _last_line(done.stderr)
             raise CommandFailure(f"kubectl diff: {message}", _remedy(message, self.target.context))
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
+
+
+OFFLINE = Tools(KubeContext("", ""))
+"""helm, for commands that contact no cluster."""
 
 
 def _object(line: str) -> str:

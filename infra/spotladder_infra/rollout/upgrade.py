@@ -7,17 +7,14 @@ disruption budgets allow no disruption. Afterwards Karpenter removes nodes with 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
-from spotladder import versions
 from spotladder.core.reasons import Reason
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import good_rollouts
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
-from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
-from spotladder_infra.rollout.images import pool_images
-from spotladder_infra.rollout.release import releases
+from spotladder_infra.rollout.good_rollouts import PlatformState
 from spotladder_infra.rollout.tools import Object, Tools
 
 HOLD = "holdDuringUpgrade"
@@ -27,31 +24,9 @@ RUNNING = ("Running", "Draining")
 """Phases of a job whose attempt has all its nodes."""
 
 
-ORDINARY = frozenset(
-    {
-        Reason.EVICTION_NOTICE,
-        Reason.INTERRUPTED,
-        Reason.RECOVERY_TIMEOUT,
-        Reason.MAX_FAILURES_EXCEEDED,
-        Reason.INSUFFICIENT_CAPACITY,
-        Reason.QUEUE_TIMEOUT,
-        Reason.PREEMPTED,
-        Reason.PODS_READY_TIMEOUT,
-        Reason.QUOTA_WITHDRAWN,
-        Reason.SPEC_UPDATED,
-        Reason.TIER_REMOVED,
-        Reason.POLICY,
-        Reason.RELIEVED,
-        Reason.MOVED_ON,
-        Reason.APPLICATION_RETRY,
-        Reason.APPLICATION_FAILED,
-        Reason.SUSPEND_REQUESTED,
-        Reason.COMPLETED,
-        Reason.DEADLINE_EXCEEDED,
-        Reason.BUDGET_EXCEEDED,
-    }
-)
-"""Reasons for the end of an attempt that an upgrade does not cause while Karpenter removes no node on its own."""
+CAUSED = (Reason.VANISHED, Reason.HEAD_LOST, "")
+"""Reasons for the end of an attempt that an upgrade may cause while Karpenter removes no node; "" is an end without a
+record."""
 
 DISRUPTION_EVENT = "DisruptionTerminating"
 """Reason of the Event that Karpenter records for a node which it removes because of drift or consolidation."""
@@ -69,117 +44,26 @@ class NoGoodRollout(EnvironmentFailure):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeStage:
-    """A stage of an upgrade. `gate` is the requirement for its begin, `by` the command or component that performs
-    it."""
-
-    cluster: str
-    stage: str
-    change: str
-    gate: str
-    by: str
-
-
-def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
-    """The stages of an upgrade of a cluster, with the versions that run now and those that are pinned."""
-    name, asked = platform.cluster.name, platform.cluster.kubernetes
-    desired, _ = platform.desired()
-    live = releases(platform.tools)
-    minor = server_minor(platform.tools)
-    listed = [
-        UpgradeStage(name, "hold nodes", "disruption budgets of 0", "a good rollout is recorded", "upgrade --apply")
-    ]
-    for entry in desired.releases:
-        if entry.resource == POOLS:
-            continue
-        now = live.get(entry.release, {}).get("chart", "").rpartition("-")[2] or "not installed"
-        change = now if now == entry.version else f"{now} → {entry.version}"
-        gate = "its CRDs are established" if entry.resource == "karpenter" else "the one before is ready"
-        listed.append(UpgradeStage(name, entry.resource, change, gate, "upgrade --apply"))
-    listed.append(
-        UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
-    )
-    by = f"bootstrap --cluster {name}" if platform.cluster.created else "you"
-    owned = platform.cluster.created or "kubernetes" in platform.cluster.model_fields_set
-    if owned and minor != asked:
-        gate = _kubernetes_gate(minor, asked, desired.releases)
-        listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
-    listed.append(_images_stage(platform))
-    return listed
-
-
-def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
-    """The images that the fleet file pins and the cluster does not have yet."""
-    images = pool_images(platform.tools, platform.cluster)
-    new = [entry for entry in images if entry.installed not in ("", entry.pinned)]
-    changes = "; ".join(f"{entry.pool}: {entry.installed} → {entry.pinned}" for entry in new)
-    by = "upgrade --apply, then Karpenter" if new else "Karpenter"
-    gate = "nodes are replaced when they are empty"
-    return UpgradeStage(platform.cluster.name, "node images", changes or "as pinned by the pools", gate, by)
-
-
-def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:
-    """Upgrade by one minor version at a time, to a version that Karpenter supports."""
-    if versions.parse(wanted) < versions.parse(now):
-        return f"refused: {wanted} is older than {now}"
-    if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
-        return f"refused: one minor version at a time ({kubernetes_path(now, wanted)})"
-    karpenter = next((entry.version for entry in listed if entry.resource == "karpenter"), None)
-    known = versions.SUPPORTED.get(wanted)
-    if karpenter and known and versions.parse(karpenter) < versions.parse(known.karpenter):
-        return f"refused: Karpenter {known.karpenter} or newer is needed"
-    return "Karpenter and KubeRay are upgraded"
-
-
-def kubernetes_path(now: str, wanted: str) -> str:
-    """The minor versions of an upgrade in their order: `1.33 → 1.34 → 1.35`."""
-    major, first = versions.parse(now)[:2]
-    return " → ".join(f"{major}.{minor}" for minor in range(first, versions.parse(wanted)[1] + 1))
-
-
-def server_minor(tools: Tools) -> str:
-    """The minor version of the API server."""
-    server = json.loads(tools.kubectl("version", "-o", "json"))["serverVersion"]
-    return f"{server['major']}.{server['minor'].rstrip('+')}"
-
-
-def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
-    """Raises InvalidSpec when the fleet file asks a created cluster to skip a minor version of Kubernetes."""
-    cluster = platform.cluster
-    if not cluster.created:
-        return
-    now, wanted = server_minor(platform.tools), cluster.kubernetes
-    if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
-        path = kubernetes_path(now, wanted)
-        raise InvalidSpec(
-            f"cluster {cluster.name}: Kubernetes {now} cannot be upgraded to {wanted} at once: set kubernetes to each "
-            f"version in turn ({path}) and run spotladder infra bootstrap --cluster {cluster.name} after each"
-        )
-
-
-def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Report) -> Good:
+def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> PlatformState:
     """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
     Raises:
-        InvalidSpec: The fleet file skips a minor version of Kubernetes. Nothing was changed.
-        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for
-            another reason than those of `ORDINARY`: the nodes stay held, so that the cause can be found. Run the same
-            command again to continue.
+        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for one
+            of the reasons `CAUSED`: the nodes stay held, so that the cause can be found. Run the same command again to
+            continue.
     """
-    _refuse_skipped_minor(platform)
     platform.check()
     goods = good_rollouts.read(platform.tools)
     if not goods:
         raise NoGoodRollout(platform.cluster.name)
     before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
-    platform.install(_held(goods[-1].releases), goods[-1].crds, timeout, report)
+    platform.install(_held(goods[-1]), report)
     desired, _ = platform.desired()
-    platform.install(_held(desired.releases), desired.crds, timeout, report)
+    platform.install(_held(desired), report)
     _judge(platform, ended_since(home, before), disruptions(platform.tools) - disrupted, report)
     report(POOLS, "releasing nodes", "")
-    return platform.install(desired.releases, desired.crds, timeout, report)
+    return platform.install(desired, report).good
 
 
 def attempts(home: Tools) -> dict[str, int]:
@@ -218,7 +102,7 @@ def _judge(
     platform: ClusterPlatform, ended: Mapping[str, str], disrupted: frozenset[tuple[str, int]], report: Report
 ) -> None:
     """Raises EnvironmentFailure for attempts that may have ended because of the upgrade; reports the others."""
-    blamed = sorted(job for job, reason in ended.items() if disrupted or reason not in ORDINARY)
+    blamed = sorted(job for job, reason in ended.items() if disrupted or reason in CAUSED)
     if blamed:
         named = ", ".join(f"{job} ({ended[job] or 'unknown'})" for job in blamed)
         why = "Karpenter has removed nodes, and attempts" if disrupted else "attempts"
@@ -230,11 +114,12 @@ def _judge(
         report("jobs", "attempt ended", f"{job}: {reason}, not by the upgrade")
 
 
-def _held(listed: Sequence[InstalledRelease]) -> tuple[InstalledRelease, ...]:
-    """The releases, with the pools' nodes held."""
-    return tuple(
+def _held(desired: PlatformState) -> PlatformState:
+    """The same with the pools' nodes held."""
+    releases = tuple(
         replace(entry, values=json.dumps({**json.loads(entry.values), HOLD: True}, sort_keys=True))
         if entry.resource == POOLS
         else entry
-        for entry in listed
+        for entry in desired.releases
     )
+    return replace(desired, releases=releases)

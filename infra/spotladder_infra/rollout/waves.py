@@ -18,15 +18,12 @@ from spotladder_infra.rollout import good_rollouts, link, smoke
 from spotladder_infra.rollout import upgrade as held
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Installed, Report, RolloutSite
 from spotladder_infra.rollout.inspection import inspect_all
-from spotladder_infra.rollout.plan import plan, waves
+from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 
 SMOKE = "smoke job"
 LINK = "link"
-
-OPEN_CONCURRENCY = 4
-"""Maximum number of states that are opened at the same time: `pulumi` is a process of this machine."""
 
 
 class ClusterOutcome(StrEnum):
@@ -67,65 +64,49 @@ Progress = Callable[[str, str, str, str], None]
 """Called with a cluster, a component, its state and details. From several threads, one call at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutOptions:
-    """The options of a rollout. `concurrency` is the number of clusters at the same time, `timeout` is in seconds and
-    applies to each component."""
-
-    targets: tuple[str, ...] = ()
-    concurrency: int = 4
-    timeout: float = 600.0
-    smoke: Object | None = None
-    smoke_timeout: float = 900.0
-
-
-def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
-    """Installs the state in the fleet file in the clusters.
+def rollout(place: RolloutSite, proof: Object | None, progress: Progress) -> list[ClusterResult]:
+    """Installs the state in the fleet file in the clusters. `proof` is the smoke job; None without one.
 
     Raises:
         InvalidSpec: The chosen clusters cannot be rolled out in this order.
         EnvironmentFailure: A chart or a cluster is unreachable, or the cluster has another KubeRay; nothing was
             changed.
     """
-    ordered = waves(place.fleet, options.targets)
-    platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
-    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
-    _home_first(place, ordered, home)
-    _check(platforms, options.concurrency)
+    platforms = {name: place.platform(name) for wave in place.waves() for name in wave}
+    home = place.home()
+    _home_first(place, home)
+    _check(platforms, place.fleet.spec.rollout.concurrency)
 
-    def install(platform: ClusterPlatform, report: Report) -> Installed:
-        installed = platform.apply(options.timeout, report)
-        if platform.cluster.name != place.fleet.spec.home:
+    def install(name: str, report: Report) -> tuple[ClusterPlatform, Installed]:
+        platform = platforms[name]
+        installed = platform.install(platform.desired()[0], report)
+        if name != place.fleet.spec.home:
             report(LINK, "installing", "")
-            link.link(home, platform.tools, platform.cluster.name)
+            link.link(home, platform.tools, name)
             report(LINK, "ready", "")
-        return installed
+        return platform, installed
 
-    return _in_waves(place, options, progress, platforms.__getitem__, install)
+    return _in_waves(place, proof, progress, install)
 
 
-def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
+def upgrade(place: RolloutSite, progress: Progress) -> list[ClusterResult]:
     """Upgrades the clusters in waves, while their nodes are held. Raises as `rollout` does."""
-    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
+    home = place.home()
 
-    def install(platform: ClusterPlatform, report: Report) -> Installed:
-        return Installed(held.upgrade(platform, home, options.timeout, report), changed=True)
+    def install(name: str, report: Report) -> tuple[ClusterPlatform, Installed]:
+        platform = place.platform(name)
+        return platform, Installed(held.upgrade(platform, home, report), changed=True)
 
-    def platform_of(name: str) -> ClusterPlatform:
-        return ClusterPlatform(place, place.fleet.cluster(name))
-
-    return _in_waves(place, options, progress, platform_of, install)
+    return _in_waves(place, None, progress, install)
 
 
 def _in_waves(
     place: RolloutSite,
-    options: RolloutOptions,
+    proof: Object | None,
     progress: Progress,
-    platform_of: Callable[[str], ClusterPlatform],
-    install: Callable[[ClusterPlatform, Report], Installed],
+    install: Callable[[str, Report], tuple[ClusterPlatform, Installed]],
 ) -> list[ClusterResult]:
     """Calls `install` for each cluster, runs its smoke job and records it as good."""
-    home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     lock = threading.Lock()
 
     def one(name: str) -> ClusterResult:
@@ -134,15 +115,14 @@ def _in_waves(
                 progress(name, component, state, details)
 
         try:
-            platform = platform_of(name)
-            installed = install(platform, report)
-            proved = _smoke(platform, home, options, report)
+            platform, installed = install(name, report)
+            proved = _smoke(platform, proof, report)
             new = good_rollouts.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
         except SpotladderError as error:
             return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
 
-    return run_waves(waves(place.fleet, options.targets), options.concurrency, one)
+    return run_waves(place.waves(), place.fleet.spec.rollout.concurrency, one)
 
 
 def run_waves(
@@ -175,14 +155,13 @@ def run_waves(
     return list(results.values())
 
 
-def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
+def rollback(place: RolloutSite, progress: Progress) -> list[ClusterResult]:
     """Restores the last good rollout of each cluster: one after the other, the home cluster last."""
     results = []
-    names = [name for wave in reversed(waves(place.fleet, options.targets)) for name in reversed(wave)]
-    for name in names:
-        platform = ClusterPlatform(place, place.fleet.cluster(name))
+    for name in (name for wave in reversed(place.waves()) for name in reversed(wave)):
+        platform = place.platform(name)
         try:
-            message = _back(platform, options.timeout, lambda *change, at=name: progress(at, *change))
+            message = _back(platform, lambda *change, at=name: progress(at, *change))
             results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
             results.append(_failed(name, error))
@@ -194,7 +173,7 @@ def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
     return ClusterResult(cluster, ClusterOutcome.FAILED, str(error), final)
 
 
-def _back(platform: ClusterPlatform, timeout: float, report: Report) -> str:
+def _back(platform: ClusterPlatform, report: Report) -> str:
     goods = good_rollouts.read(platform.tools)
     ours = {step.release for step in plan(platform.place.fleet, platform.cluster).releases}
     ours |= {name for good in goods for name in good.revisions}
@@ -202,21 +181,21 @@ def _back(platform: ClusterPlatform, timeout: float, report: Report) -> str:
     wanted = good_rollouts.target(goods, live)
     if wanted is None:
         raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
-    made = platform.restore(wanted, timeout, report)
+    made = platform.restore(wanted, report)
     kept = goods[: goods.index(wanted)]
     good_rollouts.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])
     return f"as of {wanted.at}"
 
 
-def _smoke(platform: ClusterPlatform, home: Tools, options: RolloutOptions, report: Report) -> bool:
-    if options.smoke is None:
-        return False
-    document = smoke.job(options.smoke, platform.cluster)
-    if document is None:
+def _smoke(platform: ClusterPlatform, proof: Object | None, report: Report) -> bool:
+    """Whether the smoke job has succeeded in a cluster; False without a job or without pools for it."""
+    document = None if proof is None else smoke.job(proof, platform.cluster)
+    asked = platform.place.fleet.spec.rollout.smoke
+    if document is None or asked is None:
         return False
     report(SMOKE, "running", "")
     try:
-        smoke.run(home, document, options.smoke_timeout, lambda text: report(SMOKE, "running", text))
+        smoke.run(platform.place.home(), document, asked.timeout, lambda text: report(SMOKE, "running", text))
     except EnvironmentFailure as error:
         report(SMOKE, "failed", str(error))
         raise
@@ -225,39 +204,30 @@ def _smoke(platform: ClusterPlatform, home: Tools, options: RolloutOptions, repo
 
 
 def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
-    """Checks all clusters at the same time before the rollout, and opens the states meanwhile.
+    """Checks all clusters before the rollout, `concurrency` at the same time, and opens their states.
 
     Raises:
-        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), a state cannot be opened,
-            or Pulumi does not run.
+        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), or Pulumi does not run.
     """
+    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
+
+    automation.command()  # once, before the threads
+    for platform in platforms.values():
+        platform.desired()  # one after the other, so that a chart is downloaded once
 
     def check(name: str) -> list[str]:
         platforms[name].check()
+        platforms[name].open()
         return []
 
-    for platform in platforms.values():
-        platform.desired()  # one after the other, so that a chart is downloaded once
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="states") as pool:
-        opened = pool.submit(_open, list(platforms.values()))
-        _, failures = inspect_all(list(platforms), concurrency, check)
-        opened.result()
+    _, failures = inspect_all(list(platforms), concurrency, check)
     if failures:
         raise EnvironmentFailure("\n".join(failures))
 
 
-def _open(platforms: Sequence[ClusterPlatform]) -> None:
-    """Opens the states of these clusters. Raises EnvironmentFailure."""
-    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
-
-    automation.command()  # once, before the threads
-    with ThreadPoolExecutor(max_workers=OPEN_CONCURRENCY, thread_name_prefix="state") as pool:
-        list(pool.map(ClusterPlatform.open, platforms))
-
-
-def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
+def _home_first(place: RolloutSite, home: Tools) -> None:
     """The controller at home must have been rolled out before, or be in the first wave: the others depend on it."""
-    name = place.fleet.spec.home
+    name, ordered = place.fleet.spec.home, place.waves()
     if not ordered or name in ordered[0] or good_rollouts.read(home):
         return
     raise InvalidSpec(

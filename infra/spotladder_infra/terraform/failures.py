@@ -57,20 +57,8 @@ _RULES: tuple[Rule, ...] = (
         common=True,
     ),
     Rule(
-        r"request send failed|no such host|dial tcp|i/o timeout|[Cc]onnection refused|TLS handshake timeout",
-        "check the network of this machine and its proxy (HTTPS_PROXY), and run the command again",
-        common=True,
-    ),
-    Rule(r"retrieving caller identity from STS|validating provider credentials", _CREDENTIALS, common=True),
-    Rule(
         r"SERVICE_DISABLED|has not been used in project \S+ before or it is disabled",
         "enable it in the project; spotladder infra doctor prints one command for all APIs",
-    ),
-    Rule(
-        r"LimitExceeded|ServiceQuotaExceeded|QuotaExceeded|quotaExceeded|QUOTA_EXCEEDED"
-        r"|exceeded (?:the |your )?quota|Quota '?[A-Z_]+'? exceeded|MaxSpotInstanceCountExceeded"
-        r"|ResourceLimitExceeded|TooManyBuckets",
-        "raise the quota with the cloud, or make the fleet smaller, and run the command again",
     ),
     Rule(
         r"EntityAlreadyExists|AlreadyExists|already exists|BucketAlreadyOwnedByYou|ResourceInUseException"
@@ -91,15 +79,10 @@ _RULES: tuple[Rule, ...] = (
         "a resource outside of the state still uses it: delete the resources listed below, and run the command again",
     ),
     Rule(
-        r"AccessDenied|UnauthorizedOperation|not authorized to perform|Error 403|PERMISSION_DENIED|StatusCode: 403",
-        "ask for the permission, or use another identity",
-    ),
-    Rule(
-        r"Failed to get existing workspaces|NoSuchBucket|Backend (?:initialization|configuration)|backend",
+        r"Failed to get existing workspaces|NoSuchBucket|Backend (?:initialization|configuration)",
         "create the state bucket with spotladder infra state, or correct spec.state",
         common=True,
     ),
-    Rule(r"Saved plan is stale|plan .* is stale", "another run changed the cluster in between: run the command again"),
 )
 """The first rule whose pattern is in an error applies."""
 

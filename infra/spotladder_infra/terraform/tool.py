@@ -19,7 +19,6 @@ PROGRAMS = ("terraform", "tofu")
 OLDEST = (1, 11)
 
 _FIRST_LINE = re.compile(r"^(Terraform|OpenTofu) v(\d+)\.(\d+)\.(\d+)")
-_OWN_CACHE = re.compile(r'^\s*"?plugin_cache_dir"?\s*[=:]', re.MULTILINE)
 _INSTALL = f"install Terraform or OpenTofu {OLDEST[0]}.{OLDEST[1]} or newer, or set {VARIABLE} to its path"
 
 
@@ -69,12 +68,10 @@ def find(environment: Mapping[str, str] = os.environ) -> Tool:
 
 
 def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of every run: no prompts, no update checks, and one cache of providers for all stacks.
-
-    A cache that the user names in $TF_PLUGIN_CACHE_DIR or in Terraform's configuration is kept.
-    """
+    """The environment of every run: no prompts, no update checks, and one cache of providers for all stacks, unless
+    $TF_PLUGIN_CACHE_DIR names another."""
     found = {**environment, "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1"}
-    if "TF_PLUGIN_CACHE_DIR" not in found and not _has_own_cache(environment):
+    if "TF_PLUGIN_CACHE_DIR" not in found:
         base = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         cache = base / "spotladder" / "terraform-plugins"
         try:
@@ -83,18 +80,3 @@ def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str
             return found  # without the cache the command is only slower
         found["TF_PLUGIN_CACHE_DIR"] = str(cache)
     return found
-
-
-def _has_own_cache(environment: Mapping[str, str]) -> bool:
-    """Whether the configuration of Terraform or OpenTofu names a cache. The variable would replace it."""
-    named = environment.get("TF_CLI_CONFIG_FILE")
-    home = Path(environment.get("HOME") or Path.home())
-    of_tofu = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opentofu" / "tofurc"
-    files = [home / ".terraformrc", home / ".tofurc", of_tofu, *(home / ".terraform.d").glob("*.tfrc")]
-    for file in [Path(named)] if named else files:
-        try:
-            if _OWN_CACHE.search(file.read_text(encoding="utf-8")):
-                return True
-        except (OSError, UnicodeError):
-            continue
-    return False

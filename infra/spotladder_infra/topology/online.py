@@ -7,29 +7,13 @@ from typing import Any
 
 from spotladder.api.problems import Path, quoted
 from spotladder.versions import parse
-from spotladder_infra.amazon import CREDENTIALS, Connect, answering, connect
+from spotladder_infra.amazon import Connect
 from spotladder_infra.google import COMPUTE, CONTAINER, Google
 from spotladder_infra.topology.addon_checks import addon_findings
-from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.findings import FleetFinding
-from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
-
-
-def check_online(fleet: Fleet) -> list[FleetFinding]:
-    """Findings for each field whose value a cloud does not offer this account or project. Raises EnvironmentFailure."""
-    found: list[FleetFinding] = []
-    cloud: Google | None = None
-    for index, cluster in enumerate(fleet.spec.clusters):
-        if cluster.cloud is Cloud.AWS:
-            remedy = f"{CREDENTIALS}, or leave out --online"
-            with answering(f"cluster {cluster.name}: AWS cannot be queried", remedy):
-                found += aws(connect, index, cluster)
-        elif cluster.cloud is Cloud.GCP:
-            cloud = cloud or Google()
-            found += gcp(cloud, index, cluster)
-    return found
 
 
 def aws(connect: Connect, index: int, cluster: Cluster) -> Iterator[FleetFinding]:

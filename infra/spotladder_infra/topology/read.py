@@ -26,14 +26,8 @@ class FleetFile:
 SMOKE_JOB: Path = ("spec", "rollout", "smoke", "job")
 
 
-def read_fleet(path: str | File, today: date, *, online: bool = False, smoke: bool = False) -> FleetFile:
-    """The fleet of a file; `online` checks zones, instance types and versions with the clouds, `smoke` the file of the
-    smoke job.
-
-    Raises:
-        InvalidSpec: With every problem found.
-        EnvironmentFailure: A cloud does not respond.
-    """
+def read_fleet(path: str | File, today: date, *, smoke: bool = False) -> FleetFile:
+    """The fleet of a file; `smoke` checks the file of the smoke job as well. Raises InvalidSpec with every problem."""
     documents = read_documents(path)
     if not documents:
         raise InvalidSpec("is empty; specify a Fleet", where=file_name(path))
@@ -46,10 +40,6 @@ def read_fleet(path: str | File, today: date, *, online: bool = False, smoke: bo
         raise _refused(document, ("kind",), f"is not a fleet file (expected kind: Fleet, {found})")
     fleet = checked(document, Fleet)
     findings = check(fleet, today)
-    if online:
-        from spotladder_infra.topology.online import check_online  # noqa: PLC0415 – the clouds' clients are slow to import
-
-        findings += check_online(fleet)
     problems = [_problem(document, found) for found in findings if not found.warning]
     if smoke and fleet.spec.rollout.smoke is not None:
         problems += _smoke_problems(document, File(path).parent / fleet.spec.rollout.smoke.job)

@@ -33,7 +33,6 @@ for _command, _listed in (
     (costs.plan, "Show what bootstrap would change, and the cost."),
     (stacks.state, "Create the bucket for Terraform's state."),
     (stacks.synth, "Write the Terraform stacks of the clusters."),
-    (stacks.graph, "Print a diagram of the resources of a cluster's stack."),
     (stacks.permissions, "Print the permissions that a cluster's stack needs."),
     (stacks.explain, "Show the bring-up of a cluster hop by hop."),
     (bootstrap.bootstrap, "Create the clusters, or change them."),
@@ -43,7 +42,7 @@ for _command, _listed in (
     (comparison.status, "Show the version and state of each component."),
     (comparison.drift, "Find manual changes in the clusters."),
     (rollout.rollback, "Restore the last good rollout of the clusters."),
-    (upgrade.upgrade, "Show or apply the stages of an upgrade."),
+    (upgrade.upgrade, "Upgrade the components while jobs train."),
     (fleet.render, "Print the values of the chart spotladder-pools."),
     (fleet.schema, "Print the JSON schema of a fleet file."),
 ):

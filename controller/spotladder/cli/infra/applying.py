@@ -8,7 +8,7 @@ import typer
 
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
-from spotladder_infra.terraform.changes import WORDS, by_concern, counted, lost_of_existing
+from spotladder_infra.terraform.changes import WORDS, by_type, counted, lost_clusters
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
@@ -27,20 +27,19 @@ def say_stopping() -> None:
 
 def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
     """Raises EnvironmentFailure if the changes delete an existing cluster, which its stack created before."""
-    lost = lost_of_existing(changes) if cluster.existing is not None else []
+    lost = lost_clusters(changes) if cluster.existing is not None else []
     if lost:
-        listed = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
         raise EnvironmentFailure(
             f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
-            f"this would delete it ({listed}): remove existing, or remove these resources from the state with "
+            f"this would delete it ({', '.join(lost)}): remove existing, or remove these resources from the state with "
             "terraform state rm"
         )
 
 
 def show(cluster: str, changes: list[Planned]) -> None:
-    """Prints a plan by concern."""
+    """Prints a plan by type of resource."""
     typer.echo(f"{cluster}: {counted(changes)}")
-    if rows := by_concern(changes):
+    if rows := by_type(changes):
         print_table((cluster, *(word.capitalize() for word in WORDS.values())), rows)
 
 

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from spotladder.cli.infra.rollout_site import RolloutTarget, inspected, platform_of, raise_failures, rollout_site
+from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_site
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder_infra.rollout.plan import waves
+from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
     from spotladder_infra.rollout.cluster_rollout import RolloutSite
     from spotladder_infra.rollout.engine import Change
     from spotladder_infra.rollout.inspection import ComponentRow
 
+Row = TypeVar("Row")
 
-def print_rollout(place: RolloutSite, targets: list[str], output: Format) -> None:
-    """Prints what a rollout would change in each cluster. Raises EnvironmentFailure if a cluster cannot be read; the
-    others are shown."""
-    numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
+
+def print_rollout(place: RolloutSite, output: Format) -> bool:
+    """Prints what a rollout would change in each cluster, and returns whether it would change anything.
+
+    Raises:
+        EnvironmentFailure: A cluster cannot be read; the others are shown.
+    """
+    numbers = {name: number for number, wave in enumerate(place.waves(), 1) for name in wave}
 
     def changes(name: str) -> list[dict[str, str]]:
-        found = platform_of(place, name).preview(lambda *_: None)
+        found = place.platform(name).preview()
         return [{"wave": str(numbers[name]), "cluster": name, **_described(change)} for change in found]
 
-    entries, failures = inspected(place, list(numbers), changes)
-    if output is Format.TABLE:
-        _print_changes(entries)
-    else:
-        print_data(entries, output)
-    raise_failures(failures)
+    def show(entries: Sequence[dict[str, str]]) -> None:
+        if output is Format.TABLE:
+            _print_changes(entries)
+        else:
+            print_data(entries, output)
+
+    return any(entry["change"] != "same" for entry in _inspected(place, list(numbers), changes, show))
 
 
 def status(
@@ -46,10 +54,17 @@ def status(
       spotladder infra status
       spotladder infra status --cluster east --output json
     """
-    place, targets = rollout_site(target)
-    rows, failures = _components(place, targets, compare=False)
-    _print_rows(rows, output)
-    raise_failures(failures)
+    place = rollout_site(target)
+    from spotladder_infra.rollout.inspection import inspect
+
+    def show(rows: Sequence[ComponentRow]) -> None:
+        if output is not Format.TABLE:
+            print_data([asdict(row) for row in rows], output)
+        elif rows:
+            cells = [(row.cluster, row.component, row.version, row.wanted, row.status, row.ready) for row in rows]
+            print_table(("Cluster", "Component", "Version", "Wanted", "Status", "Ready"), cells)
+
+    _inspected(place, place.targets, lambda name: inspect(place.platform(name)), show)
 
 
 def drift(
@@ -57,25 +72,33 @@ def drift(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find manual changes in the clusters. Exit code 1 if there is a difference; a rollout undoes it.
+    """Find manual changes in the clusters, and what the fleet file changes. Exit code 1 if there is a difference; a
+    rollout undoes it.
 
     \b
     Examples:
       spotladder infra drift
       spotladder infra drift --cluster east --output json
     """
-    place, targets = rollout_site(target)
-    rows, failures = _components(place, targets, compare=True)
-    _print_rows(rows, output)
-    raise_failures(failures)
-    if not all(row.up_to_date for row in rows):
+    if print_rollout(rollout_site(target), output):
         raise typer.Exit(1)
 
 
-def _components(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
-    from spotladder_infra.rollout.inspection import inspect
+def _inspected(
+    place: RolloutSite,
+    names: Sequence[str],
+    inspect_one: Callable[[str], Iterable[Row]],
+    show: Callable[[Sequence[Row]], None],
+) -> list[Row]:
+    """The rows of the clusters, after `show` has printed them. Raises EnvironmentFailure with one line for each cluster
+    that cannot be read."""
+    from spotladder_infra.rollout.inspection import inspect_all
 
-    return inspected(place, targets, lambda name: inspect(platform_of(place, name), compare=compare))
+    rows, failures = inspect_all(names, place.fleet.spec.rollout.concurrency, inspect_one)
+    show(rows)
+    if failures:
+        raise EnvironmentFailure("\n".join(failures))
+    return rows
 
 
 def _described(change: Change) -> dict[str, str]:
@@ -84,7 +107,7 @@ def _described(change: Change) -> dict[str, str]:
     return {"component": change.resource, "change": change.operation, "details": details(change)}
 
 
-def _print_changes(entries: list[dict[str, str]]) -> None:
+def _print_changes(entries: Sequence[dict[str, str]]) -> None:
     rows = [
         (entry["wave"], entry["cluster"], entry["component"], entry["change"], entry["details"])
         for entry in entries
@@ -94,17 +117,3 @@ def _print_changes(entries: list[dict[str, str]]) -> None:
         print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
     if entries:
         typer.echo(f"{len(rows)} to change, {len(entries) - len(rows)} unchanged.")
-
-
-def _print_rows(rows: list[ComponentRow], output: Format) -> None:
-    if not rows and output is Format.TABLE:
-        return
-    if output is not Format.TABLE:
-        from dataclasses import asdict
-
-        print_data([{**asdict(row), "drift": list(row.drift)} for row in rows], output)
-        return
-    cells = [
-        (row.cluster, row.component, row.version, row.wanted, row.ready, ", ".join(row.drift) or "–") for row in rows
-    ]
-    print_table(("Cluster", "Component", "Version", "Wanted", "Ready", "Drift"), cells)

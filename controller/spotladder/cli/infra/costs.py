@@ -9,9 +9,8 @@ import typer
 from spotladder.cli.infra.applying import say_stopping, show
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder_infra import costs, live_prices
-from spotladder_infra.amazon import connect
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import costs
 from spotladder_infra.facts.prices import AS_OF
 from spotladder_infra.terraform.applied import planned, stacks_of
 from spotladder_infra.terraform.events import Planned
@@ -29,26 +28,22 @@ def plan(
     offline: Annotated[
         bool, typer.Option("--offline", help="Print only the costs: run no Terraform, call no cloud.")
     ] = False,
-    online: Annotated[bool, typer.Option("--online", help="Ask AWS for the current prices of its nodes.")] = False,
     to: ToOption = OUT,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show what `bootstrap` would create, change and delete, and what the fleet costs.
 
-    The changes come from Terraform's plan, grouped by concern. Nothing is changed. Costs are those of each cluster
+    The changes come from Terraform's plan, by type of resource. Nothing is changed. Costs are those of each cluster
     while it is idle, and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from
-    a table with its date; with --online, tiers on AWS have current spot and on-demand prices. If Terraform cannot
-    create the plan, the command still prints the costs, and exits with code 5.
+    a table with its date. If Terraform cannot create the plan, the command still prints the costs, and exits with
+    code 5.
 
     \b
     Examples:
       spotladder infra plan
       spotladder infra plan --offline
       spotladder infra plan --cluster east --output json
-      spotladder infra plan --online
     """
-    if offline and online:
-        raise InvalidSpec("--offline and --online contradict each other: specify one of them")
     found, clusters = target.read(warn=output is Format.TABLE)
     failure: EnvironmentFailure | None = None
     changes: dict[str, list[Planned]] = {}
@@ -63,22 +58,14 @@ def plan(
             raise
         except EnvironmentFailure as error:
             failure = error
-    _costs(found, clusters, changes, output, online=online)
+    _costs(found, clusters, changes, output)
     if failure is not None:
         raise failure
 
 
-def _costs(
-    fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format, *, online: bool
-) -> None:
+def _costs(fleet: Fleet, clusters: Sequence[Cluster], changes: dict[str, list[Planned]], output: Format) -> None:
     idle = {entry.name: costs.idle(fleet, entry) for entry in clusters if entry.cloud in WITH_STACK}
     rates = [rate for rate in costs.rates(fleet) if rate.cluster in {entry.name for entry in clusters}]
-    current = online
-    if online:
-        live = live_prices.asked(fleet, rates, connect)
-        rates, current = list(live.rates), not live.unknown
-        for reason in live.unknown:
-            typer.echo(f"warning: no current price: {reason}", err=True)
     if output is not Format.TABLE:
         from dataclasses import asdict
 
@@ -103,8 +90,7 @@ def _costs(
         for rate in rates
     ]
     print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand", "Disk"), prices)
-    which = "Prices of tiers on AWS are current, others are those" if current else "Prices are those"
-    typer.echo(f"{which} of {AS_OF}. The controller looks up the AWS spot prices that have no figure here.")
+    typer.echo(f"Prices are those of {AS_OF}. The controller looks up the AWS spot prices that have no figure here.")
 
 
 def _usd(amount: float | None) -> str:

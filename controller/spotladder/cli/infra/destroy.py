@@ -16,7 +16,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.checkpoints import identities, owned, resources
 from spotladder_infra.leftovers import find, nodes
 from spotladder_infra.terraform.applied import discard, stacks_of
-from spotladder_infra.terraform.changes import concern_of
+from spotladder_infra.terraform.changes import lost_clusters
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
@@ -88,7 +88,7 @@ def destroy(
         entry.name
         for entry in ([] if skip_platform else clusters)
         if (entry.name not in stacks and not _is_gone(entry))
-        or any(concern_of(change.address) == _last(entry) for change in plans.get(entry.name, ()))
+        or (plans.get(entry.name) if entry.existing else lost_clusters(plans.get(entry.name, ())))
     }
     confirm("Delete this?", yes=yes)
     if running:
@@ -114,11 +114,6 @@ def destroy(
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
     finish([(entry.name, partial(work, entry), stacks.get(entry.name)) for entry in clusters], done="done")
-
-
-def _last(cluster: Cluster) -> str:
-    """The part of a stack without which no rollout is left in the cluster: an existing cluster has no other."""
-    return "control plane" if cluster.created else "identity"
 
 
 def _to_delete(stack: TerraformStack) -> list[Planned]:

@@ -18,12 +18,9 @@ from spotladder_infra.topology.schema import schema as of_fleets
 def validate(
     fleet: FleetOption = FLEET,
     *,
-    online: Annotated[
-        bool, typer.Option("--online", help="Look up the available zones, instance types and versions in the clouds.")
-    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Check a fleet file and its smoke job, offline unless --online is given.
+    """Check a fleet file and its smoke job, offline: `doctor` asks the clouds for zones, types and versions.
 
     Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 if
     there is any problem.
@@ -32,10 +29,9 @@ def validate(
     Examples:
       spotladder infra validate
       spotladder infra validate --fleet fleet.yaml --output json
-      spotladder infra validate --online
     """
     try:
-        found = read(fleet, warn=output is Format.TABLE, online=online, smoke=True)
+        found = read(fleet, warn=output is Format.TABLE, smoke=True)
     except InvalidDocument as error:
         if output is Format.TABLE:
             raise

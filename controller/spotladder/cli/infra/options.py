@@ -55,14 +55,14 @@ class FleetTarget:
         return found, chosen(found, self.cluster, self.cloud)
 
 
-def read(path: Path, *, warn: bool, online: bool = False, smoke: bool = False) -> FleetFile:
+def read(path: Path, *, warn: bool, smoke: bool = False) -> FleetFile:
     """The fleet file, checked; with `smoke`, also the file of its smoke job. With `warn`, warnings are printed to
     stderr.
 
     Raises:
         InvalidDocument: The file has problems.
     """
-    found = read_fleet(path, datetime.now(UTC).date(), online=online, smoke=smoke)
+    found = read_fleet(path, datetime.now(UTC).date(), smoke=smoke)
     if warn:
         for problem in found.warnings:
             typer.echo(f"warning: {problem}", err=True)

@@ -9,7 +9,7 @@ import typer
 from spotladder.cli.infra.comparison import print_rollout
 from spotladder.cli.infra.progress import interruptible
 from spotladder.cli.infra.rollout_results import print_results
-from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_options, rollout_site
+from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_site
 from spotladder.cli.output import Format, OutputOption
 
 
@@ -35,15 +35,17 @@ def rollout(
       spotladder infra rollout --cluster east --charts mirror
       spotladder infra rollout --no-smoke --output json
     """
-    place, targets = rollout_site(target)
+    place = rollout_site(target)
     if dry_run:
-        print_rollout(place, targets, output)
+        print_rollout(place, output)
         return
+    from spotladder_infra.rollout import smoke as smoke_job
     from spotladder_infra.rollout import waves
 
-    options = rollout_options(place.fleet, target.fleet, targets, smoke=smoke)
+    asked = place.fleet.spec.rollout.smoke
+    proof = smoke_job.read(target.fleet.parent / asked.job) if smoke and asked else None
     with interruptible() as progress:
-        results = waves.rollout(place, options, progress)
+        results = waves.rollout(place, proof, progress)
     print_results(results, output)
 
 
@@ -62,9 +64,9 @@ def rollback(
       spotladder infra rollback
       spotladder infra rollback --cluster east --output json
     """
-    place, targets = rollout_site(target)
+    place = rollout_site(target)
     from spotladder_infra.rollout import waves
 
     with interruptible() as progress:
-        results = waves.rollback(place, rollout_options(place.fleet, target.fleet, targets, smoke=False), progress)
+        results = waves.rollback(place, progress)
     print_results(results, output)

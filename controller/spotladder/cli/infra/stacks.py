@@ -1,4 +1,4 @@
-"""`spotladder infra state|synth|graph|permissions|explain`: the Terraform stacks of the clusters."""
+"""`spotladder infra state|synth|permissions|explain`: the Terraform stacks of the clusters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 
 from spotladder.cli.infra.options import FLEET, OUT, FleetOption, FleetTarget, ToOption, read
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder_infra.graph import mermaid
 from spotladder_infra.permissions import of_stack
 from spotladder_infra.stacks.synth import read_stack
 from spotladder_infra.stacks.synth import synth as write
@@ -48,17 +47,6 @@ def synth(
     found, clusters = target.read(warn=True)
     for folder in write(found, clusters, to, target.state):
         typer.echo(folder)
-
-
-def graph(cluster: StackArgument, source: FromOption = OUT) -> None:
-    """Print a diagram (Mermaid) of the resources of a cluster's stack.
-
-    \b
-    Examples:
-      spotladder infra graph east > east.mmd
-      spotladder infra graph east --from build
-    """
-    typer.echo(mermaid(read_stack(source, cluster), cluster), nl=False)
 
 
 def permissions(cluster: StackArgument, fleet: FleetOption = FLEET, source: FromOption = OUT) -> None:

@@ -1,4 +1,4 @@
-"""`spotladder infra upgrade`: the stages of an upgrade, and the upgrade of the releases."""
+"""`spotladder infra upgrade`: the upgrade of the releases while nodes are held."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.infra.comparison import print_rollout
 from spotladder.cli.infra.progress import interruptible
 from spotladder.cli.infra.rollout_results import print_results
-from spotladder.cli.infra.rollout_site import (
-    RolloutTarget,
-    inspected,
-    platform_of,
-    raise_failures,
-    rollout_options,
-    rollout_site,
-)
-from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder_infra.rollout.plan import waves as order
+from spotladder.cli.infra.rollout_site import RolloutTarget, rollout_site
+from spotladder.cli.output import Format, OutputOption
 
 
 def upgrade(
@@ -26,7 +19,7 @@ def upgrade(
     apply: Annotated[bool, typer.Option("--apply", help="Upgrade the releases; otherwise nothing is changed.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show the stages of an upgrade and the requirement of each; with --apply, upgrade the releases.
+    """Show what an upgrade would change in the releases; with --apply, upgrade them.
 
     Meanwhile Karpenter removes no nodes, so no job loses a node because of the upgrade. Kubernetes itself is
     upgraded by Terraform afterwards, and nodes get a new image when they are empty. Exit code 5 when a cluster cannot
@@ -37,22 +30,12 @@ def upgrade(
       spotladder infra upgrade
       spotladder infra upgrade --cluster east --apply
     """
-    place, targets = rollout_site(target)
-    from dataclasses import asdict
-
-    from spotladder_infra.rollout import waves
-    from spotladder_infra.rollout.upgrade import stages
-
-    if apply:
-        with interruptible() as progress:
-            results = waves.upgrade(place, rollout_options(place.fleet, target.fleet, targets, smoke=False), progress)
-        print_results(results, output)
+    place = rollout_site(target)
+    if not apply:
+        print_rollout(place, output)
         return
-    names = [name for wave in order(place.fleet, tuple(targets)) for name in wave]
-    listed, failures = inspected(place, names, lambda name: stages(platform_of(place, name)))
-    if output is Format.TABLE:
-        rows = [(stage.cluster, stage.stage, stage.change, stage.gate, stage.by) for stage in listed]
-        print_table(("Cluster", "Stage", "Change", "When", "Done by"), rows)
-    else:
-        print_data([asdict(stage) for stage in listed], output)
-    raise_failures(failures)
+    from spotladder_infra.rollout import waves
+
+    with interruptible() as progress:
+        results = waves.upgrade(place, progress)
+    print_results(results, output)
