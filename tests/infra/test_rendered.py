@@ -126,7 +126,8 @@ def test_a_rollout_installs_kueue_for_the_kinds_of_jobs(
     fleet = fleet_of(tmp_path, ", kueue: true")
     step = next(step for step in plan(fleet, fleet.cluster("east")).releases if step.name == "kueue")
     Release(cluster, step.release, step.namespace).install(local(step.chart).path, json.dumps(step.values), 60.0)
-    ready.established(cluster, [f"{kind}.kueue.x-k8s.io" for kind in ("workloads", "localqueues")], 60.0)
+    served = [f"crd/{kind}.kueue.x-k8s.io" for kind in ("workloads", "localqueues")]
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *served)
     (manager,) = cluster.items("deployments", "--namespace", step.namespace)
     assert manager["spec"]["template"]["spec"]["nodeSelector"] == {"spotladder.io/pool": "system"}
     maps = [entry.get("data", {}) for entry in cluster.items("configmaps", "--namespace", step.namespace)]
