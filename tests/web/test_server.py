@@ -83,14 +83,6 @@ async def test_a_page_of_another_host_is_refused() -> None:
             assert "secret-name" not in await answer.text()
 
 
-async def test_an_open_page_is_told_about_a_change() -> None:
-    shelf = Shelf(job("digits"))
-    async with browsing(shelf) as client, client.get("/changes") as stream:
-        shelf.put(job("digits", "Succeeded"))
-        assert await stream.content.readline() == b"event: changed\n"
-        assert "Succeeded" in await (await client.get("/")).text()
-
-
 async def test_open_pages_have_a_limit() -> None:
     async with browsing(Shelf()) as client:
         client.connector._limit = 0  # type: ignore[union-attr]

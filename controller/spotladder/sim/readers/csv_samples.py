@@ -11,78 +11,82 @@ MOST_PAUSE times the median interval of the zone is refused: nothing is known ab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers.text import count, number, refused, rows
-from spotladder.sim.readers.times import time_of_line
-from spotladder.sim.trace import MOST_USD, UNLIMITED, Trace
+from spotladder.sim.readers.text import refused, rows, validated
+from spotladder.sim.trace import MOST_NODES, MOST_USD, UNLIMITED, Trace
 
 MOST_PAUSE = 6
 """Maximum time between two samples of a zone, in median intervals."""
 
 TIMES = ("time", "timestamp")
 
-ZONE, NODES, PRICE = "zone", "nodes", "price"
+ANSWERS = ("available", "ok", "preempted", "nodes")
+"""The columns of the capacity, of which a file has one."""
 
-ANSWERS = {"ok": True, "available": True, "preempted": False}
-"""The columns of an answer, and whether a 1 in them means that there was capacity."""
+PRICE = "price"
 
-VALUES = {"0": False, "1": True, "false": False, "true": True}
 
-Sample = tuple[int, Instant, int, float]
-"""The number of the line, the time, the number of nodes, and the price."""
+class Sample(BaseModel):
+    """A line of the file."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    time: datetime = Field(validation_alias=AliasChoices(*TIMES))
+    available: bool = Field(False, validation_alias=AliasChoices("available", "ok"))
+    preempted: bool = True
+    nodes: int | None = Field(None, ge=0, le=MOST_NODES)
+    zone: str = Field("", min_length=1)
+    price: float = Field(0.0, ge=0, le=MOST_USD)
+
+    @property
+    def at(self) -> Instant:
+        """Its time, in UTC without a time zone."""
+        return (self.time if self.time.tzinfo else self.time.replace(tzinfo=UTC)).timestamp()
+
+    @property
+    def capacity(self) -> int:
+        """The number of nodes."""
+        return self.nodes if self.nodes is not None else UNLIMITED if self.available or not self.preempted else 0
 
 
 def read(path: Path) -> list[Trace]:
     """The traces of the zones, in the order of their first samples. Raises InvalidSpec, located at the line."""
     lines = rows(path)
     _, header = next(lines, (0, []))
-    time, answer = _columns(path, header)
-    found: dict[str, list[Sample]] = {}
+    _check(path, header)
+    found: dict[str, list[tuple[int, Sample]]] = {}
     for line, fields in lines:
         if len(fields) != len(header):
             raise refused(path, line, f"expected {','.join(header)}, got {quoted(','.join(fields))}: correct the line")
-        row = dict(zip(header, fields, strict=True))
-        zone = row.get(ZONE, path.stem)
-        if not zone:
-            raise refused(path, line, "expected the name of a zone: add it, or remove the line", ZONE)
-        nodes = _nodes(path, line, answer, row[answer])
-        price = number(path, line, PRICE, row[PRICE], least=0, most=MOST_USD) if PRICE in row else 0.0
-        found.setdefault(zone, []).append((line, time_of_line(path, line, time, row[time]), nodes, price))
+        sample = validated(Sample, dict(zip(header, fields, strict=True)), path, line)
+        found.setdefault(sample.zone or path.stem, []).append((line, sample))
     if not found:
         raise InvalidSpec("has no samples: add lines", where=str(path))
     return [_trace(path, zone, samples, priced=PRICE in header) for zone, samples in found.items()]
 
 
-def _columns(path: Path, header: Sequence[str]) -> tuple[str, str]:
-    """The names of the columns of the time and of the capacity."""
-    times = [name for name in header if name in TIMES]
-    answers = [name for name in header if name in (*ANSWERS, NODES)]
-    known = {*times, *answers, ZONE, PRICE}
-    if len(times) != 1 or len(answers) != 1 or len(set(header)) < len(header) or not known.issuperset(header):
+def _check(path: Path, header: Sequence[str]) -> None:
+    """Raises InvalidSpec unless these are columns of a file."""
+    times, answers = (sum(name in header for name in names) for names in (TIMES, ANSWERS))
+    known = {*TIMES, *ANSWERS, "zone", PRICE}
+    if (times, answers) != (1, 1) or len(set(header)) < len(header) or not known.issuperset(header):
         expected = "a time or timestamp, one of available, ok, preempted and nodes, and optionally a zone and a price"
         raise refused(path, 1, f"expected the columns {expected}, got {quoted(','.join(header))}: correct it")
-    return times[0], answers[0]
 
 
-def _nodes(path: Path, line: int, column: str, text: str) -> int:
-    if column == NODES:
-        return count(path, line, column, text)
-    if text.lower() not in VALUES:
-        raise refused(path, line, f"expected 0, 1, true or false, got {quoted(text)}: correct the line", column)
-    return UNLIMITED if VALUES[text.lower()] is ANSWERS[column] else 0
-
-
-def _trace(path: Path, zone: str, samples: Sequence[Sample], *, priced: bool) -> Trace:
+def _trace(path: Path, zone: str, samples: Sequence[tuple[int, Sample]], *, priced: bool) -> Trace:
     if len(samples) < 2:
         raise InvalidSpec(f"has fewer than two samples of zone {quoted(zone)}: add more", where=str(path))
-    numbers, times, nodes, prices = zip(*samples, strict=True)
+    numbers, times = zip(*((line, sample.at) for line, sample in samples), strict=True)
     intervals = np.diff(times)
     if (intervals <= 0).any():
         line = numbers[int(np.argmax(intervals <= 0)) + 1]
@@ -98,9 +102,9 @@ def _trace(path: Path, zone: str, samples: Sequence[Sample], *, priced: bool) ->
     return Trace(
         zone,
         np.array(times) - times[0],
-        np.array(nodes, dtype=np.int64),
+        np.array([sample.capacity for _, sample in samples], dtype=np.int64),
         float(times[-1] - times[0] + intervals[-1]),
-        prices=np.array(prices) if priced else None,
+        prices=np.array([sample.price for _, sample in samples]) if priced else None,
         gap=float(intervals.min()),
         origin=times[0] or None,
         source=str(path),

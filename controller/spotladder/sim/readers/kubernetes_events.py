@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spotladder.core.model import Instant
-from spotladder.errors import InvalidSpec
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
 from spotladder.sim.readers import node_claims
 from spotladder.sim.readers.node_claims import Change, ClaimEvent
-from spotladder.sim.readers.times import instant
+from spotladder.sim.readers.text import validated
 from spotladder.sim.trace import Trace
 
 KINDS = frozenset({"List", "EventList"})
@@ -52,7 +53,51 @@ IS_TRUE = "-> True"
 TRANSITION = "Status condition transitioned"
 """Beginning of the message of an event about a condition."""
 
-_TIMES = ("eventTime", "lastTimestamp", "deprecatedLastTimestamp", "firstTimestamp", "deprecatedFirstTimestamp")
+
+class _Object(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+class About(_Object):
+    """The object of an event."""
+
+    kind: str = ""
+    name: str = Field(min_length=1)
+
+
+class Event(_Object):
+    """An event of the API `v1` or `events.k8s.io/v1`, which name the same fields differently."""
+
+    reason: str | None = None
+    message: str | None = None
+    note: str | None = None
+    involved_object: About | None = None
+    regarding: About | None = None
+    event_time: AwareDatetime | None = None
+    last_timestamp: AwareDatetime | None = None
+    deprecated_last_timestamp: AwareDatetime | None = None
+    first_timestamp: AwareDatetime | None = None
+    deprecated_first_timestamp: AwareDatetime | None = None
+
+    def shows(self, change: Change | None) -> Iterator[ClaimEvent]:
+        """This change of the event's object; nothing without one, an object or a time."""
+        about = self.involved_object or self.regarding
+        last, first = self.last_timestamp or self.deprecated_last_timestamp, self.first_timestamp
+        at = self.event_time or last or first or self.deprecated_first_timestamp
+        if change is not None and about is not None and at is not None:
+            yield ClaimEvent(at.timestamp(), about.name, change)
+
+    @property
+    def is_of_claim(self) -> bool:
+        """Whether its object is a NodeClaim."""
+        about = self.involved_object or self.regarding
+        return about is not None and about.kind == NODE_CLAIM
+
+
+class Events(_Object):
+    """The output of kubectl."""
+
+    items: list[Event]
 
 
 def fits(document: Any) -> bool:
@@ -63,43 +108,15 @@ def fits(document: Any) -> bool:
 def parse(document: Any, path: Path) -> Trace:
     """The number of nodes over time, from the first of these events to the last one. Raises InvalidSpec, located at the
     field."""
-    events = list(_claim_events(document, path)) or list(_node_events(document, path))
-    return node_claims.trace(events, path)
+    events = validated(Events, document, path).items
+    claims = [change for event in events if event.is_of_claim for change in event.shows(_change(event))]
+    nodes = [change for event in events for change in event.shows(NODE_CHANGES.get(event.reason or ""))]
+    return node_claims.trace(claims or nodes, path)
 
 
-def _node_events(document: Any, path: Path) -> Iterator[ClaimEvent]:
-    """The changes of nodes: each one that is removed is lost."""
-    for index, item in enumerate(document["items"]):
-        if isinstance(item, dict) and (change := NODE_CHANGES.get(item.get("reason", ""))) is not None:
-            yield ClaimEvent(_time(item, index, path), _name(item, index, "node", path), change)
-
-
-def _claim_events(document: Any, path: Path) -> Iterator[ClaimEvent]:
-    """The changes of Karpenter's NodeClaims."""
-    for index, item in enumerate(document["items"]):
-        if not isinstance(item, dict) or _about(item).get("kind") != NODE_CLAIM:
-            continue
-        reason, message = item.get("reason"), str(item.get("message") or item.get("note"))
-        if message.startswith(TRANSITION):
-            change = CONDITIONS.get(str(reason)) if IS_TRUE in message else None
-        else:
-            change = CHANGES.get(str(reason))
-        if change is not None:
-            yield ClaimEvent(_time(item, index, path), _name(item, index, NODE_CLAIM, path), change)
-
-
-def _about(item: dict[str, Any]) -> dict[str, Any]:
-    """The object of an event."""
-    found = item.get("involvedObject") or item.get("regarding")
-    return found if isinstance(found, dict) else {}
-
-
-def _name(item: dict[str, Any], index: int, kind: str, path: Path) -> str:
-    name = _about(item).get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidSpec(f"expected the name of a {kind}", path=f"items[{index}].involvedObject.name", where=str(path))
-    return name
-
-
-def _time(item: dict[str, Any], index: int, path: Path) -> Instant:
-    return instant(next((item[key] for key in _TIMES if item.get(key)), None), f"items[{index}].lastTimestamp", path)
+def _change(event: Event) -> Change | None:
+    """The change of a NodeClaim that the event reports."""
+    reason, message = event.reason or "", event.message or event.note or ""
+    if message.startswith(TRANSITION):
+        return CONDITIONS.get(reason) if IS_TRUE in message else None
+    return CHANGES.get(reason)

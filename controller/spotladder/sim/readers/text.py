@@ -1,16 +1,19 @@
-"""Lines of a text file with their numbers, and numbers in them; errors name file, line and column."""
+"""The text of a file, its lines with their numbers, and data in it; errors name the file and the place."""
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from spotladder.api.files import open_regular
-from spotladder.api.problems import quoted
+from spotladder.api.problems import dotted, quoted
 from spotladder.errors import InvalidSpec
-from spotladder.sim.trace import MOST_NODES
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -32,33 +35,17 @@ def read_text(path: Path) -> str:
         raise InvalidSpec("is not a text file (expected UTF-8): use a trace", where=str(path)) from None
 
 
-def refused(path: Path, line: int, message: str, column: str = "") -> InvalidSpec:
-    """The error for this line: `file: line 3, price: message`."""
-    return InvalidSpec(message, path=f"line {line}, {column}" if column else f"line {line}", where=str(path))
+def refused(path: Path, line: int, message: str) -> InvalidSpec:
+    """The error for this line: `file: line 3: message`."""
+    return InvalidSpec(message, path=f"line {line}", where=str(path))
 
 
-MOST = 1e13
-"""Upper limit of numbers for which nothing else is specified: about 300 years in milliseconds."""
-
-
-def number(path: Path, line: int, column: str, text: str, *, least: float = -math.inf, most: float = MOST) -> float:
-    """The finite number in this field, from `least` to `most`. Raises InvalidSpec."""
+def validated(model: type[M], data: object, path: Path, line: int | None = None) -> M:
+    """The data of a file, or of a line of it, as this model. Raises InvalidSpec, located at the first wrong field."""
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise refused(path, line, f"expected a number, got {quoted(text)}: correct or remove the line", column)
-    if value < least:
-        raise refused(path, line, f"expected {least:g} or more, got {text}: correct or remove the line", column)
-    if value > most:
-        raise refused(path, line, f"expected {most:g} or less, got {text}: correct or remove the line", column)
-    return value
-
-
-def count(path: Path, line: int, column: str, text: str) -> int:
-    """The number of nodes in this field, a whole number. Raises InvalidSpec."""
-    value = number(path, line, column, text, least=0, most=MOST_NODES)
-    if value != int(value):
-        raise refused(path, line, f"expected a whole number, got {text}: correct or remove the line", column)
-    return int(value)
+        return model.model_validate(data)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+    field = dotted(wrong["loc"])
+    place = field if line is None else f"line {line}, {field}"
+    raise InvalidSpec(f"{wrong['msg']}, got {quoted(wrong['input'])}: correct it", path=place, where=str(path))
