@@ -19,6 +19,7 @@ from spotladder.display.figures import clock, count, count_of, measure, money, p
         (span(None), "–"),
         (span(float("inf")), "–"),
         (clock(83), "0:01:23"),
+        (clock(float("inf")), "–"),
         (clock(36_000), "10:00:00"),
         (money(0.0123), "$0.0123"),
         (money(0.0123, 250.0), "$0.01"),

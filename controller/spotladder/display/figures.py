@@ -28,6 +28,8 @@ def span(seconds: Seconds | None) -> str:
 
 def clock(seconds: Seconds) -> str:
     """A position in a run, of constant width below ten hours: `0:01:23`."""
+    if not math.isfinite(seconds):
+        return NONE
     whole = max(0, round(seconds))
     return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
