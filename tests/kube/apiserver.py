@@ -176,8 +176,6 @@ class ApiServer:
             f'{TOKEN},tests,tests,"system:masters"',
             "limited,limited,limited",
             "reader,reader,reader",
-            "other,other,other",
-            "rightless,rightless,rightless",
         ]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.kubeconfig.write_text(self._config(TOKEN), encoding="utf-8")

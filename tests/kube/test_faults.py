@@ -1,4 +1,5 @@
-"""Faults of the API server: lost history, and connections that break. No action is repeated or lost."""
+"""Faults of the API server: lost history, and connections that break. No action is repeated or lost, and no status is
+written without need."""
 
 from __future__ import annotations
 
@@ -53,6 +54,27 @@ async def test_a_job_continues_after_a_restore_of_etcd(api_server: ApiServer) ->
         async with kube.operator():
             await kube.kill_worker(1)
             await eventually(lambda: _failures(kube, 1))
+
+
+async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
+    async with world(api_server) as kube, kube.operator() as runtime:
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=10)
+        await kube.clock.advance(30)
+        await eventually(lambda: _at_step(kube, 10))
+        await kube.idle()
+        version = (await kube.job())["metadata"]["resourceVersion"]
+        for _ in range(20):
+            await kube.clock.advance(10)
+            runtime.queue.add((kube.namespace, "digits"))
+            await kube.idle()
+        assert (await kube.job())["metadata"]["resourceVersion"] == version
+
+
+async def _at_step(kube: KubeWorld, step: int) -> bool:
+    return ((await kube.status()).get("progress") or {}).get("step") == step
 
 
 class _Through:

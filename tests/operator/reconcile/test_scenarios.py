@@ -33,6 +33,7 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_ends.test_a_recreated_job_does_not_adopt_the_attempt_of_the_first,
     test_ends.test_the_outcome_is_appended_to_the_log_once,
     test_faults.test_a_job_continues_after_a_restore_of_etcd,
+    test_faults.test_nothing_is_written_when_nothing_changes,
     test_guards.test_deleted_guards_of_a_running_attempt_are_created_again,
     test_guards.test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again,
     test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
