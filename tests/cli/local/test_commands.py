@@ -14,7 +14,6 @@ import pytest
 
 from spotladder.api.status import TieredJobStatus
 from spotladder.core.model import (
-    Attempt,
     AttemptRecord,
     JobSpec,
     JobState,
@@ -218,9 +217,6 @@ def test_report_prints_and_writes_the_report(runs: Runs, tmp_path: Path, capsys:
     assert "24/60, 0 recomputed" in said.out
     assert (tmp_path / "out" / "report.html").exists()
     assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
-    runs.folder.save(replace(SUCCEEDED, stage=Stage.RUNNING, attempt=Attempt(1, "spot-a", BEGAN)))
-    with runs.folder.owned():
-        assert call(capsys, "report", "digits").out.splitlines()[1].endswith("running")
 
 
 def test_the_report_has_the_last_lines_of_each_attempts_program(
