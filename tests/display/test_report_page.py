@@ -30,6 +30,8 @@ def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
 
 def test_a_run_that_can_be_continued_has_not_failed_and_its_attempt_has_not_ended_by_its_start() -> None:
     run = PlayedRun().play(20)
+    live = replace(facts_of(run), going_on=True)
+    assert [live.ended_by(each) for each in live.attempts] == ["running"]
     run.records.append(Ended(run.now, 5, Reason.INTERRUPTED, "the disk is full"))
     facts = facts_of(run)
     text = "".join(check_page(page(facts)).text)
