@@ -320,6 +320,10 @@ _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """The errors of `decode` for a damaged line."""
 
 
+NEVER: Instant = 253_402_300_800.0
+"""The year 10000: the line of a record with a time from then on, or from before 1970, is damaged."""
+
+
 def decoded(lines: Iterable[str | bytes]) -> Iterator[Record | None]:
     """The records of the lines; None for each damaged line. Lines of the kinds of a newer version are left out."""
     for line in lines:
@@ -329,7 +333,7 @@ def decoded(lines: Iterable[str | bytes]) -> Iterator[Record | None]:
             yield None
             continue
         if record is not None:
-            yield record
+            yield record if 0.0 <= record.at < NEVER else None
 
 
 def decode(line: str | bytes) -> Record | None:
