@@ -1,4 +1,4 @@
-"""Recovery after the loss of a cluster or of a bucket, as docs/disaster-recovery.md describes it."""
+"""Recovery after the loss of a cluster, as docs/disaster-recovery.md describes it, and with a wrong clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.clusters import transport
 from spotladder.resources import TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import ApiServer
@@ -52,3 +53,27 @@ async def test_a_job_restored_into_a_new_cluster_takes_its_log_over(api_server: 
             kube.bucket.commit(kube.namespace, "digits", attempt=3, step=60)
             await kube.succeed(3)
             assert (await kube.status())["progress"]["step"] >= 60
+
+
+async def at_step(kube: KubeWorld, step: int) -> bool:
+    await kube.pass_time(1)
+    return bool(((await kube.status()).get("progress") or {}).get("step") == step)
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_leader_whose_clock_is_an_hour_off_ends_no_attempt(
+    api_server: ApiServer, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await kube.submit()
+            await kube.run(1)
+            await eventually(lambda: kube.has_phase("Running"))
+            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=10)
+            await eventually(lambda: at_step(kube, 10))
+        kube.clock._now += hours * 3600
+        monkeypatch.setattr(transport, "ahead", lambda *_: -hours * 3600.0)
+        async with kube.operator():
+            await kube.pass_time(5)
+            assert (await kube.status())["attempt"] == 1
+            assert await kube.has_phase("Running")

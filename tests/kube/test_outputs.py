@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import folder_of
+from spotladder.core.verdict import SILENT_STALLS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
+from tests.kube.kubelet import dashboard
 from tests.kube.world import KubeWorld, eventually, world
 
 FAILED = """\
@@ -72,3 +76,31 @@ async def test_the_error_and_the_output_of_a_failed_program_are_kept(
         ]  # fmt: skip
         ended = await cli("watch", "digits", "-n", kube.namespace)
         assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {message}"
+
+
+async def test_a_program_without_commits_lives_while_its_output_grows(
+    api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(api_server) as kube, dashboard() as (ray, address, port), kube.operator():
+        monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
+        await running(kube, tmp_path)
+        for pod in await kube.pods(1):
+            await kube.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
+        await kube.report(1, jobDeploymentStatus="Running", jobStatus="PENDING")
+        limit = SILENT_STALLS * 600.0
+
+        async def unused() -> bool:
+            return str((await kube.condition("Checkpointing"))["reason"]) == "NoStartEntry"
+
+        for epoch in range(8):
+            ray.printed += f"epoch {epoch}\n"
+            await kube.pass_time(limit / 3)
+        await eventually(unused)
+        assert await kube.has_phase("Running")
+
+        async def ended() -> bool:
+            if await kube.has_phase("Running"):
+                await kube.pass_time(limit / 3)
+            return "shows no sign of life" in str((await kube.job())["status"].get("message"))
+
+        await eventually(ended, 300)
