@@ -127,7 +127,7 @@ class StoreContract:
         with pytest.raises(CheckpointCorrupt, match="is missing"):
             log.verify(found.skipped[0][0])
         assert progress(log).step == 40
-        new.end("Succeeded")
+        log.end_as_controller("Succeeded")
         assert [commit.step for commit in log.collect(1).dropped] == [20]
         assert [commit.step for commit in log.commits()] == [30, 40]
         assert [meta.key for meta in store.list("digits/log/")] == ["digits/log/00000010.json"]

@@ -12,9 +12,9 @@ from spotladder.errors import StoreUnavailable
 from tests.checkpoints.model_checker import Program, ProgramContext
 
 
-def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool = False) -> Program:
-    """Starts the attempt and commits `steps`, with one file each if `files`. Then collects garbage if `keep`, and ends
-    the job if `end`."""
+def writer(attempt: int, *steps: int, keep: int = 0, files: bool = False) -> Program:
+    """Starts the attempt and commits `steps`, with one file each if `files`. Then collects garbage if
+    `keep`."""
 
     def program(context: ProgramContext) -> None:
         log = context.log()
@@ -30,9 +30,6 @@ def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool 
             would = tuple(commit.path for commit in garbage.garbage(log, mine.history, keep))
             context.events.append(("drops", would))
             mine.collect(keep)
-        if end:
-            mine.end(end)
-            context.events.append(("ended", end))
 
     return program
 

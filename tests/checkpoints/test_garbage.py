@@ -47,7 +47,7 @@ def test_the_newest_commit_of_each_attempt_is_kept_until_the_job_ends(log: Commi
     assert steps(log) == [2, 4, 7]
     assert [commit.step for commit in writer.collect(2, final=True).dropped] == [2]
     assert steps(log) == [4, 7]
-    writer.end("Succeeded")
+    log.end_as_controller("Succeeded")
     log.collect(1)
     assert steps(log) == [7]
 

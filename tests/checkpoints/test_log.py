@@ -28,7 +28,7 @@ def test_an_empty_log(log: CommitLog) -> None:
 def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1, "spot-a")
     commit = writer.commit(10, uploaded(writer, 10), total=100, metrics={"loss": 0.5})
-    end = writer.end("Succeeded", "all done")
+    end = log.end_as_controller("Succeeded", message="all done")
     assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
     assert log.tail(after=0) == [commit, end]
     assert log.newest() == commit
@@ -59,7 +59,7 @@ def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
     old = log.start(1, "spot-a")
     committed(old, 1, 2)
     new = log.start(newer, "spot-b")
-    for act in (lambda: old.commit(3, []), lambda: old.end("Succeeded"), lambda: old.collect(1), old.check):
+    for act in (lambda: old.commit(3, []), lambda: old.collect(1), old.check):
         with pytest.raises(Fenced, match=rf"attempt {newer} on tier spot-b has started after this writer of attempt 1"):
             act()
     assert [commit.step for commit in new.history.commits] == [1, 2]
@@ -80,8 +80,7 @@ def test_repeating_a_commit_is_idempotent(log: CommitLog) -> None:
     writer = log.start(1)
     (commit,) = committed(writer, 1)
     assert committed(writer, 1) == [commit]
-    assert writer.end("Succeeded") == writer.end("Succeeded")
-    assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
+    assert [entry.kind for entry in log.tail()] == ["start", "commit"]
 
 
 def test_a_folder_of_an_earlier_start_is_rejected(log: CommitLog) -> None:
@@ -118,8 +117,9 @@ def test_the_controller_ends_a_job_once(log: CommitLog) -> None:
     assert [entry.kind for entry in log.tail()] == ["start", "end"]
 
 
-def test_the_controllers_outcome_replaces_the_programs(log: CommitLog) -> None:
-    log.start(1).end("Succeeded")
+def test_an_outcome_replaces_another_one(log: CommitLog) -> None:
+    log.start(1)
+    log.end_as_controller("Succeeded")
     log.end_as_controller("Failed")
     end = log.read().end
     assert end

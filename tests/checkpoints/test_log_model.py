@@ -58,7 +58,7 @@ SCENARIOS = {
     "two starts inside one attempt": LogScenario({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
     "two starts inside one attempt, two unanswered": LogScenario({"a": writer(1, 1), "b": writer(1)}, 2),
     "three attempts": LogScenario({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3)}),
-    "the controller ends the job": LogScenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
+    "the controller ends the job": LogScenario({"a": writer(1, 1, 2), "c": controller("Failed")}, 1),
     "collection during an older writer": LogScenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
     "collection, an older start unanswered": LogScenario(
         {"a": writer(1, 1, keep=1), "b": writer(2)}, 1, ("put_if_absent",)

@@ -32,7 +32,7 @@ def place(tmp_path: Path) -> Path:
     second = log.start(2, "on-demand")
     for step in (20, 30):
         commit_folder(second, step, folder, total=30)
-    second.end("Succeeded")
+    log.end_as_controller("Succeeded")
     return tmp_path / "bucket"
 
 

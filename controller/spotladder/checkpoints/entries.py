@@ -139,7 +139,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The outcome of the job. `writer` is empty if the controller has recorded it."""
+    """The outcome of the job, which the controller records: `writer` is empty."""
 
     seq: int
     nonce: str

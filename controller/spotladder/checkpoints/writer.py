@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Skipped, Start, metrics_of
+from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, Start, metrics_of
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
@@ -94,24 +94,8 @@ class Writer:
                     )
             self._check_uploaded(path, files)
             took = max(0.0, seconds())
-            entry = self._append(build)
+            self._history, entry = self.log.append(self._history, build)
         assert isinstance(entry, Commit)  # noqa: S101 – `build` returns no other kind
-        return entry
-
-    def end(self, outcome: str, message: str = "") -> End:
-        """Record the job's outcome; not for an attempt that is to be resumed. Idempotent."""
-
-        def build(history: History) -> End:
-            self._fence(history)
-            nonce = f"{self.start.nonce}:end"
-            return End(history.seq + 1, nonce, self.log.clock(), self.start.nonce, self.start.attempt, outcome, message)
-
-        with self._lock:
-            end = self._history.end
-            if end and end.writer == self.start.nonce and end.outcome == outcome:
-                return end
-            entry = self._append(build)
-        assert isinstance(entry, End)  # noqa: S101 – `build` returns no other kind
         return entry
 
     def collect(self, keep: int, *, final: bool = False) -> Collected:
@@ -121,10 +105,6 @@ class Writer:
                 self.log, self._history, keep, self._fence_start, self._deleted, final=final
             )
         return collected
-
-    def _append(self, build: Any) -> Entry:
-        self._history, entry = self.log.append(self._history, build)
-        return entry
 
     def _fence(self, history: History) -> None:
         self._fence_start(history)
