@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra import access
+from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool, PoolRole
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -43,14 +47,24 @@ def exists(cluster: Cluster) -> bool:
     return cluster.name in _kind("get", "clusters").split()
 
 
-def ensure(cluster: Cluster) -> None:
-    """Creates the cluster and its context in the kubeconfig, unless they exist. Safe to repeat. Raises
-    EnvironmentFailure."""
-    if exists(cluster):
-        _kind("export", "kubeconfig", "--name", cluster.name)
+def ensure(fleet: Fleet, cluster: Cluster, state: Path) -> None:
+    """Creates the cluster and its context in the kubeconfig, unless they exist. Safe to repeat.
+
+    Raises:
+        EnvironmentFailure: kind fails, or the API server of an existing cluster does not answer.
+    """
+    if not exists(cluster):
+        text = json.dumps(configuration(cluster))
+        _kind("create", "cluster", "--config", "-", "--wait", READY_TIMEOUT, given=text, timeout=CREATE_TIMEOUT)
         return
-    text = json.dumps(configuration(cluster))
-    _kind("create", "cluster", "--config", "-", "--wait", READY_TIMEOUT, given=text, timeout=CREATE_TIMEOUT)
+    _kind("export", "kubeconfig", "--name", cluster.name)
+    try:
+        Tools(access.target(fleet, cluster, state)).kubectl("get", "--raw", "/readyz")
+    except EnvironmentFailure as error:
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: it exists, but its API server does not answer ({error}): start its containers, "
+            f"or remove it with kind delete cluster --name {cluster.name} and run the same command again"
+        ) from None
 
 
 def delete(cluster: Cluster) -> None:

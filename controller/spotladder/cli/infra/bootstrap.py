@@ -74,7 +74,7 @@ def bootstrap(
     tasks: list[tuple[str, Callable[[], None], TerraformStack | None]] = [
         (stack.cluster, partial(work, stack, changes), stack) for stack, changes in plans
     ]
-    tasks += [(entry.name, partial(ensure, entry), None) for entry in kinds]
+    tasks += [(entry.name, partial(ensure, found, entry, target.state), None) for entry in kinds]
     finish(tasks, done="ready")
 
 
