@@ -30,10 +30,11 @@ from spotladder.core.model import (
 )
 from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
+from spotladder.planner.plan import Question, TierFacts, check_budget, longest, time_limit
 from spotladder.planner.recording import Recording
 from spotladder.planner.tier_capacity import MOST_LOSSES, drawn
 from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
@@ -168,7 +169,8 @@ def simulator(
     tiers = {tier.name: tier.name for tier in spec.tiers}
 
     def run(seed: int) -> SimulationOutcome:
-        zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
+        capacity = drawn(question.tiers, spec.workers, horizon, seed)
+        zones = tuple(_zone(facts, trace, assumptions) for facts, trace in zip(question.tiers, capacity, strict=True))
         scenario = Scenario(spec, program, zones, tiers)
         if recording is None:
             return simulate(scenario, question.policy, seed)
@@ -201,11 +203,10 @@ def _quiet_tiers(question: Question) -> tuple[str, ...]:
     return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
 
 
-def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZonePlan:
-    """The capacity of the tier in the run with this seed."""
+def _zone(facts: TierFacts, trace: Trace, assumptions: Assumptions) -> ZonePlan:
+    """The tier with its capacity in a run."""
     ready_after = assumptions.ready_after if facts.known.ready_after is None else facts.known.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
-    trace = drawn(facts, workers, horizon, seed)
     return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.known.closed)
 
 
@@ -222,12 +223,11 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     """The spec with its deadline as a duration and its recorded prices at times of the simulation, and how long a run
     may take. Raises InvalidSpec."""
     spec, shortest = question.spec, time_limit(question.spec, question.hours)
-    horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
     now = spec.submitted_at
     tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
-    return found, horizon
+    return found, longest(question)
 
 
 def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
