@@ -32,7 +32,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, longest, time_limit
 from spotladder.planner.recording import Recording
-from spotladder.planner.tier_capacity import MOST_LOSSES, drawn
+from spotladder.planner.tier_capacity import MOST_LOSSES, beyond_record, drawn
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
@@ -102,9 +102,10 @@ class TierForecast:
 class Forecast:
     """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
-    `success_range` is its 95 % confidence interval. `overhead` is the mean time from ready workers to the first step
-    in hours, `waiting` the mean cost in USD of nodes of gangs that were not complete, and `extra` that of heads,
-    storage, requests and egress, both parts of `cost`."""
+    `success_range` is its 95 % confidence interval, in which the runs on a record count as no more than follow each
+    other in it. `overhead` is the mean time from ready workers to the first step in hours, `waiting` the mean cost in
+    USD of nodes of gangs that were not complete, and `extra` that of heads, storage, requests and egress, both parts of
+    `cost`."""
 
     runs: int
     success: float
@@ -249,6 +250,8 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
 def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     """The forecast from at least one run."""
     succeeded = [one for one in found if one.succeeded]
+    records = [trace for facts in question.tiers for trace in facts.traces]
+    independent = min(len(found), 1 / beyond_record(records, longest(question))) if records else len(found)
     tiers = []
     for facts in question.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
@@ -261,7 +264,7 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     return Forecast(
         runs=len(found),
         success=len(succeeded) / len(found),
-        success_range=_wilson(len(succeeded), len(found)),
+        success_range=_wilson(independent * len(succeeded) / len(found), independent),
         cost=Distribution.of([one.cost for one in found]),
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
         losses=Distribution.of([one.evictions for one in found]),
@@ -289,7 +292,7 @@ def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> 
     return usd + requests + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
 
 
-def _wilson(hits: int, runs: int) -> tuple[float, float]:
+def _wilson(hits: float, runs: float) -> tuple[float, float]:
     """The 95 % confidence interval of a share (E. B. Wilson, 1927)."""
     z2 = 1.96**2
     middle = (hits + z2 / 2) / (runs + z2)

@@ -101,7 +101,6 @@ def _trace(path: Path, zone: str, samples: Sequence[Sample], *, priced: bool) ->
         np.array(nodes, dtype=np.int64),
         float(times[-1] - times[0] + intervals[-1]),
         prices=np.array(prices) if priced else None,
-        gap=float(intervals.min()),
         origin=times[0] or None,
         source=str(path),
     )
