@@ -66,7 +66,10 @@ def test_few_observations_give_a_wide_range_of_rates_and_a_given_rate_gives_none
 def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -> None:
     trace = periods((True, 3), (False, 1), (True, 2), (False, 4))
     tier = with_traces(facts(), (trace,), 2)
-    for seed in range(20):
+    begins = drawn(tier, 2, 30 * HOUR, 0)
+    assert (begins.times / HOUR).tolist() == [0, 3, 4, 6, 10, 13, 14, 16, 20, 23, 24, 26]
+    assert begins.nodes.tolist() == [2, 0, 2, 0] * 3
+    for seed in range(1, 20):
         found = drawn(tier, 2, 100 * HOUR, seed)
         assert found.times[0] == 0.0
         assert (np.diff(found.times) > 0).all()

@@ -146,7 +146,8 @@ def _rate(facts: TierFacts, dice: np.random.Generator) -> float:
 
 
 def _copied(facts: TierFacts, records: tuple[Trace, ...], workers: int, horizon: Seconds, seed: int) -> Trace:
-    """The capacity of the tier by its record. All random numbers are the same for all records of a run."""
+    """The capacity of the tier by its record. All random numbers are the same for all records of a run. Seed 0 repeats
+    the record from its start."""
     # Seeded on purpose: these numbers simulate a market and are no secret.
     dice, trace = Random(seed), _record(facts, seed)  # noqa: S311
     beyond, since = dice.random() / beyond_record(records, horizon), dice.uniform(0.0, horizon)
@@ -154,12 +155,12 @@ def _copied(facts: TierFacts, records: tuple[Trace, ...], workers: int, horizon:
     parts, filled = list[tuple[Floats, Counts, Floats]](), 0.0
     while filled < horizon:
         like_the_end = dice.random() >= new if parts else facts.until_now
-        (age,) = dice.choices(ages, cum_weights=weights if like_the_end else None)
+        (age,) = dice.choices(ages, cum_weights=weights if like_the_end else None) if seed else ages[:1]
         times, nodes, prices = _part(trace, trace.end - age, min(age, horizon - filled))
         parts.append((filled + times, nodes, prices))
         filled += age
     times, nodes, prices = map(np.concatenate, zip(*parts, strict=True))
-    if beyond < 2.0:
+    if seed and beyond < 2.0:
         moments = np.union1d(times, since)
         held = np.searchsorted(times, moments, side="right") - 1
         then = 0 if beyond < 1.0 else np.maximum(nodes[held], workers)
@@ -180,7 +181,7 @@ def beyond_record(records: Iterable[Trace], horizon: Seconds) -> float:
 def _like_the_end(records: tuple[Trace, ...], workers: int) -> tuple[list[Seconds], list[float], float]:
     """Moments as times before the end of the records, their cumulative weights by how much they are like it, and the
     chance that what follows the end is like any other moment: with few changes, the record may not have seen it."""
-    ages = min(record.end for record in records) * np.arange(MOMENTS, 0, -1) / MOMENTS
+    ages = min(record.end for record in records) * (np.arange(MOMENTS, 0, -1) / MOMENTS)
     unlike, changes = np.zeros(MOMENTS), 0
     past = np.exp(-(ages[0] - ages) / MEMORY)
     for record in records:
