@@ -101,7 +101,7 @@ def measure(runs: int, jobs: int) -> Sequence[Row]:
 
 
 def halves(found: Sequence[Planned]) -> dict[str, list[Planned]]:
-    names = {False: "first half of the starts", True: "second half, unseen"}
+    names = {False: "first half of the starts", True: "second half, not used"}
     some = {names[late]: [one for one in found if one.late is late] for late in names}
     return {name: half for name, half in some.items() if half}
 
