@@ -15,7 +15,7 @@ statistics of the tier are drawn:
 
 A tier whose nodes are never lost has as many as its pool, and one whose pool is always closed has none.
 
-The same seed gives the same capacity, whatever the other settings of the job are.
+The same seed gives the same capacity, whatever the other settings of the job are, except how long it may take.
 """
 
 from __future__ import annotations
@@ -186,10 +186,9 @@ def _like_the_end(records: tuple[Trace, ...], workers: int) -> tuple[list[Second
     past = np.exp(-(ages[0] - ages) / MEMORY)
     for record in records:
         has = record.at(np.append(record.end - ages, record.end)) >= workers
-        before = np.convolve(has[:-1], past)[:MOMENTS] / np.cumsum(past)
-        now, hours = has[-1], before[-1]
-        unlike[1:] += (has[1:-1] != now) + (before[:-1] - hours) ** 2
-        unlike[0] += (has[0] != now) + (before[0] - hours) ** 2
+        means = np.convolve(has[:-1], past)[:MOMENTS] / np.cumsum(past)
+        before = np.append(means[0], means)  # The first moment has nothing before it.
+        unlike += (has[:-1] != has[-1]) + (before[:-1] - before[-1]) ** 2
         changes += int((has[1:] != has[:-1]).sum())
     weights = np.exp(-unlike / len(records) / (2 * UNLIKE**2))
     return ages.tolist(), np.cumsum(weights).tolist(), 1.0 / (changes + 2)
