@@ -12,7 +12,7 @@ from tests.bench.bench_regret import by_tick
 
 def clusters(*pairs: str) -> list[Planned]:
     """Runs of these traces and days, such as "a1"."""
-    return [Planned(pair[0], pair[1], 1, "spot only", 0.5, 0.5, ()) for pair in pairs]
+    return [Planned(pair[0], pair[1], False, 1, "spot only", 0.5, 0.5, ()) for pair in pairs]
 
 
 def test_runs_of_one_trace_or_of_one_day_count_once_in_the_standard_error() -> None:

@@ -64,8 +64,8 @@ def test_a_synthetic_trace_is_the_same_in_each_plan(capsys: Capture, tmp_path: P
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["0,0", "86400,0"], "does not change in 48 h of trace: each run draws how often"),
-        (["0,1", "3600,0"], "the market changes, and the trace has 1 loss"),
+        (["0,0", "86400,0"], "48 h of trace do not show all that can happen in 50 h"),
+        (["0,1", "3600,0"], "in 1 of 2 runs capacity is lost for good at a random moment"),
     ],
     ids=["one spell", "ends in an outage"],
 )

@@ -83,7 +83,7 @@ def test_a_synthetic_trace(capsys: Capture, tmp_path: Path) -> None:
     options = ("--world", files[1], "--hours", "6", "--trace", "spot-a=synthetic", "--seeds", "3", "-o", "json")
     runs = json.loads(call(capsys, "sim", "run", files[0], *options).out)["policies"][0]["runsBySeed"]
     assert all(run["succeeded"] for run in runs)
-    assert len({run["nodeHours"]["spot-a"] for run in runs}) == 3
+    assert len({run["nodeHours"]["spot-a"] for run in runs}) > 1
 
 
 def test_a_tier_without_a_trace_loses_nodes_at_its_rate(capsys: Capture, tmp_path: Path) -> None:

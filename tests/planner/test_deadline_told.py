@@ -38,7 +38,8 @@ def run_of(seed: int) -> tuple[Seconds, list[tuple[Seconds, Seconds]]]:
         if risk is not None:
             looks.append((decision.state.clock - START, -risk.slack))
 
-    zone = ZonePlan("spot", drawn(SPOT, SPEC.workers, 60 * HOUR, seed), TIER.price, 180.0, notice=TIER.notice)
+    (capacity,) = drawn((SPOT,), SPEC.workers, 60 * HOUR, seed)
+    zone = ZonePlan("spot", capacity, TIER.price, 180.0, notice=TIER.notice)
     return simulate(Scenario(SPEC, PROGRAM, (zone,), {"spot": "spot"}), "ordered", seed, watch).finished, looks
 
 

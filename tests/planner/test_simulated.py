@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spotladder.core.accounting import GIB
@@ -26,7 +27,9 @@ from spotladder.planner.simulated import (
     summed,
     with_max_failures,
 )
+from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
@@ -185,6 +188,16 @@ def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:
     assert found.ends_within(found.success) == found.hours.values[-1]
     assert found.ends_within(found.success / 2) == found.hours.values[math.ceil(len(found.hours.values) / 2) - 1]
     assert found.ends_within(found.success + 0.5 / FEW) is None, "so many runs do not succeed"
+
+
+def test_many_runs_on_a_short_record_do_not_make_its_probability_certain() -> None:
+    """A day of record has room for two runs of twelve hours."""
+    day = Trace("zone", np.array([0.0, 18.0]) * 3600, np.array([2, 0]), 24 * 3600.0)
+    tier = with_traces(TierFacts(SPOT, "a"), (day,), 2)
+    found = forecast(question(tier, max_duration=12 * 3600.0), Assumptions(), 40)
+    low, high = found.success_range
+    assert low < found.success < high
+    assert high - low > 0.5
 
 
 @pytest.mark.parametrize(

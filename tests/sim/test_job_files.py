@@ -19,7 +19,7 @@ def asked(
 ) -> Answer:
     files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
     given = ("--trace", f"spot-a={written(folder, 'zone.csv', trace)}") if trace else ()
-    runs = ("--runs" if command == "plan" else "--seeds", "2")
+    runs = ("--runs", "2") if command == "plan" else ("--seeds", "1")  # The trace from its start.
     options = ("--world", files[1], "--hours", "5", "--evictions-per-node-hour", "0.5")
     return call(capsys, *command.split(), files[0], *options, *runs, *given)
 

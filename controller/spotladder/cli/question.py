@@ -28,7 +28,7 @@ RESTART = 0.05
 """Default restart time after a failure, in hours (3 minutes)."""
 
 RECENT: Seconds = 3600.0
-"""Maximum age of the end of a trace whose last spell counts as the current one."""
+"""Maximum age of the end of a trace that shows the present."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,9 @@ def _with_traces(known: KnownFacts, given: Sequence[str]) -> KnownFacts:
         raise InvalidSpec(
             f"the job has no tier {unknown[0]!r} (expected one of {', '.join(names)}): write TIER=FILE", path="--trace"
         )
-    now, only = known.spec.submitted_at, len(found) == 1
-    current = {name for name, each in found.items() if only and all(_ends_at(trace, now) for trace in each)}
+    until_now = all(_ends_at(trace, known.spec.submitted_at) for each in found.values() for trace in each)
     tiers = tuple(
-        with_traces(facts, found[facts.tier.name], known.spec.workers, until_now=facts.tier.name in current)
+        with_traces(facts, found[facts.tier.name], known.spec.workers, until_now=until_now)
         if facts.tier.name in found
         else facts
         for facts in known.tiers

@@ -6,18 +6,14 @@ import math
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Tier
-from spotladder.planner.plan import Question, TierFacts
+from spotladder.core.model import Seconds, Tier
+from spotladder.planner.plan import Question, TierFacts, longest
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import OUTAGE, spread_of
-from spotladder.sim.spells import spells
+from spotladder.planner.tier_capacity import OUTAGE, beyond_record
 from spotladder.sim.trace import share_of
 
 Z = 1.96
 """Standard deviations of a 95 % interval."""
-
-Z80 = 1.28
-"""Standard deviations of an 80 % interval."""
 
 
 def observed(question: Question) -> list[str]:
@@ -62,7 +58,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
-    sentences += _capacity([facts for facts in question.tiers if facts.spot], question.spec.workers)
+    sentences += _capacity([facts for facts in question.tiers if facts.spot], longest(question))
     sentences += [_closed(facts) for facts in question.tiers if facts.known.closed]
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
@@ -77,25 +73,8 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     return sentences
 
 
-def _widened(facts: TierFacts, workers: int) -> str:
-    """How the capacity of the runs differs from the traces of the tier, and why."""
-    found = [spells(trace, workers) for trace in facts.traces]
-    ended = min(sum(spell.available for spell in each[:-1]) for each in found)
-    if any(len(each) == 1 for each in found):
-        hours = max(trace.end for trace in facts.traces) / HOUR
-        return (
-            f"the capacity of {facts.tier.name} does not change in {hours:.4g} h of trace: each run draws how often it "
-            "changes from the rates that such a trace may have, which makes the range wide; a longer trace narrows it"
-        )
-    factor = math.exp(Z80 * spread_of(ended))
-    return (
-        f"spells of {facts.tier.name} last {1 / factor:.2g} to {factor:.2g} times as long as in the trace in 80 % of "
-        f"the runs: the market changes, and the trace has {_count(ended, 'loss', 'losses')}"
-    )
-
-
-def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
-    """The assumptions about the capacity of the spot tiers."""
+def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
+    """The assumptions about the capacity of the spot tiers in runs of at most `horizon` seconds."""
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
@@ -108,11 +87,19 @@ def _capacity(spot: list[TierFacts], workers: int) -> list[str]:
                 "as those of public spot traces, so that the range is wide"
             )
         sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")
-    if traced := [facts.tier.name for facts in spot if facts.traces]:
-        sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
-        if all(facts.until_now for facts in spot if facts.traces):
-            sentences[-1] = f"the last spell of the trace of {', '.join(traced)} continues, as spells of its age did"
-        sentences += [_widened(facts, workers) for facts in spot if facts.traces]
+    if traced := [facts for facts in spot if facts.traces]:
+        names = ", ".join(facts.tier.name for facts in traced)
+        records = [trace for facts in traced for trace in facts.traces]
+        begins = f"each run begins at a random moment of the traces of {names}"
+        if all(facts.until_now for facts in traced):
+            begins = f"each run goes on as the traces of {names} did when capacity was like now and in the hours before"
+        sentences.append(begins)
+        rare = f"in 1 of {1 / beyond_record(records, horizon):.2g} runs"
+        hours = f"{min(trace.end for trace in records) / HOUR:.4g} h"
+        sentences.append(
+            f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: {hours} of trace do "
+            f"not show all that can happen in {horizon / HOUR:.4g} h"
+        )
     for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):
         unknown = [
             facts.tier.name

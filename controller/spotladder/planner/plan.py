@@ -190,6 +190,12 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
     return min(limits.values(), default=None)
 
 
+def longest(question: Question) -> Seconds:
+    """How long a simulated run may take: until the limit of the job, or ten times its work. Raises InvalidSpec."""
+    limit = time_limit(question.spec, question.hours)
+    return 10.0 * question.hours * HOUR if limit is None else limit
+
+
 def check_budget(spec: JobSpec, hours: float, prices: Iterable[float]) -> None:
     """Raises InvalidSpec for a budget below the price of `hours` hours of work at the lowest of these prices.
 

@@ -30,10 +30,11 @@ from spotladder.core.model import (
 )
 from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
+from spotladder.planner.plan import Question, TierFacts, check_budget, longest, time_limit
 from spotladder.planner.recording import Recording
-from spotladder.planner.tier_capacity import MOST_LOSSES, drawn
+from spotladder.planner.tier_capacity import MOST_LOSSES, beyond_record, drawn
 from spotladder.sim.scenario import Scenario, simulate
+from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
@@ -101,9 +102,10 @@ class TierForecast:
 class Forecast:
     """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
-    `success_range` is its 95 % confidence interval. `overhead` is the mean time from ready workers to the first step
-    in hours, `waiting` the mean cost in USD of nodes of gangs that were not complete, and `extra` that of heads,
-    storage, requests and egress, both parts of `cost`."""
+    `success_range` is its 95 % confidence interval, in which the runs on a record count as no more than follow each
+    other in it. `overhead` is the mean time from ready workers to the first step in hours, `waiting` the mean cost in
+    USD of nodes of gangs that were not complete, and `extra` that of heads, storage, requests and egress, both parts of
+    `cost`."""
 
     runs: int
     success: float
@@ -168,7 +170,8 @@ def simulator(
     tiers = {tier.name: tier.name for tier in spec.tiers}
 
     def run(seed: int) -> SimulationOutcome:
-        zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
+        capacity = drawn(question.tiers, spec.workers, horizon, seed)
+        zones = tuple(_zone(facts, trace, assumptions) for facts, trace in zip(question.tiers, capacity, strict=True))
         scenario = Scenario(spec, program, zones, tiers)
         if recording is None:
             return simulate(scenario, question.policy, seed)
@@ -201,11 +204,10 @@ def _quiet_tiers(question: Question) -> tuple[str, ...]:
     return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
 
 
-def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZonePlan:
-    """The capacity of the tier in the run with this seed."""
+def _zone(facts: TierFacts, trace: Trace, assumptions: Assumptions) -> ZonePlan:
+    """The tier with its capacity in a run."""
     ready_after = assumptions.ready_after if facts.known.ready_after is None else facts.known.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
-    trace = drawn(facts, workers, horizon, seed)
     return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.known.closed)
 
 
@@ -222,12 +224,11 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     """The spec with its deadline as a duration and its recorded prices at times of the simulation, and how long a run
     may take. Raises InvalidSpec."""
     spec, shortest = question.spec, time_limit(question.spec, question.hours)
-    horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
     now = spec.submitted_at
     tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
-    return found, horizon
+    return found, longest(question)
 
 
 def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
@@ -249,6 +250,8 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
 def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     """The forecast from at least one run."""
     succeeded = [one for one in found if one.succeeded]
+    records = [trace for facts in question.tiers for trace in facts.traces]
+    independent = min(len(found), 1 / beyond_record(records, longest(question))) if records else len(found)
     tiers = []
     for facts in question.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
@@ -261,7 +264,7 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     return Forecast(
         runs=len(found),
         success=len(succeeded) / len(found),
-        success_range=_wilson(len(succeeded), len(found)),
+        success_range=_wilson(independent * len(succeeded) / len(found), independent),
         cost=Distribution.of([one.cost for one in found]),
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
         losses=Distribution.of([one.evictions for one in found]),
@@ -289,7 +292,7 @@ def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> 
     return usd + requests + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
 
 
-def _wilson(hits: int, runs: int) -> tuple[float, float]:
+def _wilson(hits: float, runs: float) -> tuple[float, float]:
     """The 95 % confidence interval of a share (E. B. Wilson, 1927)."""
     z2 = 1.96**2
     middle = (hits + z2 / 2) / (runs + z2)

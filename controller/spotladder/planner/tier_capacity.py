@@ -1,10 +1,12 @@
 """The capacity that a spot tier has for a job in one simulated run.
 
-A tier with recorded traces has the capacity of a trace from a random moment on; after the end of the trace comes its
-beginning. Tiers with traces begin at the same moment, so that capacity that is lost together in the record is lost
-together in the run. If the trace of the only such tier ends at the start of the job, its last spell continues. The
-future differs from the record, the more so the shorter this is: each run has its own mean length of the spells, but
-none shorter than the ticks. Without a trace, the statistics of the tier are drawn:
+A run of tiers with recorded traces copies this record from a moment on, which is the same for all of these tiers, so
+that capacity that is lost together in the record is lost together in the run. If the record ends at the start of the
+job, the moment is one at which the tiers had capacity as they have it now, and about as much of it in the hours before;
+otherwise it is a random one. After the end of the record the copy continues at a moment that is like this end. The
+future can be worse or better than all of the record: in one of n + 2 runs capacity is lost for good at a random moment,
+and in one of n + 2 it comes for good, if the record is n times as long as the run may take. Without a trace, the
+statistics of the tier are drawn:
 1. Nodes are lost at the tier's rate. If jobs have observed it, each run draws one that these observations allow, so
    that few of them, or none, make the range wide. The time between losses has the shape of public spot traces, where a
    spell of capacity becomes less likely to end with its age.
@@ -13,13 +15,13 @@ none shorter than the ticks. Without a trace, the statistics of the tier are dra
 
 A tier whose nodes are never lost has as many as its pool, and one whose pool is always closed has none.
 
-The same seed gives the same capacity, whatever the other settings of the job are.
+The same seed gives the same capacity, whatever the other settings of the job are, except how long it may take.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
@@ -27,12 +29,11 @@ from random import Random
 import numpy as np
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import Price, Seconds, Spell
+from spotladder.core.model import Price, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts
-from spotladder.sim.spells import spells
 from spotladder.sim.synthetic import AGES, SyntheticMarket
-from spotladder.sim.trace import UNLIMITED, Counts, Flags, Floats, Trace, mean_price
+from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace, mean_price
 
 MOST_LOSSES = 500
 """A job with more expected losses than this in its longest run is not simulated."""
@@ -47,9 +48,14 @@ OUTAGE: Seconds = 3600.0
 REPLACED: Seconds = 1.0
 """Time for which a lost node is missing if the provisioner starts another one at once."""
 
-DRIFT = 0.8
-"""Standard deviation of the logarithm of the mean length of the spells of a run, relative to those of the trace before
-it: 0.6 (capacity) to 0.85 (outages) between 32 h of a public trace and the days before."""
+MEMORY: Seconds = 4 * HOUR
+"""Time constant of the mean over the hours before a moment. On public traces, 2 to 8 h foretell about as well."""
+
+UNLIKE = 0.2
+"""The difference in the share of capacity, 0 to 1, at which a moment is 0.6 times as likely as one without any."""
+
+MOMENTS = 2000
+"""Number of moments of a record from which a run may continue."""
 
 OLDEST = 100 * AGES[-1]
 """The age in ticks at which every spell has ended."""
@@ -58,13 +64,22 @@ STEPS = 1000
 """Number of equal steps of probability at which a distribution of lengths is tabulated."""
 
 
-def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
-    """The capacity of the tier in the run with this seed, for `horizon` seconds."""
+def drawn(tiers: Sequence[TierFacts], workers: int, horizon: Seconds, seed: int) -> list[Trace]:
+    """The capacity of each tier in the run with this seed, for `horizon` seconds."""
+    records = tuple(_record(facts, seed) for facts in tiers if facts.spot and facts.traces)
+    return [_drawn(facts, records, workers, horizon, seed) for facts in tiers]
+
+
+def _record(facts: TierFacts, seed: int) -> Trace:
+    return facts.traces[seed % len(facts.traces)]
+
+
+def _drawn(facts: TierFacts, records: tuple[Trace, ...], workers: int, horizon: Seconds, seed: int) -> Trace:
     if not facts.spot or facts.never_open:
         room = 0 if facts.never_open else UNLIMITED if facts.known.room is None else facts.known.room
         return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
-        return _recorded(facts, facts.traces[seed % len(facts.traces)], workers, horizon, seed)
+        return _copied(facts, records, workers, horizon, seed)
     return _invented(facts, workers, horizon, seed)
 
 
@@ -130,109 +145,59 @@ def _rate(facts: TierFacts, dice: np.random.Generator) -> float:
     return float(dice.gamma(rate * hours + PRIOR_LOSSES) / (hours + PRIOR_HOURS))
 
 
-def _recorded(facts: TierFacts, trace: Trace, workers: int, horizon: Seconds, seed: int) -> Trace:
-    """The capacity of the tier by this trace, repeated until the horizon. Seed 0 begins at the start of the trace and
-    has its spells. Other seeds begin at a random moment, or in the last spell of the trace if this is the present, and
-    stretch the spells."""
+def _copied(facts: TierFacts, records: tuple[Trace, ...], workers: int, horizon: Seconds, seed: int) -> Trace:
+    """The capacity of the tier by its record. All random numbers are the same for all records of a run. Seed 0 repeats
+    the record from its start."""
     # Seeded on purpose: these numbers simulate a market and are no secret.
-    dice = Random(seed)  # noqa: S311
-    found = _spells(trace, workers)
-    start, first, stretches = 0.0, 0.0, {True: 1.0, False: 1.0}
-    if seed:
-        start = dice.uniform(0.0, trace.end)
-        if facts.until_now and len(found) > 1:
-            start, first = _present(found, dice)
-        stretches = {kind: _stretch(found, kind, dice) for kind in (True, False)}
-    until = horizon / min(stretches.values())
-    parts = [_part(trace, start - lap * trace.end, until) for lap in range(math.ceil((start + until) / trace.end))]
-    times, nodes = (np.concatenate(one) for one in list(zip(*parts, strict=True))[:2])
-    prices = None if trace.prices is None else np.concatenate([part[2] for part in parts if part[2] is not None])
-    lengths = _stretched(np.diff(times), nodes[:-1] >= workers, stretches, trace.gap)
-    times = np.concatenate(([0.0], np.cumsum(lengths)))
-    if first:
-        times = np.concatenate(([0.0], first + times))
-        nodes = np.concatenate((trace.nodes[-1:], nodes))
-        if trace.prices is not None and prices is not None:
-            prices = np.concatenate((trace.prices[-1:], prices))
-    path = Trace(trace.zone, times, nodes, end=horizon, prices=prices)
-    if seed and len(found) == 1:
-        path = _changing(path, workers, dice.gammavariate(0.5, 1.0) / trace.end, dice)
+    dice, trace = Random(seed), _record(facts, seed)  # noqa: S311
+    beyond, since = dice.random() / beyond_record(records, horizon), dice.uniform(0.0, horizon)
+    ages, weights, new = _like_the_end(records, workers)
+    parts, filled = list[tuple[Floats, Counts, Floats]](), 0.0
+    while filled < horizon:
+        like_the_end = dice.random() >= new if parts else facts.until_now
+        (age,) = dice.choices(ages, cum_weights=weights if like_the_end else None) if seed else ages[:1]
+        times, nodes, prices = _part(trace, trace.end - age, min(age, horizon - filled))
+        parts.append((filled + times, nodes, prices))
+        filled += age
+    times, nodes, prices = map(np.concatenate, zip(*parts, strict=True))
+    if seed and beyond < 2.0:
+        moments = np.union1d(times, since)
+        held = np.searchsorted(times, moments, side="right") - 1
+        then = 0 if beyond < 1.0 else np.maximum(nodes[held], workers)
+        times, nodes, prices = moments, np.where(moments < since, nodes[held], then), prices[held]
     if facts.known.room is not None:
-        path = replace(path, nodes=np.minimum(path.nodes, facts.known.room))
-    return _until(horizon, path)
+        nodes = np.minimum(nodes, facts.known.room)
+    return Trace(trace.zone, times, nodes, end=horizon, prices=None if trace.prices is None else prices)
 
 
-def _stretched(lengths: Floats, available: Flags, stretches: Mapping[bool, float], least: Seconds) -> Floats:
-    """The lengths of parts of a trace with capacity or without it, with the stretch of their kind. A spell that begins
-    in them stays at least as long as the ticks of the trace, which show no shorter one. Where this makes the spells of
-    one kind longer, those of the other become longer by the same factor, so that the share of time with capacity stays
-    the same: spells that cannot be shorter are rarer."""
-    begins = np.flatnonzero(np.diff(available, prepend=~available[:1]))
-    recorded, kinds = np.add.reduceat(lengths, begins), available[begins]
-    wanted = recorded * np.where(kinds, stretches[True], stretches[False])
-    given = wanted.copy()
-    given[1:] = np.maximum(given[1:], least)
-    longer = {kind: given[kinds == kind].sum() / wanted[kinds == kind].sum() for kind in {*kinds.tolist()}}
-    for kind, factor in longer.items():
-        given[kinds == kind] *= max(longer.values()) / factor
-    stretched: Floats = lengths * np.repeat(given / recorded, np.diff(begins, append=len(lengths)))
-    return stretched
+def beyond_record(records: Iterable[Trace], horizon: Seconds) -> float:
+    """The chance that a run of at most `horizon` seconds is worse than all of the record, and the chance that it is
+    better: as likely as to be between two neighbours of as many runs as the record has room for (B. M. Hill, 1968),
+    with one run more because the record is not divided exactly."""
+    return 1.0 / (min(record.end for record in records) / horizon + 2.0)
 
 
 @lru_cache(maxsize=64)
-def _spells(trace: Trace, workers: int) -> Sequence[Spell]:
-    return spells(trace, workers)
+def _like_the_end(records: tuple[Trace, ...], workers: int) -> tuple[list[Seconds], list[float], float]:
+    """Moments as times before the end of the records, their cumulative weights by how much they are like it, and the
+    chance that what follows the end is like any other moment: with few changes, the record may not have seen it."""
+    ages = min(record.end for record in records) * (np.arange(MOMENTS, 0, -1) / MOMENTS)
+    unlike, changes = np.zeros(MOMENTS), 0
+    past = np.exp(-(ages[0] - ages) / MEMORY)
+    for record in records:
+        has = record.at(np.append(record.end - ages, record.end)) >= workers
+        means = np.convolve(has[:-1], past)[:MOMENTS] / np.cumsum(past)
+        before = np.append(means[0], means)  # The first moment has nothing before it.
+        unlike += (has[:-1] != has[-1]) + (before[:-1] - before[-1]) ** 2
+        changes += int((has[1:] != has[:-1]).sum())
+    weights = np.exp(-unlike / len(records) / (2 * UNLIKE**2))
+    return ages.tolist(), np.cumsum(weights).tolist(), 1.0 / (changes + 2)
 
 
-def _until(horizon: Seconds, trace: Trace) -> Trace:
-    kept = slice(0, int(np.searchsorted(trace.times, horizon)))
-    prices = None if trace.prices is None else trace.prices[kept]
-    return replace(trace, times=trace.times[kept], nodes=trace.nodes[kept], prices=prices)
-
-
-def _stretch(found: Sequence[Spell], available: bool, dice: Random) -> float:
-    """The length of the spells of one kind in a run, relative to the trace: log-normal, wider with fewer spells."""
-    return math.exp(dice.gauss(0.0, spread_of(sum(spell.available is available for spell in found[:-1]))))
-
-
-def spread_of(ended: int) -> float:
-    """The standard deviation of the logarithm of the mean length of the spells of a run, relative to a trace with
-    `ended` ended spells."""
-    return math.sqrt(DRIFT**2 + 1 / (ended + 1))
-
-
-def _present(found: Sequence[Spell], dice: Random) -> tuple[Seconds, Seconds]:
-    """The moment of the trace from which a run continues, and how long its last spell lasts before: like that of a
-    spell that was as old. One more draw stands for longer spells than any in the trace: the rest of such a spell is
-    as likely shorter as longer than its age."""
-    now = found[-1]
-    age = now.until - now.since
-    older = [one for one in found[:-1] if one.available is now.available and one.until - one.since > age]
-    pick = dice.randrange(len(older) + 1)
-    if pick < len(older):
-        return older[pick].since + age, 0.0
-    luck = dice.random()
-    return dice.choice([one.since for one in found if one.available is not now.available]), age * luck / (1.0 - luck)
-
-
-def _changing(path: Trace, workers: int, rate: float, dice: Random) -> Trace:
-    """The capacity of a trace that never changes, with changes at this rate. One that such a trace may have is drawn
-    from Jeffreys' posterior of a rate after no event."""
-    moments = [dice.expovariate(rate)]
-    while moments[-1] < path.end:
-        moments += [moments[-1] + dice.expovariate(1.0 / OUTAGE)]
-        moments += [moments[-1] + dice.expovariate(rate)]
-    times = np.union1d(path.times, moments)
-    changed = np.searchsorted(moments, times, side="right") % 2 == 1
-    nodes = np.where(changed, 0 if path.nodes[0] >= workers else workers, path.at(times))
-    prices = None if path.prices is None else path.prices[np.searchsorted(path.times, times, side="right") - 1]
-    return replace(path, times=times, nodes=nodes, prices=prices)
-
-
-def _part(trace: Trace, start: Seconds, horizon: Seconds) -> tuple[Floats, Counts, Floats | None]:
-    """The times, nodes and prices of the trace from `start` on, which may be before its first sample, for `horizon`
-    seconds. The times are after `start`."""
-    first = max(0, int(np.searchsorted(trace.times, start, side="right")) - 1)
-    part = slice(first, max(first + 1, int(np.searchsorted(trace.times, start + horizon))))
-    prices = None if trace.prices is None else trace.prices[part]
-    return np.maximum(trace.times[part] - start, 0.0), trace.nodes[part], prices
+def _part(trace: Trace, start: Seconds, length: Seconds) -> tuple[Floats, Counts, Floats]:
+    """The times, nodes and prices (0 without any) of the trace from `start` on, for `length` seconds; the times are
+    after `start`."""
+    first = int(np.searchsorted(trace.times, start, side="right")) - 1
+    part = slice(first, max(first + 1, int(np.searchsorted(trace.times, start + length))))
+    times, nodes = np.maximum(trace.times[part] - start, 0.0), trace.nodes[part]
+    return times, nodes, np.zeros(len(times)) if trace.prices is None else trace.prices[part]

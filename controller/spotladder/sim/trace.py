@@ -30,9 +30,8 @@ class Trace:
 
     `times` has shape (n,): seconds since the start of the trace, 0 first, strictly ascending. From `times[i]` on,
     until `times[i + 1]` or `end`, the zone has `nodes[i]` nodes at `prices[i]` USD per node-hour. `prices` is None when
-    the trace has no prices. `gap` is the length of a tick in seconds, below which it shows no change; 0 for a trace of
-    events. `origin` is the epoch second of `times[0]`, if the file contains it. `source` is the file that the trace was
-    read from.
+    the trace has no prices. `origin` is the epoch second of `times[0]`, if the file contains it. `source` is the file
+    that the trace was read from.
     """
 
     zone: str
@@ -40,7 +39,6 @@ class Trace:
     nodes: Counts
     end: Seconds
     prices: Floats | None = None
-    gap: Seconds = 0.0
     origin: Instant | None = None
     source: str = ""
 
@@ -84,4 +82,4 @@ def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Tra
     """A trace of equal ticks: True if capacity was available. `available` has shape (ticks,)."""
     nodes = np.where(available, UNLIMITED, 0).astype(np.int64)
     times = np.arange(len(nodes), dtype=np.float64) * gap
-    return Trace(zone, times, nodes, len(nodes) * gap, gap=gap, source=source)
+    return Trace(zone, times, nodes, len(nodes) * gap, source=source)

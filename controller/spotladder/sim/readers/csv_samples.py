@@ -105,7 +105,6 @@ def _trace(path: Path, zone: str, samples: Sequence[tuple[int, Sample]], *, pric
         np.array([sample.capacity for _, sample in samples], dtype=np.int64),
         float(times[-1] - times[0] + intervals[-1]),
         prices=np.array([sample.price for _, sample in samples]) if priced else None,
-        gap=float(intervals.min()),
         origin=times[0] or None,
         source=str(path),
     )
