@@ -28,6 +28,7 @@ from spotladder.core.codec import load_state, pack
 from spotladder.core.contract import Notice
 from spotladder.core.model import JobState
 from spotladder.errors import InvalidSpec, LogCorrupt, SpotladderError, TooLarge
+from spotladder.operator.storage.program_output import _end_of_json
 from spotladder.output.last_error import last_error, last_lines
 from spotladder.output.outage import last_reported
 from spotladder.output.redact import redacted
@@ -139,6 +140,12 @@ def output(data: bytes) -> None:
     assert "\x1b" not in cleaned(text)
 
 
+def answers(data: bytes) -> None:
+    for cut in (False, True):
+        with suppress(ValueError, AttributeError, TypeError):  # What `program_output._tried` expects of a pod.
+            _end_of_json((cut, data))
+
+
 def packed(data: bytes) -> None:
     _lines(data)
     _text(data, "output")
@@ -168,6 +175,7 @@ TARGETS: dict[str, Target] = {
     "notices": (lambda data: Notice.decode(data.decode(errors="replace")), [WRITTEN["notice.json"]], (ValueError,)),
     "frames": (frames, [b'{"rank": 1, "challenge": "abc"}'], (ValueError,)),
     "output": (output, [OUTPUT.encode()], ()),
+    "answers": (answers, [b'{"logs": "step 1\\nstep \\u0032"}'], ()),
     "packed": (packed, [gzip.compress(OUTPUT.encode())], (LogCorrupt, TooLarge)),
     "kubeconfigs": (kubeconfigs, [CONFIG.encode()], (SpotladderError,)),
     "files": (lambda data: check(data.decode(errors="replace")), [WORLD.encode(), JOB.encode()], ()),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Unauthorized
 from spotladder.operator.inventory.clusters import Located
+from spotladder.operator.storage import program_output as module
 from spotladder.operator.storage.program_output import LINES, LONGEST_RANK, RANKS, printed
 from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.records import RayJobRecord
@@ -150,6 +153,25 @@ async def test_without_permission_for_the_token_the_output_is_the_message_of_the
     assert "Secret team-a/digits-a001-x7k2p: allow get on secrets" in logs[0]["error"]
 
 
+async def test_without_the_state_api_the_output_is_read_from_the_jobs_api() -> None:
+    client = FakePodLogs()
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
+    assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
+
+
+async def test_a_long_answer_of_the_jobs_api_is_cut_to_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FakePodLogs()
+    text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
+    (found,) = (await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)))).values()
+    assert found.startswith(f'{CUT}step "')
+    assert text.endswith(found.removeprefix(CUT))
+    assert len(found) > LONGEST / 2
+    monkeypatch.setattr(module, "LONGEST_ANSWER", 100_000)
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
+
+
 async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:
     client = FakePodLogs()
     lost = {"node-1": node(ready="Unknown")}
@@ -214,6 +236,21 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
     assert LONGEST_RANK - 100 < len(one) <= LONGEST_RANK + len(CUT.encode())
     (other,) = (await read(client, AttemptObjects(top=rayjob("SidecarMode"), pods=(pod(),)))).values()
     assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
+
+
+@pytest.mark.parametrize(
+    ("tail", "text"),
+    [
+        ((False, b'{"logs": "step 1\\nstep 2\\n"}'), "step 1\nstep 2\n"),
+        ((False, b'{"logs": null}'), ""),
+        ((False, b"{}"), ""),
+        ((True, b'cut\\u00e9\\nstep 2\\n"quoted\\"'.replace(b'\\n"q', b'\\n\\"q') + b'"}'), f'{CUT}step 2\n"quoted"'),
+        ((True, b'no complete line"}'), CUT),
+    ],
+    ids=["complete", "null", "without logs", "cut", "cut inside its only line"],
+)
+def test_the_end_of_a_json_text_begins_with_a_complete_line(tail: tuple[bool, bytes], text: str) -> None:
+    assert module._end_of_json(tail) == text
 
 
 async def test_a_job_without_a_submitter_pod_has_the_output_of_its_status() -> None:

@@ -3,7 +3,7 @@
 | program | read from |
 |---|---|
 | Ray, KubeRay's submitter prints it (SidecarMode, K8sJobMode) | the submitter's log |
-| Ray, HTTPMode | the state API of Ray's dashboard on the head |
+| Ray, HTTPMode | Ray's dashboard on the head |
 | Ray, neither answers | the RayJob's status: Ray appends the last 10 lines to the message of a failure |
 | Ray, if the program never started | the log of the head, if it ended with an error |
 | JobSet | the log of every rank, of the newest restart in place first, then those that failed |
@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TypeVar
+from urllib.parse import quote
 
 import structlog
+from pydantic_core import from_json
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.clusters.client import Client
@@ -52,6 +54,9 @@ AT_ONCE = 8
 
 ONE: Seconds = 15.0
 """Timeout of one log. Only this read waits that long."""
+
+LONGEST_ANSWER = 67_108_864
+"""Maximum bytes of a dashboard's response; beyond that, the read is abandoned."""
 
 _log = structlog.get_logger("spotladder")
 
@@ -87,20 +92,29 @@ async def _driver(
 
 
 async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
-    """The last lines of the driver, from Ray's state API."""
+    """The state API sends only the last lines but needs a working agent on the head; the jobs API sends all lines."""
 
-    async def ask() -> str:
-        headers = await token_headers(client, head.namespace, head.token)
+    headers: dict[str, str] = {}
+
+    def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        return client.read(head.name, head.namespace, DASHBOARD, path, query, headers=headers)
+
+    async def submitted() -> str:
+        headers.update(await token_headers(client, head.namespace, head.token))
         jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/", headers=headers)
-        for job in jobs:
-            if job.get("submission_id"):
-                query = {"submission_id": str(job["submission_id"]), "lines": str(lines)}
-                path = "api/v0/logs/file"
-                last = client.read(head.name, head.namespace, DASHBOARD, path, query, headers=headers)
-                return await _end_of(last, LONGEST)
-        return ""
+        return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
 
-    return await _tried(f"the dashboard of {head.name}", ask(), "")
+    async def all_of(job: str) -> str:
+        # The pod chose the name: unescaped, it would lead to another path of the API server.
+        path = f"api/jobs/{quote(job, safe='')}/logs"
+        return _end_of_json(await _tail(asked(path, {}), 2 * LONGEST, LONGEST_ANSWER))
+
+    what = f"the dashboard of {head.name}"
+    job = await _tried(what, submitted(), "")
+    if not job:
+        return ""
+    last = asked("api/v0/logs/file", {"submission_id": job, "lines": str(lines)})
+    return await _tried(what, _end_of(last, LONGEST), "") or await _tried(what, all_of(job), "")
 
 
 async def _submitter(client: Client, top: WorkloadRecord, driver: DriverOutput, lines: int) -> str:
@@ -179,7 +193,14 @@ async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
 
 
 async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
-    """The last lines that fit into this many bytes; keeps no more than that in memory."""
+    """The last lines that fit into this many bytes."""
+    cut, data = await _tail(pieces, longest)
+    return _lines(data.decode(errors="replace"), cut=cut)
+
+
+async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tuple[bool, bytes]:
+    """Whether something is missing, and the last bytes; keeps no more than that in memory. Raises TimeoutError if
+    there are more than `most` bytes (0: no limit)."""
     kept: deque[bytes] = deque()
     size, read = 0, 0
     async for piece in pieces:
@@ -187,5 +208,20 @@ async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
         size, read = size + len(piece), read + len(piece)
         while kept and size - len(kept[0]) >= longest:
             size -= len(kept.popleft())
-    text = b"".join(kept)[-longest:].decode(errors="replace")
-    return CUT + text.partition("\n")[2] if read > longest else text
+        if most and read > most:
+            raise TimeoutError(f"more than {most} bytes")
+    return read > longest, b"".join(kept)[-longest:]
+
+
+def _end_of_json(tail: tuple[bool, bytes]) -> str:
+    """The end of the text in `{"logs": "…"}`, whose beginning may be missing."""
+    cut, data = tail
+    if not cut:
+        return str(from_json(data).get("logs") or "")
+    # Start at the first complete line: a truncated escape sequence is dropped with its line.
+    text = data.rpartition(b'"')[0].partition(b"\\n")[2]
+    return _lines(str(from_json(b'"' + text + b'"')), cut=True, keep_first=True)
+
+
+def _lines(text: str, *, cut: bool, keep_first: bool = False) -> str:
+    return CUT + (text if keep_first else text.partition("\n")[2]) if cut else text
