@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spotladder_infra.rollout import manifest
-from spotladder_infra.rollout.tools import Tools
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout import manifest, ready
+from spotladder_infra.rollout.tools import CommandFailure, Tools
 
 KIND = "CustomResourceDefinition"
 
-ESTABLISHED_TIMEOUT = "60s"
-"""The time for the API server to serve new CRDs."""
+ESTABLISHED_TIMEOUT = 60.0
+"""Seconds for the API server to serve new CRDs."""
 
 
 def of_chart(tools: Tools, chart: str) -> list[str]:
@@ -19,12 +20,24 @@ def of_chart(tools: Tools, chart: str) -> list[str]:
 
 
 def apply(tools: Tools, crds: Sequence[str]) -> None:
-    """Creates or changes them and waits until they are served. Raises EnvironmentFailure."""
+    """Creates or changes them, if the chart has any, and waits until they are served. Raises EnvironmentFailure."""
+    if not crds:
+        return
     given = manifest.joined(crds)
     tools.apply(given)
-    tools.kubectl("wait", "--for=condition=Established", f"--timeout={ESTABLISHED_TIMEOUT}", "-f", "-", given=given)
+
+    def unmet() -> str:
+        """kubectl does not wait for a CRD whose status has no conditions yet, as just after its creation."""
+        try:
+            tools.kubectl("wait", "--for=condition=Established", "--timeout=5s", "-f", "-", given=given)
+        except CommandFailure as error:
+            return str(error)
+        return ""
+
+    if why := ready.poll(unmet, ESTABLISHED_TIMEOUT):
+        raise EnvironmentFailure(why)
 
 
 def drift(tools: Tools, crds: Sequence[str]) -> list[str]:
     """The CRDs that differ from the chart's, or are missing."""
-    return tools.changes(manifest.joined(crds), "default")
+    return tools.changes(manifest.joined(crds), "default") if crds else []

@@ -122,11 +122,16 @@ def wait(
         remaining = waiting
         return why
 
-    if why := _poll(unmet, timeout, clock, sleep):
+    if why := poll(unmet, timeout, clock, sleep):
         raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
 
 
-def _poll(unmet: Callable[[], str], timeout: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> str:
+def poll(
+    unmet: Callable[[], str],
+    timeout: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
     """Calls `unmet` until it returns "", or `timeout` seconds have passed. Returns what it returned last."""
     begun = clock()
     while (why := unmet()) and clock() - begun < timeout:
