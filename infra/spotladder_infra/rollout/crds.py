@@ -40,4 +40,4 @@ def apply(tools: Tools, crds: Sequence[str]) -> None:
 
 def drift(tools: Tools, crds: Sequence[str]) -> list[str]:
     """The CRDs that differ from the chart's, or are missing."""
-    return tools.changes(manifest.joined(crds), "default") if crds else []
+    return tools.changes(manifest.joined(crds), "default")
