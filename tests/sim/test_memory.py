@@ -39,7 +39,6 @@ def peak(trace: Trace, hours: int = 12) -> int:
         ProgramPlan(hours * HOUR, restart=180.0),
         (ZonePlan("spot", trace, spot), ZonePlan("on-demand", price=on_demand)),
         {"spot": "spot", "on-demand": "on-demand"},
-        probed=True,
     )
     simulate(scenario, "uniform-progress", 3)  # loads the policy
     tracemalloc.start()

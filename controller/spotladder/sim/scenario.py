@@ -19,15 +19,14 @@ from spotladder.sim.world.zone import ZonePlan
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `probed` is
-    that of `SimBackend`. `measured`: the job learns its work and the overhead of a start while it runs, as every real
-    job does; otherwise it knows both from its start."""
+    """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `measured`: the
+    job learns its work and the overhead of a start while it runs, as every real job does; otherwise it knows both from
+    its start."""
 
     spec: JobSpec
     program: ProgramPlan
     zones: tuple[ZonePlan, ...]
     tiers: Mapping[str, str]
-    probed: bool = False
     measured: bool = False
 
     @property
@@ -60,5 +59,5 @@ def simulate(scenario: Scenario, policy: str, seed: int, watch: Watch | None = N
     spec = replace(scenario.spec, submitted_at=START, min_workers=min(scenario.program.sizes, default=None))
     if not scenario.measured:
         spec = replace(spec, work=float(scenario.program.work), overhead=scenario.start)
-    backend = SimBackend(market, spec.workers, scenario.program, scenario.tiers, probed=scenario.probed)
+    backend = SimBackend(market, spec.workers, scenario.program, scenario.tiers)
     return run(market, [SimulationRun(spec, installed(policy), backend, watch=watch)], scenario.limit)[0]
