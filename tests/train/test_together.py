@@ -75,6 +75,24 @@ def test_every_rank_gets_its_own_files_back(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_shares_of_any_number_of_ranks_hold_each_file_once(tmp_path: Path, size: int) -> None:
+    """Of more ranks than have written files, some get an empty folder."""
+    with Ranks(tmp_path, 2) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+
+    def shared(job: Job) -> set[str]:
+        with job.resume() as found:
+            assert found is not None
+            share = {path.name for path in found.share(job.rank, size).iterdir()}
+            assert share == {name for name, (rank, _) in found.shares(size).items() if rank == job.rank}
+            return share
+
+    with Ranks(tmp_path, size, attempt=2, cache=tmp_path / "cache") as ranks:
+        shares = ranks.on_all(shared)
+    assert sorted(name for share in shares for name in share) == ["shard-0", "shard-1", "shared"]  # type: ignore[attr-defined]
+
+
 def test_a_rank_without_files_gets_those_of_rank_0(tmp_path: Path) -> None:
     def write(job: Job) -> None:
         with job.commit(5) as folder:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spotladder.checkpoints.entries import Commit, Skipped, decode, encode
+from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, decode, encode
 from spotladder.checkpoints.resume import Resumed, rank_folder, rank_of
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
@@ -104,9 +104,7 @@ class Found:
 
     def shares(self, size: int) -> Mapping[str, tuple[int, int]]:
         """For each file, by its name in `share`, which of `size` ranks has it in its share, and its bytes."""
-        found = [(_bare(file.name), rank_of(file.name) or 0, file.size) for file in self.commit.files]
-        # Of the same name, the lowest rank's is last.
-        return {name: (rank % size, bytes_) for name, rank, bytes_ in sorted(found, reverse=True)}
+        return {name: ((rank_of(file.name) or 0) % size, file.size) for name, file in self._side_by_side().items()}
 
     def share(self, rank: int, size: int) -> Path:
         """A folder with the share of `rank` when `size` ranks read each file of the commit once: links, side by side,
@@ -124,15 +122,18 @@ class Found:
         parts = None if place else self._folder.with_name(f"{folder.name}.rest")
         if rest:
             self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest))
-        for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
+        folder.mkdir(parents=True)
+        for name, file in self._side_by_side().items():
             writer = rank_of(file.name) or 0
-            if place or writer in mine:  # Of the same name, the lowest rank's is last.
+            if place or writer in mine:
                 source = place / self.commit.path if place else parts if writer in rest and parts else self._folder
-                target = folder / _bare(file.name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.unlink(missing_ok=True)
-                target.symlink_to(source / file.name)
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).symlink_to(source / file.name)
         return folder
+
+    def _side_by_side(self) -> Mapping[str, FileEntry]:
+        """Each file by its name without the folder of its rank. Of the same name, the lowest rank's."""
+        return {_bare(file.name): file for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True)}
 
 
 def find(  # noqa: PLR0917 – one call, from `Job.resume`
