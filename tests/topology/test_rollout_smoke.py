@@ -1,0 +1,46 @@
+"""Why a smoke job has not succeeded, as its status says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.rollout import smoke
+from spotladder_infra.rollout.tools import Tools
+
+MISSING = 'spec.tiers[0].capacityTier: CapacityTier "g5-spot" does not exist'
+
+
+@dataclass(frozen=True)
+class HomeCluster(Tools):
+    """kubectl of a cluster in which every job has this status."""
+
+    target: KubeContext = field(default_factory=lambda: KubeContext("kubeconfig", "home"))
+    status: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        return {"metadata": {"name": arguments[1]}, "spec": {}, "status": self.status}
+
+    def kubectl(self, *_: str, given: str | None = None) -> str:  # noqa: ARG002 – the port's
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (
+            {"phase": "Pending", "message": MISSING, "conditions": [{"type": "Valid", "status": "False"}]},
+            f"is Pending after 0 s: {MISSING}: see",
+        ),
+        ({"phase": "Pending", "waiting": {"message": "no node"}, "message": "attempt 1"}, "is Pending after 0 s: no n"),
+    ],
+)
+def test_a_job_that_does_not_succeed_says_why(status: dict[str, Any], says: str) -> None:
+    job = {"metadata": {"name": "smoke-east"}}
+    with pytest.raises(EnvironmentFailure) as failed:
+        smoke.run(HomeCluster(status=status), job, 0.0, lambda _: None)
+    assert says in str(failed.value)
