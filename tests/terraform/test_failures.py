@@ -52,6 +52,9 @@ def explained(*diagnostics: Diagnostic) -> list[str]:
             "api error DependencyViolation: has dependencies and cannot be deleted",
         ),
         ("", "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
+        ("", "Failed to get existing workspaces: operation error S3: ListObjectsV2", "api error AccessDenied: Denied"),
+        ("", "Failed to get existing workspaces: querying Cloud Storage failed", "dial tcp: no such host"),
+        ("infra state", "Failed to get existing workspaces: querying failed: storage: bucket doesn't exist", ""),
     ],
 )
 def test_remedies(remedy: str, summary: str, detail: str) -> None:

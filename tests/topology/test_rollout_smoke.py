@@ -25,7 +25,7 @@ class HomeCluster(Tools):
     def get(self, *arguments: str) -> dict[str, Any]:
         return {"metadata": {"name": arguments[1]}, "spec": {}, "status": self.status}
 
-    def kubectl(self, *_: str, given: str | None = None) -> str:  # noqa: ARG002 – the port's
+    def kubectl(self, *_: str, given: str | None = None) -> str:
         return ""
 
 

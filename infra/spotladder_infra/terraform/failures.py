@@ -79,7 +79,7 @@ _RULES: tuple[Rule, ...] = (
         "a resource outside of the state still uses it: delete the resources listed below, and run the command again",
     ),
     Rule(
-        r"Failed to get existing workspaces|NoSuchBucket|Backend (?:initialization|configuration)",
+        r"bucket\s+(?:\S+\s+does\s+not|doesn't)\s+exist|NoSuchBucket|Backend (?:initialization|configuration)",
         "create the state bucket with spotladder infra state, or correct spec.state",
         common=True,
     ),
