@@ -57,6 +57,7 @@ def test_a_hidden_exit_code_is_found(script: str, says: str) -> None:
         "python train.py",
         "python train.py > train.log 2>&1",
         "python train.py &> train.log",
+        "python train.py >| train.log",
         "bash -c 'set -o pipefail; python train.py | tee log'",
         "bash -o pipefail -c 'python train.py | tee log'",
         "bash -eo pipefail -c 'python train.py | tee log'",
