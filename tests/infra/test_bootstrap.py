@@ -228,7 +228,8 @@ def test_a_cluster_of_the_stack_is_not_deleted_as_an_existing_one(
     refused = world.run(*command, "--cluster", "east")
     assert refused.code == 5
     assert "cluster east: existing names a cluster of yours" in refused.err
-    assert "aws_eks_cluster.cluster" in refused.err
+    assert "(aws_eks_cluster.cluster)" in refused.err
+    assert "state rm" not in refused.err, "without the cluster in its state, the stack deletes its nodes and network"
     assert "apply" not in world.calls("east")
     assert "state rm" not in world.calls("east")
 

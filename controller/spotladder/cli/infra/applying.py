@@ -31,8 +31,7 @@ def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
     if lost:
         raise EnvironmentFailure(
             f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
-            f"this would delete it ({', '.join(lost)}): remove existing, or remove these resources from the state with "
-            "terraform state rm"
+            f"this would delete it ({', '.join(lost)}): remove existing"
         )
 
 
