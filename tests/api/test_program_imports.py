@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.api import program_imports
 from spotladder.api.document import documents_of
 from spotladder.api.program_imports import LONGEST, MAX_FILES, without_library
 from spotladder.api.tieredjob import TieredJob
@@ -43,6 +44,7 @@ NO_WARNING: dict[str, tuple[Files, str]] = {
     "by a module": ({"train.py": "import pkg.loop\n", "src/pkg/loop.py": USES}, "python train.py"),
     "by one of two programs": ({"a.py": PLAIN, "b.py": USES}, "python a.py && python b.py"),
     "one file is missing": ({"a.py": PLAIN}, "python a.py && python /opt/image-only/train.py"),
+    "a name that the file system refuses": ({"train.py": PLAIN}, f"python train.py && python {'long' * 80}.py"),
     "a folder": ({"train.py/x": ""}, "python train.py"),
     "huge": ({"train.py": PLAIN + "#" * LONGEST}, "python train.py"),
     "many files": ({f"m{n}.py": PLAIN for n in range(MAX_FILES + 1)}, "python m0.py"),
@@ -64,6 +66,13 @@ def test_a_program_that_does_not_import_the_library_is_named(tmp_path: Path, nam
 @pytest.mark.parametrize("name", NO_WARNING)
 def test_a_program_that_may_use_the_library_is_not_named(tmp_path: Path, name: str) -> None:
     assert warned(tmp_path, *NO_WARNING[name]) == []
+
+
+def test_a_folder_with_data_beside_the_program_is_not_searched_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_imports, "MAX_ENTRIES", 20, raising=False)
+    assert warned(tmp_path, {"train.py": PLAIN, **{f"data/{n}.jpg": "" for n in range(20)}}) == []
 
 
 def test_a_program_whose_own_checkpoints_are_committed_is_not_named(tmp_path: Path) -> None:

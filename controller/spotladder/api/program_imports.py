@@ -15,8 +15,9 @@ LONGEST = 1 << 18
 """Bytes of the largest file that is read."""
 
 MAX_FILES = 64
-"""Number of Python files of a folder that are read. A larger folder does not show whether the program uses the
-library."""
+MAX_ENTRIES = 10_000
+"""Number of Python files of a folder that are read, and of all files and folders in it. A larger one, as with the data
+beside the program, does not show whether the program uses the library."""
 
 _SCRIPT = re.compile(r"[\w./-]+\.py\b")
 _MAY_USE_IT = re.compile(
@@ -30,13 +31,16 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
     """The place of the program in the spec, and a warning, if no Python file of the job imports the library.
 
     `folders` are where the paths of the entrypoint begin. Yields nothing if a command names no script that is in one of
-    them, or if any file there may use the library.
+    them and can be read, or if any file there may use the library.
     """
     places = [(path, _SCRIPT.findall(script)) for path, script in entrypoints(job)]
     if job.spec.checkpoints.program_folder is not None or not all(names for _, names in places):
         return
-    homes = {_home(name, folders) for _, names in places for name in names}
-    if not homes or any(home is None or _may_use_library(home) for home in homes):
+    try:
+        homes = {_home(name, folders) for _, names in places for name in names}
+        if not homes or any(home is None or _may_use_library(home) for home in homes):
+            return
+    except OSError:
         return
     path, names = places[0]
     message = (
@@ -54,14 +58,10 @@ def _home(script: str, folders: Sequence[File]) -> File | None:
 
 
 def _may_use_library(folder: File) -> bool:
-    found = list(islice(folder.rglob("*.py"), MAX_FILES + 1))
-    if len(found) > MAX_FILES:
-        return True
-    return any(_hides_or_uses_it(file) for file in found if file.is_file())
+    entries = list(islice(folder.rglob("*"), MAX_ENTRIES + 1))
+    found = [entry for entry in entries if entry.suffix == ".py" and entry.is_file()]
+    return len(entries) > MAX_ENTRIES or len(found) > MAX_FILES or any(map(_hides_or_uses_it, found))
 
 
 def _hides_or_uses_it(file: File) -> bool:
-    try:
-        return file.stat().st_size > LONGEST or _MAY_USE_IT.search(file.read_bytes()) is not None
-    except OSError:
-        return True
+    return file.stat().st_size > LONGEST or _MAY_USE_IT.search(file.read_bytes()) is not None
