@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
-from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
+from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, NodePrice, price_of, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
 from spotladder_infra.topology.pool import Pool, PoolRole
@@ -89,11 +88,9 @@ def rates(fleet: Fleet) -> list[Rate]:
 
 
 def _rate(cluster: Cluster, pool: Pool) -> Rate:
-    listed = prices.dearest(pool.instance_types)
-    given = pool.price.per_node_hour if pool.price is not None else None
-    on_demand = (pool.price.on_demand_per_node_hour if pool.price is not None else None) or listed
-    hourly = given if given is not None else listed if pool.capacity_type is CapacityType.ON_DEMAND else None
-    return Rate(pool.name, cluster.name, str(pool.capacity_type), hourly, on_demand, _disk(cluster, pool))
+    price = price_of(cluster, pool) or NodePrice(None)
+    on_demand = price.on_demand or prices.dearest(pool.instance_types)
+    return Rate(pool.name, cluster.name, str(pool.capacity_type), price.hourly, on_demand, _disk(cluster, pool))
 
 
 def _disk(cluster: Cluster, pool: Pool) -> float:

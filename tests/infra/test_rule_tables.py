@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.facts import sizes
+from spotladder_infra.facts import instances
 from tests.infra.gomodule import module
 from tests.infra.test_tflint import RULE_SETS, WRONG
 from tests.infra.test_upstream import values_of
@@ -92,5 +92,5 @@ def test_a_wrong_value_is_refused(case: tuple[str, str, str, str], configuration
 
 
 def test_the_sizes_of_google_cloud_are_machine_types() -> None:
-    named = {name for family in sizes.SIZES["gcp"] for name in sizes.types_of("gcp", family)}
+    named = {name for family in instances.FAMILIES["gcp"] for name in instances.types_of("gcp", family)}
     assert named - machine_types() == {"ct5p-hightpu-1t", "ct5p-hightpu-2t"}, "which Google's Cluster Toolkit has"

@@ -11,7 +11,7 @@ from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, divided, failed, ok
-from spotladder_infra.facts import regions
+from spotladder_infra.facts import instances
 from spotladder_infra.facts.quotas import GPU_METRIC, TPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
@@ -184,7 +184,7 @@ def _counts(pool: Pool, name: str, machine: dict[str, Any]) -> dict[str, float]:
     for entry in machine.get("accelerators", []):
         kind = entry["guestAcceleratorType"]
         metric = GPU_METRIC.get(kind) or f"{kind.upper().replace('-', '_')}_GPUS"
-        if regions.ACCELERATORS["gcp"].get(kind, "").startswith("tpu"):
+        if instances.accelerator_of("gcp", kind).startswith("tpu"):
             metric = TPU_METRIC.get(kind, f"TPUS_PER_TPU_FAMILY of {kind.upper()}")
         found[prefix + metric] = float(entry["guestAcceleratorCount"])
     return found
