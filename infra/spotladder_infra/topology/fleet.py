@@ -42,24 +42,21 @@ class Bucket(Record):
 
     @model_validator(mode="after")
     def _fits_its_cloud(self) -> Bucket:
+        found = []
         if self.cloud not in WITH_STACK:
-            raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
+            found.append(Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp"))
         if self.replicate_to and self.cloud is not Cloud.AWS:
-            raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
-        if self.kms_key and is_aws_key(self.kms_key) is not (self.cloud is Cloud.AWS):
-            raise several([Finding(("kmsKey",), f"is a key of another cloud: name a key of {self.cloud}")])
-        if self.kms_key and (location := key_region(self.kms_key)) != self.region.lower():
-            message = f"is in {location}: the bucket needs a key in {self.region}; choose one"
-            raise several([Finding(("kmsKey",), message)])
+            found.append(Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it"))
         if self.replicate_to == self.region:
-            raise several(
-                [
-                    Finding(
-                        ("replicateTo",),
-                        "must be another region than the bucket's own: choose another one, or remove it",
-                    )
-                ]
-            )
+            message = "must be another region than the bucket's own: choose another one, or remove it"
+            found.append(Finding(("replicateTo",), message))
+        if self.kms_key and is_aws_key(self.kms_key) is not (self.cloud is Cloud.AWS):
+            found.append(Finding(("kmsKey",), f"is a key of another cloud: name a key of {self.cloud}"))
+        elif self.kms_key and (location := key_region(self.kms_key)) != self.region.lower():
+            message = f"is in {location}: the bucket needs a key in {self.region}; choose one"
+            found.append(Finding(("kmsKey",), message))
+        if found:
+            raise several(found)
         return self
 
 
