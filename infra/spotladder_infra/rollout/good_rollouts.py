@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
 
@@ -27,6 +27,11 @@ class InstalledRelease:
     digest: str
     values: str
     revision: int
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The properties by which Pulumi notices a change."""
+        return {name: value for name, value in asdict(self).items() if name not in ("resource", "revision")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.components import OWN, POOLS, SYSTEM, Component
@@ -22,7 +23,7 @@ from spotladder_infra.rollout.good_rollouts import NAME
 from spotladder_infra.rollout.link import unlink
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.release import Release, releases
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 

@@ -157,7 +157,7 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 def _require_rollout() -> None:
     """Raises EnvironmentFailure if a program or package that uninstalling a rollout needs is missing."""
-    from spotladder_infra.rollout.tools import require
+    from spotladder_infra.programs import require
 
     try:
         require("helm", "kubectl")
