@@ -45,9 +45,8 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
     """The cost of the resources that a cluster's stack creates, without worker and head nodes."""
     found = _cluster(cluster) if cluster.created else []
     if cluster.cloud is Cloud.AWS:
-        bucket = fleet.bucket_of(cluster)
-        owned = bucket is not None and fleet.owner_of(bucket) == cluster
-        keys = int(cluster.created and cluster.kms_key is None) + int(owned)  # each has a key of its own
+        bucket = fleet.created_bucket(cluster)
+        keys = int(cluster.created and cluster.kms_key is None) + int(bucket is not None)  # each has a key of its own
         found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 

@@ -38,8 +38,8 @@ def names(
     taken: list[CheckResult] = []
     if cluster.created:
         taken += _taken(f"cluster {cluster.name}", cluster_tags, fleet, "rename the cluster")
-    bucket = fleet.bucket_of(cluster)
-    if bucket is not None and fleet.owner_of(bucket) == cluster:
+    bucket = fleet.created_bucket(cluster)
+    if bucket is not None:
         what = f"bucket {bucket.name}"
         try:
             tags = bucket_tags(bucket.name, bucket.region)

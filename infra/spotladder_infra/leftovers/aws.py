@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spotladder_infra.amazon import CREDENTIALS, answering, existing, pairs, sdk
-from spotladder_infra.checkpoints import owned
 from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
 from spotladder_infra.topology.cluster import Cluster
@@ -59,18 +58,11 @@ def _all(session: Any, fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -
     found = [*_ec2(session, cluster), *_balancers(session, cluster), *_named(session, cluster)]
     found += _iam(session, cluster)
     kept = set[str]()
-    for region in _regions(fleet, cluster):
+    for region in fleet.regions_of(cluster):
         found += _keys(session, region, cluster)
         found += _buckets(session, region, cluster)
         kept |= _kept(session, region, fleet, cluster) if keep_checkpoints else set()
     return [entry for entry in found if entry.identifier not in kept]
-
-
-def _regions(fleet: Fleet, cluster: Cluster) -> list[str]:
-    """The regions of the stack's resources: only a bucket and its replica may be outside the cluster's."""
-    bucket = owned(fleet, cluster)
-    names = [cluster.region, bucket.region, bucket.replicate_to] if bucket is not None else [cluster.region]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def _ec2(session: Any, cluster: Cluster) -> Iterator[Leftover]:
@@ -210,7 +202,7 @@ def _tagged(session: Any, region: str, cluster: Cluster, kind: str) -> Iterator[
 
 def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]:
     """The checkpoint bucket that the cluster's stack created, its replica, and their keys: `destroy` keeps them."""
-    bucket = owned(fleet, cluster)
+    bucket = fleet.created_bucket(cluster)
     if bucket is None:
         return set()
     kept = {bucket.name, f"{bucket.name}-replica", f"{bucket.name}-replication"[:64]}

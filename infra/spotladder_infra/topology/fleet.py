@@ -166,6 +166,17 @@ class Fleet(Record):
         """The cluster whose stack creates the bucket: the first one of its cloud that uses it."""
         return next(iter(self.users_of(bucket)), None) if bucket.create else None
 
+    def created_bucket(self, cluster: Cluster) -> Bucket | None:
+        """The checkpoint bucket that the cluster's stack creates."""
+        bucket = self.bucket_of(cluster)
+        return bucket if bucket is not None and self.owner_of(bucket) == cluster else None
+
+    def regions_of(self, cluster: Cluster) -> list[str]:
+        """The regions of the resources of a cluster's stack: only its bucket and the replica may be outside its own."""
+        bucket = self.created_bucket(cluster)
+        names = [cluster.region, bucket.region, bucket.replicate_to] if bucket is not None else [cluster.region]
+        return list(dict.fromkeys(name for name in names if name))
+
     def teams_of(self, cluster: Cluster) -> tuple[Team, ...]:
         """The teams with a namespace in the cluster."""
         return tuple(team for team in self.spec.teams if not team.clusters or cluster.name in team.clusters)
