@@ -8,7 +8,7 @@ from spotladder.core.model import CapacityType
 from spotladder_infra.facts import instances
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
-from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
+from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, custom_resource
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
@@ -34,12 +34,7 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
     }
     if pool.taints:
         spec["nodePoolConfig"]["taints"] = [as_object(taint) for taint in pool.taints]
-    return {
-        "apiVersion": "cloud.google.com/v1",
-        "kind": "ComputeClass",
-        "metadata": {"name": pool.name},
-        "spec": spec,
-    }
+    return custom_resource("cloud.google.com/v1", "ComputeClass", pool.name, spec)
 
 
 def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
