@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
 
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout.components import SYSTEM
 from spotladder_infra.rollout.tools import Tools
 
@@ -52,6 +53,10 @@ class PlatformState:
     def revisions(self) -> dict[str, int]:
         """Helm's revisions by release."""
         return {entry.release: entry.revision for entry in self.releases}
+
+
+class NoGoodRollout(EnvironmentFailure):
+    """A cluster has no good rollout to upgrade, or to go back to: the same command would fail again."""
 
 
 _GOODS = TypeAdapter(list[PlatformState])
