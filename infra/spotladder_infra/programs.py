@@ -46,7 +46,7 @@ def run(
         environment: Variables in addition to those of this process.
 
     Raises:
-        EnvironmentFailure: The program is missing.
+        EnvironmentFailure: The program is missing, or does not start.
         CommandFailure: It has not ended in time.
     """
     try:
@@ -62,6 +62,9 @@ def run(
         )
     except FileNotFoundError:
         raise _absent(command[0]) from None
+    except OSError as error:
+        problem = f"{command[0]} does not start ({error.strerror})"
+        raise EnvironmentFailure(f"{problem}: reinstall it ({HOMES[command[0]]})") from None
     except subprocess.TimeoutExpired:
         raise CommandFailure(f"{words}: no answer in {timeout:g} s") from None
 

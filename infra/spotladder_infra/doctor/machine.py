@@ -70,7 +70,10 @@ def version_of(name: str) -> str:
     """The version of a program on the PATH. Raises EnvironmentFailure if it is missing, broken or too old."""
     arguments, oldest = PROGRAMS[name]
     silent = {"CHECKPOINT_DISABLE": "1", "PULUMI_SKIP_UPDATE_CHECK": "true"}
-    done = programs.run([name, *arguments.split()], name, timeout=TIMEOUT, **silent)
+    try:
+        done = programs.run([name, *arguments.split()], name, timeout=TIMEOUT, **silent)
+    except programs.CommandFailure as late:
+        raise EnvironmentFailure(f"{late}: reinstall it ({programs.HOMES[name]})") from None
     found = _VERSION.search(done.stdout)
     if done.returncode or found is None:
         raise EnvironmentFailure(f"does not print its version: reinstall it ({programs.HOMES[name]})")
