@@ -17,7 +17,7 @@ from spotladder.extras import require
 from spotladder.timestamps import utc_timestamp
 from spotladder_infra.amazon import CREDENTIALS, answering, sdk
 from spotladder_infra.google import Google
-from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.kubecontext import KubeContext, kubeconfig
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -52,7 +52,8 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
         client = sdk().client("eks", region_name=cluster.region)
         found = client.describe_cluster(name=cluster.cloud_name)["cluster"]
     authority = found.get("certificateAuthority", {}).get("data")
-    return kubeconfig(cluster, found["endpoint"], authority)
+    trusted = {} if authority is None else {"certificate-authority-data": authority}
+    return _with_tokens(cluster, found["endpoint"], **trusted)
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
@@ -62,19 +63,13 @@ def _gke(cluster: Cluster) -> dict[str, Any]:
     endpoint = found.get("controlPlaneEndpointsConfig", {}).get("dnsEndpointConfig", {}).get("endpoint")
     if not endpoint:
         raise EnvironmentFailure(f"cluster {cluster.name}: has no DNS endpoint yet: wait until its creation has ended")
-    return kubeconfig(cluster, f"https://{endpoint}", None)
+    return _with_tokens(cluster, f"https://{endpoint}")
 
 
-def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str, Any]:
-    """A kubeconfig of one cluster whose tokens `spotladder infra token` makes.
-
-    Args:
-        cluster: A cluster with a stack; its name becomes that of the context.
-        server: The address of its API server.
-        authority: Its certificate authority in base64; None for one that every machine trusts.
+def _with_tokens(cluster: Cluster, server: str, **trusted: str) -> dict[str, Any]:
+    """A kubeconfig of a cluster with a stack, whose tokens `spotladder infra token` makes. `trusted` are fields for a
+    certificate that not every machine trusts.
     """
-    name = cluster.name
-    trusted = {} if authority is None else {"certificate-authority-data": authority}
     execute = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": _program(),
@@ -82,14 +77,7 @@ def kubeconfig(cluster: Cluster, server: str, authority: str | None) -> dict[str
         "interactiveMode": "Never",
         "provideClusterInfo": False,
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server, **trusted}}],
-        "users": [{"name": name, "user": {"exec": execute}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-    }
+    return kubeconfig(cluster.name, {"server": server, **trusted}, {"exec": execute})
 
 
 def merged(clusters: Sequence[Cluster]) -> dict[str, Any]:

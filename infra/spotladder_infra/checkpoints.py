@@ -11,8 +11,8 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import answering, sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.names import bucket_key_alias
-from spotladder_infra.topology.cluster import Cloud, Cluster
-from spotladder_infra.topology.fleet import Bucket, Fleet
+from spotladder_infra.topology.cluster import Cloud
+from spotladder_infra.topology.fleet import Bucket
 
 KEY_DELETION_DAYS = 30
 """Waiting period in which the deletion of a key can be cancelled in KMS."""
@@ -38,12 +38,6 @@ def identities(addresses: Iterable[str]) -> list[str]:
     """Of these resources, those with a name or key of their own. Terraform applies the others, which are settings,
     again."""
     return [address for address in addresses if address.partition(".")[0] in IDENTITIES]
-
-
-def owned(fleet: Fleet, cluster: Cluster) -> Bucket | None:
-    """The bucket that the cluster's stack creates."""
-    bucket = fleet.bucket_of(cluster)
-    return bucket if bucket is not None and fleet.owner_of(bucket) == cluster else None
 
 
 def delete(bucket: Bucket) -> None:

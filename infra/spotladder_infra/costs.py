@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
-from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
+from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, NodePrice, price_of, system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.network import Nat
 from spotladder_infra.topology.pool import Pool, PoolRole
@@ -46,9 +45,8 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
     """The cost of the resources that a cluster's stack creates, without worker and head nodes."""
     found = _cluster(cluster) if cluster.created else []
     if cluster.cloud is Cloud.AWS:
-        bucket = fleet.bucket_of(cluster)
-        owned = bucket is not None and fleet.owner_of(bucket) == cluster
-        keys = int(cluster.created and cluster.kms_key is None) + int(owned)  # each has a key of its own
+        bucket = fleet.created_bucket(cluster)
+        keys = int(cluster.created and cluster.kms_key is None) + int(bucket is not None)  # each has a key of its own
         found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 
@@ -89,11 +87,9 @@ def rates(fleet: Fleet) -> list[Rate]:
 
 
 def _rate(cluster: Cluster, pool: Pool) -> Rate:
-    listed = prices.dearest(pool.instance_types)
-    given = pool.price.per_node_hour if pool.price is not None else None
-    on_demand = (pool.price.on_demand_per_node_hour if pool.price is not None else None) or listed
-    hourly = given if given is not None else listed if pool.capacity_type is CapacityType.ON_DEMAND else None
-    return Rate(pool.name, cluster.name, str(pool.capacity_type), hourly, on_demand, _disk(cluster, pool))
+    price = price_of(cluster, pool) or NodePrice(None)
+    on_demand = price.on_demand or prices.dearest(pool.instance_types)
+    return Rate(pool.name, cluster.name, str(pool.capacity_type), price.hourly, on_demand, _disk(cluster, pool))
 
 
 def _disk(cluster: Cluster, pool: Pool) -> float:

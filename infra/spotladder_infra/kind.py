@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra import access
+from spotladder_infra import access, programs
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -73,19 +72,8 @@ def delete(cluster: Cluster) -> None:
 
 
 def _kind(*arguments: str, given: str | None = None, timeout: float = COMMAND_TIMEOUT) -> str:
-    command = f"kind {' '.join(arguments[:2])}"
-    try:
-        done = subprocess.run(
-            ["kind", *arguments], input=given, capture_output=True, text=True, check=False, timeout=timeout
-        )
-    except FileNotFoundError:
-        raise EnvironmentFailure(
-            "kind is not on the PATH: install it (https://kind.sigs.k8s.io), or choose other clusters with --cluster"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"{command}: no answer in {timeout:g} s: does Docker run?") from None
+    words = f"kind {' '.join(arguments[:2])}"
+    done = programs.run(["kind", *arguments], words, given=given, timeout=timeout)
     if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        wanted = [line for line in lines if line.startswith("ERROR")]
-        raise EnvironmentFailure(f"{command}: {(wanted or lines or ['no message'])[0]}: does Docker run?")
+        raise EnvironmentFailure(f"{words}: {programs.error_line(done.stderr)}: does Docker run?")
     return done.stdout

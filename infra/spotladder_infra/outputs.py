@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -64,6 +64,25 @@ class ClusterOutputs(Record):
     checkpoints: Text | None = Field(default=None, description="The checkpoint bucket as s3://… or gs://…")
     images: Text | None = Field(default=None, description="The repository for training images.")
     identities: Identity = Field(description="The identities of pods.")
+
+    @classmethod
+    def of_stack(cls, fleet: Fleet, cluster: Cluster, **attributes: Any) -> ClusterOutputs:
+        """The outputs of a cluster's stack: these attributes of its resources, and what the fleet file has."""
+        bucket = fleet.bucket_of(cluster)
+        scheme = "s3" if cluster.cloud is Cloud.AWS else "gs"
+        return cls.model_validate(
+            {
+                "version": VERSION,
+                "fleet": fleet.metadata.name,
+                "cluster": cluster.name,
+                "cloud": str(cluster.cloud),
+                "region": cluster.region,
+                "project": cluster.project,
+                "kubernetes": cluster.kubernetes,
+                "checkpoints": f"{scheme}://{bucket.name}" if bucket is not None else None,
+                **attributes,
+            }
+        )
 
 
 def written(outputs: ClusterOutputs) -> dict[str, object]:

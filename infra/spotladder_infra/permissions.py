@@ -42,19 +42,12 @@ def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[s
     statements = [iam.allow("Linked", sorted(linked), roles)] if linked else []
     for service, actions in sorted(by_service.items()):
         condition = (
-            {"StringEquals": {"aws:RequestedRegion": regions_of(fleet, cluster)}} if service in _REGIONAL else {}
+            {"StringEquals": {"aws:RequestedRegion": sorted(fleet.regions_of(cluster))}} if service in _REGIONAL else {}
         )
         statements.append(
             iam.allow(service.capitalize(), sorted(actions), _resources(fleet, cluster, place, service), **condition)
         )
     return iam.document(*statements)
-
-
-def regions_of(fleet: Fleet, cluster: Cluster) -> list[str]:
-    """The regions of a cluster's stack: its own, and those of its bucket and the replica."""
-    bucket = fleet.bucket_of(cluster)
-    found = [cluster.region] if bucket is None else [cluster.region, bucket.region, bucket.replicate_to]
-    return sorted({region for region in found if region})
 
 
 def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: str) -> list[str]:

@@ -142,10 +142,3 @@ def test_member_clusters_get_only_permissions(cluster: str, fleet: Fleet, tmp_pa
     found = installed(tmp_path, fleet, cluster)
     assert not {"Deployment", "ConfigMap"} & {entry["kind"] for entry in found}
     assert "spotladder-token" in {entry["metadata"]["name"] for entry in found if entry["kind"] == "Secret"}
-
-
-@pytest.mark.parametrize("cluster", ["lab", "laptop"])
-def test_a_home_that_exists_already_gets_no_node_selector(cluster: str, tmp_path: Path) -> None:
-    fleet = fleet_file(tmp_path, ("home: east", f"home: {cluster}")).fleet
-    found = controller_values(fleet, fleet.cluster(cluster))
-    assert not {"nodeSelector", "tolerations", "env"} & set(found)

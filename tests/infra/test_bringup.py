@@ -10,8 +10,8 @@ import pytest
 
 from spotladder_infra.bringup.hop import Hop
 from spotladder_infra.bringup.walk import hops
-from spotladder_infra.stacks.synth import read_stack, synth
 from spotladder_infra.topology.fleet import Fleet
+from tests.infra.synthesized import synthesized
 from tests.infra.test_stacks import OF_THE_COMPANY
 from tests.topology.builders import EVERY_OPTION, fleet_file
 
@@ -37,22 +37,19 @@ def test_every_hop_is_allowed_with_options(
 ) -> None:
     assert stacks
     fleet = fleet_file(tmp_path, *changes).fleet
-    clusters = [fleet.cluster(name) for name in ("east", "west")]
-    synth(fleet, clusters, tmp_path / "out", tmp_path / "state")
-    for cluster in clusters:
-        assert missing(hops(fleet, cluster, read_stack(tmp_path / "out", cluster.name))) == {}
+    for name, stack in zip(("east", "west"), synthesized(fleet, tmp_path, "east", "west"), strict=True):
+        assert missing(hops(fleet, fleet.cluster(name), stack)) == {}
 
 
 def test_tpus_have_a_limit_and_a_plugin(tmp_path: Path, stacks: dict[str, Path]) -> None:
     assert stacks
     pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
     fleet = fleet_file(tmp_path, (pool, "instanceTypes: [ct6e-standard-4t]\n      tpuTopology: 2x4")).fleet
-    west = fleet.cluster("west")
-    synth(fleet, [west], tmp_path / "out", tmp_path / "state")
-    found = hops(fleet, west, read_stack(tmp_path / "out", "west"))
+    (stack,) = synthesized(fleet, tmp_path, "west")
+    found = hops(fleet, fleet.cluster("west"), stack)
     assert missing(found) == {}
     assert "nodes report their TPUs" in {each.step for each in found}
-    scaling = read_stack(tmp_path / "out", "west")["resource"]["google_container_cluster"]["cluster"]
+    scaling = stack["resource"]["google_container_cluster"]["cluster"]
     assert "tpu-v6e-slice" in json.dumps(scaling["cluster_autoscaling"])
 
 
@@ -96,8 +93,8 @@ def test_a_member_on_aws_is_reached_through_its_allow_list(tmp_path: Path, stack
         ((), {"the controller in west reaches the API server": ("address",)}),
     ):
         fleet = fleet_file(tmp_path, ("home: east", "home: west"), *changes).fleet
-        synth(fleet, [fleet.cluster("east")], tmp_path / "out", tmp_path / "state")
-        assert missing(hops(fleet, fleet.cluster("east"), read_stack(tmp_path / "out", "east"))) == expected
+        (stack,) = synthesized(fleet, tmp_path, "east")
+        assert missing(hops(fleet, fleet.cluster("east"), stack)) == expected
 
 
 def test_a_member_whose_endpoint_refuses_tokens_is_not_reached(fleet: Fleet, configuration: dict[str, Any]) -> None:

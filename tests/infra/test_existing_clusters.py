@@ -16,11 +16,11 @@ from spotladder_infra.bringup.walk import hops
 from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.permissions import of_stack
 from spotladder_infra.rollout.plan import plan
-from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.read import read_fleet
 from tests.infra import tool
+from tests.infra.synthesized import synthesized
 from tests.infra.test_bringup import missing
 from tests.infra.test_examples import EXAMPLES
 from tests.topology.builders import TODAY, fleet_file
@@ -42,16 +42,11 @@ GKE = {"google_project_iam_member", "google_service_account", "google_storage_bu
 @dataclass(frozen=True)
 class Existing:
     fleet: Fleet
-    folder: Path
+    stack: dict[str, Any]
 
     @property
     def cluster(self) -> Cluster:
         return self.fleet.spec.clusters[0]
-
-    @property
-    def stack(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "cdk.tf.json").read_text())
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +57,8 @@ def existing(stacks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
     for name in ("eks", "gke"):
         file = read_fleet(EXAMPLES / f"existing-{name}.yaml", TODAY)
         assert file.warnings == ()
-        out = tmp_path_factory.mktemp(name)
-        (folder,) = synth(file.fleet, file.fleet.spec.clusters, out / "out", out / "state")
-        found[name] = Existing(file.fleet, folder)
+        (stack,) = synthesized(file.fleet, tmp_path_factory.mktemp(name), file.fleet.spec.home)
+        found[name] = Existing(file.fleet, stack)
     return found
 
 
@@ -98,8 +92,8 @@ def test_a_zonal_gke_cluster_is_read_in_its_zone(tmp_path: Path, existing: dict[
     text = (EXAMPLES / "existing-gke.yaml").read_text()
     (tmp_path / "fleet.yaml").write_text(text.replace("existing: prod-", "existing: us-central1-b/prod-"))
     fleet = read_fleet(tmp_path / "fleet.yaml", TODAY).fleet
-    (folder,) = synth(fleet, fleet.spec.clusters, tmp_path / "out", tmp_path / "state")
-    asked = json.loads((folder / "cdk.tf.json").read_text())["data"]["google_container_cluster"]["cluster"]
+    (stack,) = synthesized(fleet, tmp_path, fleet.spec.home)
+    asked = stack["data"]["google_container_cluster"]["cluster"]
     assert (asked["name"], asked["location"]) == ("prod-us-central1", "us-central1-b")
 
 
@@ -108,11 +102,12 @@ def test_subnets_by_their_tags_are_those_of_the_clusters_vpc(tmp_path: Path, exi
     by_id = "subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]"
     (tmp_path / "fleet.yaml").write_text(text.replace(by_id, "subnetTags: {tier: private}"))
     fleet = read_fleet(tmp_path / "fleet.yaml", TODAY).fleet
-    (folder,) = synth(fleet, fleet.spec.clusters, tmp_path / "out", tmp_path / "state")
-    found = Existing(fleet, folder)
-    (filtered,) = found.stack["data"]["aws_subnets"]["subnets"]["filter"]
+    (stack,) = synthesized(fleet, tmp_path, fleet.spec.home)
+    (filtered,) = stack["data"]["aws_subnets"]["subnets"]["filter"]
     assert filtered["values"] == ["${data.aws_eks_cluster.cluster.vpc_config[0].vpc_id}"]
-    reads = {action for entry in of_stack(fleet, found.cluster, found.stack)["Statement"] for action in entry["Action"]}
+    reads = {
+        action for entry in of_stack(fleet, fleet.spec.clusters[0], stack)["Statement"] for action in entry["Action"]
+    }
     assert {"ec2:Describe*", "eks:DescribeCluster"} <= reads
 
 
@@ -165,9 +160,9 @@ def test_a_home_cluster_reaches_an_existing_member(tmp_path: Path, existing: dic
     assert [each for each in file.warnings if "let the addresses of west, egress of its outputs" in each.message]
     for name in ("east", "alpha"):
         cluster = file.fleet.cluster(name)
-        (folder,) = synth(file.fleet, [cluster], tmp_path / "out", tmp_path / "state")
-        assert missing(hops(file.fleet, cluster, Existing(file.fleet, folder).stack)) == {}
-        assert "variable" not in Existing(file.fleet, folder).stack
+        (stack,) = synthesized(file.fleet, tmp_path, name)
+        assert missing(hops(file.fleet, cluster, stack)) == {}
+        assert "variable" not in stack
 
 
 def test_the_printed_permissions_create_no_cluster(existing: dict[str, Existing]) -> None:
@@ -214,7 +209,7 @@ def test_destroy_keeps_the_cluster(
     tmp_path: Path, emulator: str,
 ) -> None:  # fmt: skip
     """The stack is applied and destroyed in the emulator; the bucket, which Terraform protects, is left out."""
-    stack = existing["eks"].stack
+    stack = json.loads(json.dumps(existing["eks"].stack))
     del stack["provider"]["aws"][0]["allowed_account_ids"]
     stack["resource"] = {
         kind: kept

@@ -11,8 +11,9 @@ import pytest
 from spotladder_infra import iam
 from spotladder_infra.facts.apply_permissions import AWS, GCP
 from spotladder_infra.permissions import of_stack
-from spotladder_infra.stacks.synth import read_stack, synth
+from spotladder_infra.stacks.synth import read_stack
 from spotladder_infra.topology.fleet import Fleet
+from tests.infra.synthesized import synthesized
 from tests.infra.test_iam_lint import problems
 from tests.infra.test_stacks import OF_THE_COMPANY
 from tests.topology.builders import EVERY_OPTION, fleet_file
@@ -53,13 +54,12 @@ def test_the_policy_fits_the_definitions_of_aws(tmp_path: Path, optional_stacks:
 def test_an_existing_network_needs_no_permission_to_create_one(tmp_path: Path, stacks: dict[str, Path]) -> None:
     assert stacks
     fleet = fleet_file(tmp_path, *OF_THE_COMPANY).fleet
-    clusters = [fleet.cluster(name) for name in ("east", "west")]
-    synth(fleet, clusters, tmp_path / "out", tmp_path / "state")
-    text = json.dumps(of_stack(fleet, clusters[0], read_stack(tmp_path / "out", "east")))
+    of_east, of_west = synthesized(fleet, tmp_path, "east", "west")
+    text = json.dumps(of_stack(fleet, fleet.cluster("east"), of_east))
     assert "CreateVpc" not in text
     assert "kms:CreateKey" not in text
     assert "arn:aws:iam::123456789012:role/platform/ml-east-*" in text
-    west = of_stack(fleet, clusters[1], read_stack(tmp_path / "out", "west"))
+    west = of_stack(fleet, fleet.cluster("west"), of_west)
     assert west["hostProject"] == {"acme-net": ["roles/compute.networkUser"]}
     assert "roles/compute.networkAdmin" not in west["roles"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spotladder_infra.iam_simulation import allowed
-from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
+from tests.infra.synthesized import synthesized
 from tests.topology.builders import fleet_file
 
 BUCKET = "arn:aws:s3:::acme-east"
@@ -132,7 +132,7 @@ def test_gcp_prefixes(configuration: dict[str, Any]) -> None:
 def test_the_controller_reaches_the_buckets_of_all_clusters_from_home_only(tmp_path: Path) -> None:
     """Jobs of clusters in other regions use other buckets; the one controller reads their logs."""
     fleet = two_regions(tmp_path)
-    home, other = (json.loads((folder / "cdk.tf.json").read_text()) for folder in stacks_of(fleet, tmp_path))
+    home, other = synthesized(fleet, tmp_path, "east", "far")
     policy, key = policy_of(home, "controller"), {"kms:ResourceAliases": "alias/spotladder/acme-west"}
     log = "arn:aws:s3:::acme-west/team-a/digits/log/00000001.json"
     assert allowed(policy, "s3:PutObject", log, {})
@@ -144,12 +144,7 @@ def test_the_controller_reaches_the_buckets_of_all_clusters_from_home_only(tmp_p
 
 def test_gcs_gives_the_controller_at_home_the_prefixes_of_the_teams(tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, ("home: east", "home: west")).fleet
-    west, alpha = (
-        json.loads((folder / "cdk.tf.json").read_text())["resource"]
-        for folder in synth(
-            fleet, [fleet.cluster("west"), fleet.cluster("alpha")], tmp_path / "out", tmp_path / "state"
-        )
-    )
+    west, alpha = (stack["resource"] for stack in synthesized(fleet, tmp_path, "west", "alpha"))
     members = west["google_storage_bucket_iam_member"]
     assert set(members) == {"controller-team-a", "controller-team-b", "train-team-a", "train-team-b"}
     for team in ("team-a", "team-b"):
@@ -167,8 +162,8 @@ def test_gcs_gives_pods_of_each_project_access(tmp_path: Path) -> None:
         "  - name: alpha\n    cloud: gcp\n    project: acme-lab",
     )
     fleet = fleet_file(tmp_path, other).fleet
-    (folder,) = synth(fleet, [fleet.cluster("west")], tmp_path / "out", tmp_path / "state")
-    members = json.loads((folder / "cdk.tf.json").read_text())["resource"]["google_storage_bucket_iam_member"]
+    (west,) = synthesized(fleet, tmp_path, "west")
+    members = west["resource"]["google_storage_bucket_iam_member"]
     assert set(members) == {"train-team-a", "train-acme-lab-team-a", "train-team-b"}
     assert "/acme-lab.svc.id.goog/" in members["train-acme-lab-team-a"]["member"]
     assert "data.google_project.project-acme-lab.number" in members["train-acme-lab-team-a"]["member"]
@@ -203,11 +198,6 @@ def two_regions(folder: Path) -> Fleet:
         "  - {name: acme-west, cloud: aws, region: us-west-2}\n  - {name: acme-central",
     )
     return fleet_file(folder, bucket, second).fleet
-
-
-def stacks_of(fleet: Fleet, folder: Path) -> list[Path]:
-    clusters = [fleet.cluster("east"), fleet.cluster("far")]
-    return synth(fleet, clusters, folder / "out", folder / "state")
 
 
 def policy_of(stack: dict[str, Any], identity: str) -> dict[str, Any]:

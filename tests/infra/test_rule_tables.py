@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.facts import sizes
+from spotladder_infra.facts import instances
 from tests.infra.gomodule import module
-from tests.infra.test_tflint import RULE_SETS, WRONG
 from tests.infra.test_upstream import values_of
+
+RULE_SETS = {"aws": "0.48.0", "google": "0.39.0"}
+"""The versions of the rule sets."""
 
 ARGUMENT = re.compile(r'resourceType: +"(\w+)",\s+attributeName: +"(\w+)"')
 ENUMERATION = re.compile(r"(?:enum: |StringInSlice\()\[\]string\{(.*?)\}", re.DOTALL)
@@ -83,14 +85,16 @@ def test_all_values_are_in_the_tables(stacks: dict[str, Path], optional_stacks: 
         assert list(refused(json.loads((folder / "cdk.tf.json").read_text()))) == []
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[3])
-def test_a_wrong_value_is_refused(case: tuple[str, str, str, str], configuration: dict[str, Any]) -> None:
-    cluster, right, wrong, _ = case
+@pytest.mark.parametrize(
+    ("cluster", "right", "wrong"),
+    [("east", "AL2023_x86_64_STANDARD", "AL2023_STANDARD"), ("west", "e2-standard-4", "e2-standard-5")],
+)
+def test_a_wrong_value_is_refused(cluster: str, right: str, wrong: str, configuration: dict[str, Any]) -> None:
     found = list(refused(json.loads(json.dumps(configuration[cluster]).replace(right, wrong))))
     assert found
     assert all(entry.endswith(f": {wrong}") for entry in found)
 
 
 def test_the_sizes_of_google_cloud_are_machine_types() -> None:
-    named = {name for family in sizes.SIZES["gcp"] for name in sizes.types_of("gcp", family)}
+    named = {name for family in instances.FAMILIES["gcp"] for name in instances.types_of("gcp", family)}
     assert named - machine_types() == {"ct5p-hightpu-1t", "ct5p-hightpu-2t"}, "which Google's Cluster Toolkit has"

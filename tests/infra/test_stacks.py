@@ -14,11 +14,11 @@ import spotladder_infra
 from spotladder_infra import checkpoints, costs
 from spotladder_infra.names import common_tags
 from spotladder_infra.rendering.values import values
-from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.topology.fleet import Fleet
 from tests.golden import check
 from tests.infra.golden import golden
+from tests.infra.synthesized import synthesized
 from tests.topology.builders import KMS_KEY, fleet_file
 
 Configuration = dict[str, Any]
@@ -173,7 +173,7 @@ def test_members_of_teams_have_access_entries(tmp_path: Path) -> None:
         ("- {name: team-a,", f"- {{name: team-a, iamPrincipals: ['{admins}', '{ml}'],"),
         ("- {name: team-b,", f"- {{name: team-b, groups: [vision], iamPrincipals: ['{ml}'],"),
     ).fleet
-    stack = synthesized(fleet, "east", tmp_path)
+    (stack,) = synthesized(fleet, tmp_path, "east")
     entries = {
         entry["principal_arn"]: entry.get("kubernetes_groups")
         for entry in stack["resource"]["aws_eks_access_entry"].values()
@@ -310,14 +310,7 @@ def test_a_repository_for_images(optional_stacks: dict[str, Path]) -> None:
 
 def one(tmp_path: Path, *changes: tuple[str, str], cluster: str = "east") -> Configuration:
     """The stack of one cluster of a changed fleet."""
-    return synthesized(fleet_file(tmp_path, *changes).fleet, cluster, tmp_path)
-
-
-def synthesized(fleet: Fleet, cluster: str, tmp_path: Path) -> Configuration:
-    """The stack of one cluster."""
-    folder = synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")[0]
-    found: Configuration = json.loads((folder / "cdk.tf.json").read_text())
-    return found
+    return synthesized(fleet_file(tmp_path, *changes).fleet, tmp_path, cluster)[0]
 
 
 def test_costs_count_the_endpoints_of_the_stack() -> None:
@@ -357,11 +350,7 @@ OF_THE_COMPANY = (
 def test_a_cluster_in_the_network_and_with_the_keys_of_the_company(tmp_path: Path, stacks: dict[str, Path]) -> None:
     assert stacks
     fleet = fleet_file(tmp_path, *OF_THE_COMPANY).fleet
-    clusters = [fleet.cluster(name) for name in ("east", "west")]
-    east, west = (
-        json.loads((folder / "cdk.tf.json").read_text())
-        for folder in synth(fleet, clusters, tmp_path / "out", tmp_path / "state")
-    )
+    east, west = synthesized(fleet, tmp_path, "east", "west")
     created = set(east["resource"]) & {"aws_vpc", "aws_subnet", "aws_nat_gateway", "aws_kms_key", "aws_vpc_endpoint"}
     assert created == set()
     assert east["data"]["aws_subnets"]["subnets"]["filter"] == [{"name": "vpc-id", "values": ["vpc-0123abcd"]}]

@@ -25,7 +25,7 @@ from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, SETTING_UP, SUBMITTER
 from spotladder.workloads.rayjob.state import REASONS
 from spotladder_infra import iam
-from spotladder_infra.facts import prices, regions, sizes
+from spotladder_infra.facts import instances, prices, regions
 from spotladder_infra.rollout import components
 from spotladder_infra.rollout.components import Component
 from spotladder_infra.rollout.plan import plan
@@ -317,9 +317,8 @@ def test_the_numbers_of_accelerators_are_those_of_ec2() -> None:
     for entry in source.split("InstanceType:  ")[1:]:
         name = re.findall(r'"([a-z0-9.-]+)"', entry)[0]
         found = re.search(r"(?:GpuInfo|NeuronInfo): .*?Count: +aws\.Int32\((\d+)\)", entry, re.S)
-        family = regions.family_of("aws", name)
-        if found and family in sizes.SIZES["aws"]:
-            assert sizes.accelerators_of("aws", family, name) == int(found[1]), name
+        if found and instances.types_of("aws", name):
+            assert instances.number_of_accelerators("aws", name) == int(found[1]), name
             compared += 1
     assert compared >= 4
 
@@ -331,7 +330,7 @@ def shape(service: str, name: str) -> set[str]:
 
 
 def test_instance_types_and_regions_are_those_of_aws() -> None:
-    named = {name for family in sizes.SIZES["aws"] for name in sizes.types_of("aws", family)}
+    named = {name for family in instances.FAMILIES["aws"] for name in instances.types_of("aws", family)}
     named |= {name for name in prices.NODE_HOUR if "." in name} | {SYSTEM_INSTANCE[Cloud.AWS]}
     assert named - shape("ec2", "InstanceType") == set()
     assert set(regions.ZONES["aws"]) - set(Session().get_available_regions("eks")) == set()

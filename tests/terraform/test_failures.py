@@ -27,7 +27,6 @@ def explained(*diagnostics: Diagnostic) -> list[str]:
             "Attempted to load application default credentials",
             "could not find default credentials",
         ),
-        ("or correct `account`", "AWS account ID not allowed: 111111111111", ""),
         ("delete aws.lock.hcl", "Inconsistent dependency lock file", "the cached package does not match"),
         (
             "delete aws.lock.hcl",
@@ -45,7 +44,6 @@ def explained(*diagnostics: Diagnostic) -> list[str]:
             "ResourceInUseException: Cluster already exists with name: east",
         ),
         ("docs/destroy.md", "Instance cannot be destroyed", "has lifecycle.prevent_destroy set"),
-        ("empty it first", "deleting S3 Bucket (acme-east)", "api error BucketNotEmpty: The bucket is not empty"),
         (
             "outside of the state",
             "deleting EC2 Subnet",

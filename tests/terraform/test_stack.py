@@ -39,20 +39,17 @@ sys.exit(code)
 """
 
 
-PRODUCTS = {"terraform": "Terraform", "tofu": "OpenTofu"}
-
-
 def hook(kind: str, address: str) -> str:
     entry = {"resource": {"addr": address}, "action": "create", "elapsed_seconds": 1}
     return json.dumps({"@message": kind, "type": kind, "hook" if kind.startswith("apply") else "change": entry})
 
 
-def stack(folder: Path, name: str = "terraform", **answers: object) -> TerraformStack:
-    program = folder / name
+def stack(folder: Path, **answers: object) -> TerraformStack:
+    program = folder / "terraform"
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
     (folder / "answers.json").write_text(json.dumps(answers))
-    return TerraformStack(Tool(str(program), PRODUCTS[name], "1.11.4"), folder, "east", dict(os.environ))
+    return TerraformStack(Tool(str(program), "Terraform", "1.11.4"), folder, "east", dict(os.environ))
 
 
 def calls(folder: Path) -> list[str]:
@@ -77,27 +74,10 @@ def test_plan_and_apply(tmp_path: Path) -> None:
     ]
 
 
-def test_opentofu_gets_the_same_commands_as_terraform(tmp_path: Path) -> None:
-    outputs = json.dumps({"spotladder": {"value": {"version": 1}}})
-    called = {}
-    for name, product in PRODUCTS.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        lines = [hook("planned_change", "aws_vpc.vpc")]
-        made = stack(folder, name, plan=[0, lines, False], output=[0, [outputs], False])
-        made.init()
-        assert made.plan() == [Planned("aws_vpc.vpc", Action.CREATE)]
-        made.apply()
-        assert made.output() == {"version": 1}
-        assert made.ids() == {}
-        made.forget(["aws_s3_bucket.checkpoints"])
-        assert made.command("force-unlock") == f"{name} -chdir={folder} force-unlock"
-        called[name] = calls(folder)
-        (folder / "answers.json").write_text(json.dumps({"plan": [3, [], False]}))
-        with pytest.raises(TerraformFailed, match=f"cluster east: {product} plan failed: exit code 3"):
-            made.plan()
-    assert called["tofu"] == called["terraform"]
-    assert [line.split()[0] for line in called["tofu"]] == ["init", "plan", "apply", "output", "state", "state"]
+def test_a_failure_without_an_error_names_the_program(tmp_path: Path) -> None:
+    made = stack(tmp_path, plan=[3, [], False])
+    with pytest.raises(TerraformFailed, match="cluster east: Terraform plan failed: exit code 3"):
+        made.plan()
 
 
 def test_an_object_that_exists_is_an_error_with_its_import(tmp_path: Path) -> None:

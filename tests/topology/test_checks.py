@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder_infra.facts import images, regions, sizes
+from spotladder_infra.facts import images, instances
 from tests.topology.builders import PLATFORM, fleet_file, many_teams
 
 
@@ -44,14 +44,12 @@ def test_a_right_fleet_has_neither(tmp_path: Path) -> None:
     assert fleet_file(tmp_path).warnings == ()
 
 
-def test_the_tables_of_accelerators_have_the_same_families() -> None:
-    """An accelerated family without sizes would have no number of accelerators."""
-    for cloud, families in regions.ACCELERATORS.items():
-        assert set(families) == set(sizes.SIZES[cloud])
+def test_every_instance_type_of_the_table_has_its_family_and_accelerators() -> None:
+    for cloud, families in instances.FAMILIES.items():
         for family in families:
-            for name in sizes.types_of(cloud, family):
-                assert regions.family_of(cloud, name) == family
-                assert sizes.accelerators_of(cloud, family, name)
+            for name in instances.types_of(cloud, family):
+                assert instances.family_of(cloud, name) == family
+                assert instances.number_of_accelerators(cloud, name)
 
 
 def test_spot_without_fallback(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     program(programs, "kubectl", 'echo "Client Version: v1.31.4"')
     found = of_machine(tmp_path)
     assert found["terraform or tofu"] == (Status.FAILED, f"{programs}/tofu is OpenTofu 1.10.2")
-    assert found["helm"] == (Status.FAILED, "not found")
-    assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not print its version")
+    assert found["helm"] == (Status.FAILED, "helm is not on the PATH")
+    assert found["pulumi"] == (Status.FAILED, "does not print its version")
     assert found["kubectl"] == (Status.FAILED, "1.31.4 (needs 1.32 or newer)")
 
 

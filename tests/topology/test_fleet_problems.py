@@ -28,7 +28,6 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 
 REFUSED = [
-    ("project: acme-ml\n", "project: acme-ml\n    provider: gcp\n", "spec.clusters[1].provider: does not belong to"),
     (
         "context: lab-admin",
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
@@ -57,10 +56,6 @@ REFUSED = [
         'spec.clusters[0].network.existing.securityGroups[0]: "web" is not the id of a security group',
     ),
     (*east_in("vpc: vpc-0123abcd, subnetTags: {tier: private}", "nat: none, "), "21:20: spec.clusters[0].network.nat"),
-    (
-        *east_in(f"vpc: vpc-0123abcd, subnetTags: {{tier: private}}, {SHARED}"),
-        "spec.clusters[0].network.existing.network: does not belong to cloud aws: remove it",
-    ),
     (WEST_NETWORK, f"    network: {{existing: {{{SHARED}}}}}\n", "spec.clusters[1].network.existing: names no"),
     (*east_exists("existing: {subnetTags: {tier: private}}", '"prod 1"'), 'existing: "prod 1" is not the name of a'),
     (*east_exists("nat: single"), "21:15: spec.clusters[0].existing: needs the subnets of its nodes: specify network"),
@@ -75,10 +70,6 @@ REFUSED = [
     (
         *east_exists("existing: {subnetTags: {tier: private}}", "prod\n    system: {count: 3}"),
         "22:5: spec.clusters[0].system: belongs to a cluster that spotladder creates: remove it, or remove existing",
-    ),
-    (
-        *east_exists("existing: {subnetTags: {tier: private}}", "prod\n    api: {allowed: [203.0.113.0/24]}"),
-        "22:5: spec.clusters[0].api: belongs to a cluster that spotladder creates: remove it, or remove existing",
     ),
     (WEST_NETWORK, f"    existing: prod\n{WEST_NETWORK}", "46:14: spec.clusters[1].network: is that of the existing"),
     (
@@ -97,7 +88,6 @@ REFUSED = [
         EAST_NETWORK + "    roles: {permissionsBoundary: developers}\n",
         'spec.clusters[0].roles.permissionsBoundary: "developers" is not a policy of IAM (expected arn:aws:iam::',
     ),
-    (WEST_NETWORK, WEST_NETWORK + "    roles: {path: /a/}\n", "spec.clusters[1].roles: does not belong to cloud gcp"),
     (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: {KMS_KEY}\n", "spec.clusters[0].kmsKey: is a key of another cloud"),
     (EAST_NETWORK, f"{EAST_NETWORK}    kmsKey: arn:aws:kms:us-west-2:123456789012:key/1\n", "kmsKey: is in us-west-2"),
     (PLATFORM, "  platform: {mirror: https://registry.example.com}\n", " is not a registry"),
@@ -119,7 +109,6 @@ REFUSED = [
         "instanceTypes: [a2-highgpu-1g]\n      accelerator: {type: nvidia-a100-40gb}",
         "a2-highgpu-1g has nvidia-tesla-a100, not nvidia-a100-40gb",
     ),
-    ("- {name: team-a,", "- {name: team-a, iamPrincipals: [admins],", 'spec.teams[0].iamPrincipals[0]: "admins" is'),
     ("families: [m7i]", "diskGiB: 100", "names no instances: specify instanceTypes or families"),
     ("families: [m7i]", "families: [m7i.large]", "is an instance type: write it under instanceTypes"),
     ("context: lab-admin", "context: lab-admin\n    network: {nat: none}", "network: does not belong to cloud"),
@@ -186,7 +175,6 @@ REFUSED = [
     ('"123456789012"', '"12345"', '19:14: spec.clusters[0].account: "12345" is not an account id of AWS'),
     ("name: team-a", "name: kube-system", 'spec.teams[0].name: "kube-system" is a namespace of Kubernetes'),
     ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}", "allowed[0]: 192.168.0.0/16 is"),
-    ("instanceTypes: [g5.xlarge]", "instanceTypes: [g2-standard-8]", 'instanceTypes[0]: "g2-standard-8" is not an'),
     ("instanceTypes: [g5.xlarge]", "instanceTypes: [g5.xlrge]", '"g5.xlrge" is not an instance type of aws (expected'),
     (
         "{cidr: 10.0.0.0/16}",
@@ -194,11 +182,6 @@ REFUSED = [
         'spec.clusters[0].system.instanceType: "m7i.lage" is not an instance type of aws',
     ),
     ("fleet, region: us-east-1}", "fleet, region: useast1}", 'spec.state.region: "useast1" is not a region of aws'),
-    (
-        "name: acme-east, cloud: aws, region: us-east-1",
-        "name: acme-east, cloud: aws, region: us-central1",
-        'spec.buckets[0].region: "us-central1" is not a region of aws',
-    ),
     ("instanceTypes: [g2-standard-8]", "instanceTypes: [g5.xlarge]", '"g5.xlarge" is not an instance type of gcp'),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023,", 'pools[2].image: "al2023" is not an image of EKS'),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,", '"al2023@v20261345" is not an image of'),
@@ -251,7 +234,6 @@ WARNED = [
         "cloud: aws, region: us-east-1, replicateTo: us-wst-2",
         'spec.buckets[0].replicateTo: "us-wst-2" is not in the table of regions of 2026-11-22; did you mean',
     ),
-    ("instanceTypes: [p5.48xlarge]", "instanceTypes: [p5.8xlarge]", 'pools[3].instanceTypes[0]: "p5.8xlarge" is not'),
     ("instanceTypes: [g2-standard-8]", "instanceTypes: [g2-standrd-8]", "g2-standard-96): did you mean g2-standard-8?"),
     ("context: lab-admin", "context: lab-admin\n    bucket: acme-east", "spec.clusters[3].bucket: has no effect for"),
     ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none, interfaceEndpoints: true", "nat: leaves the nodes without"),
@@ -287,23 +269,7 @@ WARNED = [
         "{name: l4-on-demand, startupTaints: [{key: own, value: x}],",
         "spec.clusters[1].pools[2].startupTaints: has no effect with autoscaler compute-class",
     ),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, image: ContainerOptimizedOS@latest,",
-        "spec.clusters[1].pools[2].image: has no effect with autoscaler compute-class",
-    ),
     ("{name: l4-on-demand,", "{name: l4-on-demand, limits: {cpu: 64},", "spec.clusters[1].pools[2].limits.cpu: has no"),
-    ("{name: l4-on-demand,", "{name: l4-on-demand, limits: {memory: 1Ti},", "spec.clusters[1].pools[2].limits.memory:"),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, disruption: {expireAfter: 720h},",
-        "spec.clusters[1].pools[2].disruption.expireAfter: has no effect with autoscaler compute-class",
-    ),
-    (
-        "{name: l4-on-demand,",
-        "{name: l4-on-demand, disruption: {terminationGracePeriod: 5m},",
-        "spec.clusters[1].pools[2].disruption.terminationGracePeriod: has no effect with autoscaler compute-class",
-    ),
     ("      placementGroup: training\n", "", "pools[3].efa: without placementGroup"),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@latest,", "pools[2].image: is not pinned"),
     ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20260101,", "pools[2].image: is al2023@v20260101"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.api.problems import dotted
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.google import Google
 from spotladder_infra.topology import online
@@ -27,7 +26,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
 
 def on_aws(aws: Amazon, folder: Path, *changes: tuple[str, str]) -> str:
     east = fleet_file(folder, *changes).fleet.cluster("east")
-    return "\n".join(f"{dotted(found.path)}: {found.message}" for found in online.aws(aws.connect, 0, east))
+    return "\n".join(str(found) for found in online.aws(aws.connect, 0, east))
 
 
 def test_a_version_that_eks_does_not_offer(aws: Amazon, tmp_path: Path) -> None:
@@ -82,7 +81,7 @@ def gcp(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
 
 def on_google(folder: Path, *changes: tuple[str, str]) -> str:
     west = fleet_file(folder, *changes).fleet.cluster("west")
-    return "\n".join(f"{dotted(found.path)}: {found.message}" for found in online.gcp(Google(), 1, west))
+    return "\n".join(str(found) for found in online.gcp(Google(), 1, west))
 
 
 def test_what_google_does_not_offer(gcp: GoogleCloud, tmp_path: Path) -> None:

@@ -12,15 +12,21 @@ from spotladder_infra.topology.cluster import Cluster
 
 
 class OperatorCluster(Tools):
-    """A fake cluster with these Deployments named kuberay-operator."""
+    """A fake cluster with these Deployments, and with a Secret of Helm if a rollout has installed the release."""
 
-    def __init__(self, *deployments: Object) -> None:
+    def __init__(self, *deployments: Object, by_a_rollout: bool = False) -> None:
         super().__init__(KubeContext("/nowhere", "lab"))
-        object.__setattr__(self, "deployments", list(deployments))
+        secrets: list[Object] = [{}] if by_a_rollout else []
+        object.__setattr__(self, "objects", {"deployments.apps": list(deployments), "secrets": secrets})
+
+    objects: dict[str, list[Object]]
 
     def get(self, *arguments: str) -> Object | None:
-        assert "--field-selector=metadata.name=kuberay-operator" in arguments
-        return {"items": self.deployments}  # type: ignore[attr-defined]
+        named = arguments[-1] in (
+            f"--field-selector=metadata.name={name}" for name in ("kuberay-operator", "karpenter")
+        )
+        assert named or arguments[0] == "secrets"
+        return {"items": self.objects[arguments[0]]}
 
 
 def deployment(namespace: str, *owner: str) -> Object:
@@ -100,20 +106,9 @@ EXISTS = Cluster.model_validate(
 OF_A_ROLLOUT = deployment("kube-system", "karpenter", "kube-system")
 
 
-class KarpenterCluster(Tools):
-    """A fake cluster with this Deployment, and with a Secret of Helm if a rollout has installed the release."""
-
-    def __init__(self, found: Object, *, by_a_rollout: bool) -> None:
-        super().__init__(KubeContext("/nowhere", "east"))
-        object.__setattr__(self, "objects", {"deployments.apps": [found], "secrets": [{}] if by_a_rollout else []})
-
-    def get(self, *arguments: str) -> Object | None:
-        return {"items": self.objects[arguments[0]]}  # type: ignore[attr-defined]
-
-
 def test_a_karpenter_of_a_rollout_stays() -> None:
-    check_karpenter(KarpenterCluster(OF_A_ROLLOUT, by_a_rollout=True), EXISTS)
-    check_karpenter(KarpenterCluster(OF_A_ROLLOUT, by_a_rollout=False), LAB)
+    check_karpenter(OperatorCluster(OF_A_ROLLOUT, by_a_rollout=True), EXISTS)
+    check_karpenter(OperatorCluster(OF_A_ROLLOUT, by_a_rollout=False), LAB)
 
 
 @pytest.mark.parametrize(
@@ -123,4 +118,4 @@ def test_a_karpenter_of_a_rollout_stays() -> None:
 def test_a_karpenter_of_the_user_is_refused(found: Object, by_a_rollout: bool) -> None:
     where = found["metadata"]["namespace"]
     with pytest.raises(EnvironmentFailure, match=f"cluster east: a Karpenter of yours runs in namespace {where}: rem"):
-        check_karpenter(KarpenterCluster(found, by_a_rollout=by_a_rollout), EXISTS)
+        check_karpenter(OperatorCluster(found, by_a_rollout=by_a_rollout), EXISTS)

@@ -8,8 +8,9 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.programs import CommandFailure, require
 from spotladder_infra.rollout.release import LiveRelease, Release
-from spotladder_infra.rollout.tools import CommandFailure, Tools, require
+from spotladder_infra.rollout.tools import Tools
 from tests.topology.programs import program
 
 

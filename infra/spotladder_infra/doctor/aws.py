@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,23 +24,25 @@ from spotladder_infra.topology.pool import Pool
 
 def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect = connect) -> Iterator[Check]:
     """The checks of these clusters, which come with their indexes in the file."""
+    yield Check("aws", "credentials", _credentials(connect, places[0][1].region or ""), gate=True)
+    for check in _checks(fleet, places, connect):
+        yield replace(check, found=_answered(check.found))
+
+
+def _checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect) -> Iterator[Check]:
+    """Those that raise errors of botocore."""
     clusters = [cluster for _, cluster in places]
-    first = clusters[0].region or ""
-    yield Check("aws", "credentials", _credentials(connect, first), gate=True)
     if account.uses_spot(clusters):
-        yield Check("aws", "spot role", _answered(_spot_role(connect, first)))
+        yield Check("aws", "spot role", _spot_role(connect, clusters[0].region or ""))
     for region in dict.fromkeys(cluster.region or "" for cluster in clusters):
         in_region = [cluster for cluster in clusters if cluster.region == region]
-        yield Check(f"aws {region}", "vCPU quotas", _answered(_vcpus(connect, region, in_region)))
+        yield Check(f"aws {region}", "vCPU quotas", _vcpus(connect, region, in_region))
     for index, cluster in places:
-        offers = owners.offers(online.aws(connect, index, cluster))
-        yield Check(cluster.name, "zones, versions and instances", _answered(offers))
-        if cluster.existing is not None:
-            yield Check(cluster.name, cluster.existing, _answered(_existing(connect, cluster)))
-        yield Check(cluster.name, "names", _answered(_names(fleet, connect, cluster)))
+        offered, describe = online.aws(connect, index, cluster), partial(_described, connect, cluster)
+        yield from owners.of_cluster(fleet, cluster, offered, describe, partial(bucket_tags, connect))
 
 
-def _answered(found: Iterator[CheckResult]) -> Iterator[CheckResult]:
+def _answered(found: Iterable[CheckResult]) -> Iterator[CheckResult]:
     with answering():
         yield from found
 
@@ -117,31 +120,20 @@ def _quota(connect: Connect, region: str, code: str) -> float:
 POD_IDENTITY = "eks-pod-identity-agent"
 
 
-def _described(connect: Connect, cluster: Cluster) -> dict[str, Any] | None:
+def _described(connect: Connect, cluster: Cluster) -> owners.Described | None:
     client = connect("eks", cluster.region or "")
-    found: dict[str, Any] | None = existing(lambda: client.describe_cluster(name=cluster.cloud_name)["cluster"])
-    return found
+    found = existing(lambda: client.describe_cluster(name=cluster.cloud_name)["cluster"])
+    if found is None:
+        return None
+    return owners.Described(str(found["version"]), found.get("tags", {}), _lacks(client, cluster, found))
 
 
-def _existing(connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    found = _described(connect, cluster)
-    version = None if found is None else str(found["version"])
-    yield from owners.existing(cluster, version, _lacks(connect, cluster, found or {}))
-
-
-def _lacks(connect: Connect, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
+def _lacks(client: Any, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
     """What an existing cluster lacks for the identities of nodes and pods."""
     named = f"--region {cluster.region} --name {cluster.existing}"
     if found.get("accessConfig", {}).get("authenticationMode") == "CONFIG_MAP":
         fix = f"aws eks update-cluster-config {named} --access-config authenticationMode=API_AND_CONFIG_MAP"
         yield failed("has no access entries, with which nodes join", fix)
-    client = connect("eks", cluster.region or "")
     if existing(lambda: client.describe_addon(clusterName=cluster.existing, addonName=POD_IDENTITY)) is None:
         fix = f"aws eks create-addon {named.replace('--name', '--cluster-name')} --addon-name {POD_IDENTITY}"
         yield failed(f"has no add-on {POD_IDENTITY}, which gives pods their roles", fix)
-
-
-def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    found = _described(connect, cluster)
-    tags = None if found is None else found.get("tags", {})
-    yield from owners.names(fleet, cluster, tags, partial(bucket_tags, connect))

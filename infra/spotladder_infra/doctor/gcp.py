@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, divided, failed, ok
-from spotladder_infra.facts import regions
+from spotladder_infra.facts import instances
 from spotladder_infra.facts.quotas import GPU_METRIC, TPU_METRIC
 from spotladder_infra.google import COMPUTE, SERVICES, Google
 from spotladder_infra.topology import online
@@ -36,16 +36,15 @@ def checks(fleet: Fleet, places: Sequence[tuple[int, Cluster]], connect: Connect
     clusters = [cluster for _, cluster in places]
     projects = list(dict.fromkeys(cluster.project or "" for cluster in clusters))
     yield Check("gcp", "credentials", _credentials(cloud, projects), gate=True)
+    google = cloud()
     for project in projects:
-        yield Check(f"gcp {project}", "APIs", _apis(cloud, project, apis(fleet, project)))
+        yield Check(f"gcp {project}", "APIs", _apis(google, project, apis(fleet, project)))
     for project, region in dict.fromkeys((cluster.project or "", cluster.region or "") for cluster in clusters):
         in_region = [cluster for cluster in clusters if (cluster.project, cluster.region) == (project, region)]
-        yield Check(f"gcp {region}", "quotas", _quotas(cloud, project, region, in_region))
+        yield Check(f"gcp {region}", "quotas", _quotas(google, project, region, in_region))
     for index, cluster in places:
-        yield Check(cluster.name, "zones, versions and machines", _offers(cloud, index, cluster))
-        if cluster.existing is not None:
-            yield Check(cluster.name, cluster.existing, _existing(fleet, cloud, cluster))
-        yield Check(cluster.name, "names", _names(fleet, cloud, cluster))
+        offered, describe = online.gcp(google, index, cluster), partial(_described, fleet, google, cluster)
+        yield from owners.of_cluster(fleet, cluster, offered, describe, lambda name, _: google.bucket_labels(name))
 
 
 def _credentials(connect: Connect, names: Sequence[str]) -> Iterator[CheckResult]:
@@ -82,22 +81,22 @@ def _enable(names: Sequence[str], project: str) -> str:
     return f"gcloud services enable {' '.join(f'{name}.googleapis.com' for name in names)} --project {project}"
 
 
-def _apis(connect: Connect, project: str, wanted: Sequence[str]) -> Iterator[CheckResult]:
-    pages = connect().pages(SERVICES, f"projects/{project}/services", filter="state:ENABLED", pageSize="200")
+def _apis(cloud: Google, project: str, wanted: Sequence[str]) -> Iterator[CheckResult]:
+    pages = cloud.pages(SERVICES, f"projects/{project}/services", filter="state:ENABLED", pageSize="200")
     enabled = {entry["config"]["name"].partition(".")[0] for page in pages for entry in page.get("services", [])}
     missing = [name for name in wanted if name not in enabled]
     yield failed(f"{', '.join(missing)} not enabled", _enable(missing, project)) if missing else ok("all enabled")
 
 
-def _quotas(connect: Connect, project: str, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
+def _quotas(cloud: Google, project: str, region: str, clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
     """The quotas of a region, and the accelerators of all regions."""
     limits = {
-        **_limits(connect().find(COMPUTE, f"projects/{project}")),
-        **_limits(connect().find(COMPUTE, f"projects/{project}/regions/{region}")),
+        **_limits(cloud.find(COMPUTE, f"projects/{project}")),
+        **_limits(cloud.find(COMPUTE, f"projects/{project}/regions/{region}")),
     }
     demands: dict[str, Demand] = defaultdict(Demand)
     for cluster in clusters:
-        for metric, demand in _demands(connect(), cluster).items():
+        for metric, demand in _demands(cloud, cluster).items():
             demands[_counted_as(metric, limits)] += demand
             if metric.endswith("_GPUS"):
                 demands[ALL_GPUS] += demand
@@ -111,18 +110,12 @@ def _quotas(connect: Connect, project: str, region: str, clusters: Sequence[Clus
         yield compared(metric, limit, demand, how=how, used=used)
 
 
-def _offers(connect: Connect, index: int, cluster: Cluster) -> Iterator[CheckResult]:
-    yield from owners.offers(online.gcp(connect(), index, cluster))
-
-
-def _described(cloud: Google, cluster: Cluster) -> dict[str, Any] | None:
-    return cloud.cluster(cluster.project or "", cluster.location, cluster.cloud_name)
-
-
-def _existing(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    found = _described(connect(), cluster)
-    version = None if found is None else str(found["currentMasterVersion"])
-    yield from owners.existing(cluster, version, _lacks(cluster, found or {}, member=cluster.name != fleet.spec.home))
+def _described(fleet: Fleet, cloud: Google, cluster: Cluster) -> owners.Described | None:
+    found = cloud.cluster(cluster.project or "", cluster.location, cluster.cloud_name)
+    if found is None:
+        return None
+    lacks = _lacks(cluster, found, member=cluster.name != fleet.spec.home)
+    return owners.Described(str(found.get("currentMasterVersion", "")), found.get("resourceLabels", {}), lacks)
 
 
 def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator[CheckResult]:
@@ -153,12 +146,6 @@ def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator
             yield failed(f"creates no nodes with {missing}: auto-provisioning has no limit for it", fix)
 
 
-def _names(fleet: Fleet, connect: Connect, cluster: Cluster) -> Iterator[CheckResult]:
-    found = _described(connect(), cluster)
-    labels = None if found is None else found.get("resourceLabels", {})
-    yield from owners.names(fleet, cluster, labels, lambda name, _: connect().bucket_labels(name))
-
-
 def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:
     """The demand of a cluster's system nodes and pools, by quota metric. A pool without instance types has none."""
     found: dict[str, Demand] = defaultdict(Demand)
@@ -184,7 +171,7 @@ def _counts(pool: Pool, name: str, machine: dict[str, Any]) -> dict[str, float]:
     for entry in machine.get("accelerators", []):
         kind = entry["guestAcceleratorType"]
         metric = GPU_METRIC.get(kind) or f"{kind.upper().replace('-', '_')}_GPUS"
-        if regions.ACCELERATORS["gcp"].get(kind, "").startswith("tpu"):
+        if instances.accelerator_of("gcp", kind).startswith("tpu"):
             metric = TPU_METRIC.get(kind, f"TPUS_PER_TPU_FAMILY of {kind.upper()}")
         found[prefix + metric] = float(entry["guestAcceleratorCount"])
     return found

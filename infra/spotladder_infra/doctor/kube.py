@@ -9,7 +9,8 @@ from pathlib import Path
 from spotladder import versions
 from spotladder_infra.access import target
 from spotladder_infra.doctor.result import Check, CheckResult, Status, failed, ok
-from spotladder_infra.rollout.tools import CommandFailure, Tools
+from spotladder_infra.programs import CommandFailure
+from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import NodeClassRef, Pool

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from spotladder.api.problems import dotted
-from spotladder_infra.doctor.result import CheckResult, Status, failed, ok
+from spotladder_infra.doctor.result import Check, CheckResult, Status, failed, ok
 from spotladder_infra.names import ForeignBucket
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.findings import FleetFinding
@@ -28,18 +28,47 @@ def state_bucket(tags: Callable[[], Tags]) -> Iterator[CheckResult]:
     yield ok("reachable") if found is not None else failed("does not exist", "spotladder infra state")
 
 
-def names(
-    fleet: Fleet, cluster: Cluster, cluster_tags: Tags, bucket_tags: Callable[[str, str], Tags]
-) -> Iterator[CheckResult]:
-    """Whether the names of the cluster and of the bucket that its stack creates are taken.
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A cluster as its cloud describes it. `lacks` are the results for what an existing cluster lacks."""
 
-    `bucket_tags` gets the name and the region of the bucket, and raises ForeignBucket.
+    version: str
+    tags: Mapping[str, str]
+    lacks: Iterable[CheckResult]
+
+
+Describe = Callable[[], Described | None]
+"""Describes a cluster; None when it does not exist."""
+
+
+def of_cluster(
+    fleet: Fleet,
+    cluster: Cluster,
+    offered: Iterable[FleetFinding],
+    describe: Describe,
+    bucket_tags: Callable[[str, str], Tags],
+) -> Iterator[Check]:
+    """The checks of one cluster.
+
+    Args:
+        offered: What the cloud does not offer.
+        bucket_tags: Gets the name and the region of a bucket. Raises ForeignBucket.
     """
+    yield Check(cluster.name, "zones, versions and instances", _offers(offered))
+    if cluster.existing is not None:
+        yield Check(cluster.name, cluster.existing, _existing(cluster, describe))
+    yield Check(cluster.name, "names", _names(fleet, cluster, describe, bucket_tags))
+
+
+def _names(
+    fleet: Fleet, cluster: Cluster, describe: Describe, bucket_tags: Callable[[str, str], Tags]
+) -> Iterator[CheckResult]:
+    """Whether the names of the cluster and of the bucket that its stack creates are taken."""
     taken: list[CheckResult] = []
-    if cluster.created:
-        taken += _taken(f"cluster {cluster.name}", cluster_tags, fleet, "rename the cluster")
-    bucket = fleet.bucket_of(cluster)
-    if bucket is not None and fleet.owner_of(bucket) == cluster:
+    if cluster.created and (found := describe()) is not None:
+        taken += _taken(f"cluster {cluster.name}", found.tags, fleet, "rename the cluster")
+    bucket = fleet.created_bucket(cluster)
+    if bucket is not None:
         what = f"bucket {bucket.name}"
         try:
             tags = bucket_tags(bucket.name, bucket.region)
@@ -55,35 +84,25 @@ def _taken(what: str, tags: Tags, fleet: Fleet, fix: str) -> Iterator[CheckResul
         yield failed(f"{what} exists and does not belong to fleet {fleet.metadata.name}", fix)
 
 
-def existing(cluster: Cluster, version: str | None, lacks: Iterable[CheckResult]) -> Iterator[CheckResult]:
-    """Whether an existing cluster has what the stack and the rollout need of it.
-
-    Args:
-        version: Its Kubernetes version; None if the cluster does not exist.
-        lacks: What it lacks, each with the command that adds it; not read if the cluster does not exist.
-    """
-    if version is None:
-        place = cluster.project or "this account"
-        yield failed(
-            f"{cluster.cloud_name} is not in {place}, {cluster.location}", "correct existing, region or account"
-        )
+def _existing(cluster: Cluster, describe: Describe) -> Iterator[CheckResult]:
+    """Whether an existing cluster has what the stack and the rollout need of it."""
+    found = describe()
+    if found is None:
+        place = f"{cluster.project or 'this account'}, {cluster.location}"
+        yield failed(f"{cluster.cloud_name} is not in {place}", "correct existing, region or account")
         return
-    found = list(lacks)
-    minor = ".".join(version.split(".")[:2])
+    results = list(found.lacks)
+    minor = ".".join(found.version.split(".")[:2])
     if minor != cluster.kubernetes:
         differs = f"runs Kubernetes {minor}, the file has {cluster.kubernetes}"
-        found.append(CheckResult(Status.WARNING, differs, f'set kubernetes to "{minor}"'))
-    yield from found or [ok(f"Kubernetes {version}, with all that is needed")]
+        results.append(CheckResult(Status.WARNING, differs, f'set kubernetes to "{minor}"'))
+    yield from results or [ok(f"Kubernetes {found.version}, with all that is needed")]
 
 
-def offers(findings: Iterable[FleetFinding]) -> Iterator[CheckResult]:
+def _offers(findings: Iterable[FleetFinding]) -> Iterator[CheckResult]:
     """What the cloud does not offer, each with its field in the file."""
     found = [
-        CheckResult(
-            Status.WARNING if entry.warning else Status.FAILED,
-            f"{dotted(entry.path)}: {entry.message}",
-            "change the fleet file",
-        )
+        CheckResult(Status.WARNING if entry.warning else Status.FAILED, str(entry), "change the fleet file")
         for entry in findings
     ]
     yield from found or [ok("all are offered")]

@@ -1,4 +1,4 @@
-"""Regions with their zones, and the accelerators of instance families.
+"""Regions with their zones.
 
 The tables hold the regions in which training usually runs. A region that is missing here is not an error.
 """
@@ -62,69 +62,3 @@ def region_of(cloud: str, zone: str) -> str | None:
 def default_zones(cloud: str, region: str) -> tuple[str, ...]:
     """The first three zones of the region; empty when the region is not in the table."""
     return ZONES[cloud].get(region, ())[:3]
-
-
-ACCELERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "aws": MappingProxyType(
-            {
-                "g4dn": "nvidia-t4",
-                "g5": "nvidia-a10g",
-                "g6": "nvidia-l4",
-                "g6e": "nvidia-l40s",
-                "g7e": "nvidia-rtx-pro-6000",
-                "p3dn": "nvidia-v100-32gb",
-                "p4d": "nvidia-a100-40gb",
-                "p4de": "nvidia-a100-80gb",
-                "p5": "nvidia-h100-80gb",
-                "p5e": "nvidia-h200-141gb",
-                "p5en": "nvidia-h200-141gb",
-                "p6-b200": "nvidia-b200",
-                "p6-b300": "nvidia-b300",
-                "trn1": "aws-trainium",
-                "trn1n": "aws-trainium",
-                "trn2": "aws-trainium2",
-                "inf2": "aws-inferentia2",
-            }
-        ),
-        "gcp": MappingProxyType(
-            {
-                "g2": "nvidia-l4",
-                "a2-highgpu": "nvidia-tesla-a100",
-                "a2-megagpu": "nvidia-tesla-a100",
-                "a2-ultragpu": "nvidia-a100-80gb",
-                "a3-highgpu": "nvidia-h100-80gb",
-                "a3-edgegpu": "nvidia-h100-80gb",
-                "a3-megagpu": "nvidia-h100-mega-80gb",
-                "a3-ultragpu": "nvidia-h200-141gb",
-                "a4-highgpu": "nvidia-b200",
-                "ct4p": "tpu-v4-podslice",
-                "ct5lp": "tpu-v5-lite-podslice",
-                "ct5p": "tpu-v5p-slice",
-                "ct6e": "tpu-v6e-slice",
-                "tpu7x": "tpu7x",
-            }
-        ),
-    }
-)
-"""The accelerator of each accelerated instance family. On Google Cloud it is the name that ComputeClasses, node
-auto-provisioning and Compute Engine use (cloud.google.com/compute/docs/gpus), and for TPUs the node label
-`cloud.google.com/gke-tpu-accelerator` (cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus). AWS has no such
-names."""
-
-TPU_DIMENSIONS: Mapping[str, int] = MappingProxyType(
-    {"tpu-v4-podslice": 3, "tpu-v5-lite-podslice": 2, "tpu-v5p-slice": 3, "tpu-v6e-slice": 2, "tpu7x": 3}
-)
-"""The number of dimensions of the topologies of each kind of TPU."""
-
-TPUS_OF_SLICE_NODE = 4
-"""TPUs of each node of a slice of several nodes. A machine with another number is a slice of its own."""
-
-
-def family_of(cloud: str, instance_type: str) -> str:
-    """The instance family: `g5` of `g5.xlarge`, `a2-highgpu` of `a2-highgpu-1g`, `g2` of `g2-standard-8`."""
-    if cloud == "aws":
-        return instance_type.partition(".")[0]
-    parts = instance_type.split("-")
-    accelerated = "-".join(parts[:2])
-    return accelerated if accelerated in ACCELERATORS["gcp"] else parts[0]

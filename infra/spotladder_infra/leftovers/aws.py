@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spotladder_infra.amazon import CREDENTIALS, answering, existing, pairs, sdk
-from spotladder_infra.checkpoints import owned
 from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
 from spotladder_infra.topology.cluster import Cluster
@@ -36,6 +35,11 @@ def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _is_of(cluster: Cluster, tags: Any) -> bool:
+    """Whether the tags of a response name the cluster."""
+    return bool(set(tags_of(cluster)) & pairs(tags).items())
+
+
 def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
     """All resources of the cluster in its account: in its region, and in those of its bucket and of the bucket's
     replica.
@@ -59,18 +63,11 @@ def _all(session: Any, fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -
     found = [*_ec2(session, cluster), *_balancers(session, cluster), *_named(session, cluster)]
     found += _iam(session, cluster)
     kept = set[str]()
-    for region in _regions(fleet, cluster):
+    for region in fleet.regions_of(cluster):
         found += _keys(session, region, cluster)
         found += _buckets(session, region, cluster)
         kept |= _kept(session, region, fleet, cluster) if keep_checkpoints else set()
     return [entry for entry in found if entry.identifier not in kept]
-
-
-def _regions(fleet: Fleet, cluster: Cluster) -> list[str]:
-    """The regions of the stack's resources: only a bucket and its replica may be outside the cluster's."""
-    bucket = owned(fleet, cluster)
-    names = [cluster.region, bucket.region, bucket.replicate_to] if bucket is not None else [cluster.region]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def _ec2(session: Any, cluster: Cluster) -> Iterator[Leftover]:
@@ -111,7 +108,6 @@ _DESCRIBED = (
 
 def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     """Load balancers of all kinds; their APIs have no filter for tags."""
-    wanted = set(tags_of(cluster))
     for service, result, key, argument, tagged in _BALANCERS:
         client = session.client(service)
         pages = client.get_paginator("describe_load_balancers").paginate()
@@ -119,7 +115,7 @@ def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
         for start in range(0, len(names), _TAGS_PER_CALL):
             some = list(names)[start : start + _TAGS_PER_CALL]
             for entry in client.describe_tags(**{argument: some})["TagDescriptions"]:
-                if wanted & pairs(entry["Tags"]).items():
+                if _is_of(cluster, entry["Tags"]):
                     yield Leftover("load balancer", entry[tagged], names[entry[tagged]])
 
 
@@ -143,13 +139,12 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
             yield Leftover("queue", url)
     events = session.client("events")
     for rule in events.list_rules(NamePrefix=f"{cluster.name}-")["Rules"]:
-        if set(tags_of(cluster)) & pairs(events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]).items():
+        if _is_of(cluster, events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]):
             yield Leftover("event rule", rule["Name"])
     images = session.client("ecr")
     found = existing(lambda: images.describe_repositories(repositoryNames=[cluster.name])) or {"repositories": ()}
     for entry in found["repositories"]:
-        tags = images.list_tags_for_resource(resourceArn=entry["repositoryArn"])["tags"]
-        if set(tags_of(cluster)) & pairs(tags).items():
+        if _is_of(cluster, images.list_tags_for_resource(resourceArn=entry["repositoryArn"])["tags"]):
             yield Leftover("image repository", cluster.name)
 
 
@@ -167,21 +162,15 @@ def _control_plane(session: Any, cluster: Cluster) -> Iterator[Leftover]:
 def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     """Roles and instance profiles. IAM has no filter for tags: the names are narrowed down first."""
     client = session.client("iam")
-    wanted = set(tags_of(cluster))
     for page in client.get_paginator("list_roles").paginate():
-        for role in page["Roles"]:
-            name = role["RoleName"]
-            if (
-                name.startswith(f"{cluster.name}-")
-                and wanted & pairs(client.list_role_tags(RoleName=name)["Tags"]).items()
-            ):
+        for name in (role["RoleName"] for role in page["Roles"]):
+            if name.startswith(f"{cluster.name}-") and _is_of(cluster, client.list_role_tags(RoleName=name)["Tags"]):
                 yield Leftover("IAM role", name)
     for page in client.get_paginator("list_instance_profiles").paginate():
-        for profile in page["InstanceProfiles"]:
-            name = profile["InstanceProfileName"]
+        for name in (profile["InstanceProfileName"] for profile in page["InstanceProfiles"]):
             if name.startswith((f"{cluster.name}-", f"{cluster.name}_")):
                 tags = client.list_instance_profile_tags(InstanceProfileName=name)["Tags"]
-                if wanted & pairs(tags).items():
+                if _is_of(cluster, tags):
                     yield Leftover("instance profile", name)
 
 
@@ -210,7 +199,7 @@ def _tagged(session: Any, region: str, cluster: Cluster, kind: str) -> Iterator[
 
 def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]:
     """The checkpoint bucket that the cluster's stack created, its replica, and their keys: `destroy` keeps them."""
-    bucket = owned(fleet, cluster)
+    bucket = fleet.created_bucket(cluster)
     if bucket is None:
         return set()
     kept = {bucket.name, f"{bucket.name}-replica", f"{bucket.name}-replication"[:64]}

@@ -32,14 +32,11 @@ _BALANCER_RULE = "k8s-fw-"
 def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
     """All resources of the cluster in its project. Raises EnvironmentFailure."""
     cloud = Google()
-    bucket = fleet.bucket_of(cluster)
-    kept = (
-        {bucket.name} if keep_checkpoints and bucket is not None and fleet.owner_of(bucket) == cluster else set[str]()
-    )
+    bucket = fleet.created_bucket(cluster) if keep_checkpoints else None
     return [
         *_compute(cloud, cluster),
         *_named(cloud, cluster),
-        *(entry for entry in _buckets(cloud, cluster) if entry.identifier not in kept),
+        *(entry for entry in _buckets(cloud, cluster) if bucket is None or entry.identifier != bucket.name),
     ]
 
 

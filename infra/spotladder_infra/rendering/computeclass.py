@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.core.model import CapacityType
-from spotladder_infra.facts import regions, sizes
+from spotladder_infra.facts import instances
 from spotladder_infra.names import node_role
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
-from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object
+from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, custom_resource
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
@@ -34,12 +34,7 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
     }
     if pool.taints:
         spec["nodePoolConfig"]["taints"] = [as_object(taint) for taint in pool.taints]
-    return {
-        "apiVersion": "cloud.google.com/v1",
-        "kind": "ComputeClass",
-        "metadata": {"name": pool.name},
-        "spec": spec,
-    }
+    return custom_resource("cloud.google.com/v1", "ComputeClass", pool.name, spec)
 
 
 def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
@@ -70,12 +65,12 @@ def _machine(cluster: Cluster, pool: Pool, name: str) -> Object:
 
 def _gpu(cluster: Cluster, pool: Pool, name: str) -> Object:
     """The accelerators of a machine type, as the pool or the tables name them; 1 of a family or of an unknown type."""
-    family = regions.family_of(cluster.cloud, name)
-    named = pool.accelerator.type if pool.accelerator is not None else regions.ACCELERATORS[cluster.cloud].get(family)
-    if named is None:
+    given = pool.accelerator
+    kind = given.type if given is not None else instances.accelerator_of(cluster.cloud, name)
+    if not kind:
         return {}
-    given = pool.accelerator.count if pool.accelerator is not None else None
-    return {"gpu": {"type": named, "count": given or sizes.accelerators_of(cluster.cloud, family, name) or 1}}
+    count = (given.count if given is not None else None) or instances.number_of_accelerators(cluster.cloud, name) or 1
+    return {"gpu": {"type": kind, "count": count}}
 
 
 def _storage(pool: Pool) -> Object:

@@ -9,7 +9,7 @@ from spotladder_infra.facts.efa import network_cards
 from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.names import common_tags, discovery_tag
 from spotladder_infra.outputs import StackIdentities
-from spotladder_infra.rendering.labels import Object
+from spotladder_infra.rendering.labels import Object, custom_resource
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
@@ -95,12 +95,7 @@ def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
         if reservation.tags:
             terms.append({"tags": dict(reservation.tags)})
         spec["capacityReservationSelectorTerms"] = terms
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": {"name": pool.name},
-        "spec": spec,
-    }
+    return custom_resource("karpenter.k8s.aws/v1", "EC2NodeClass", pool.name, spec)
 
 
 def _efa_interfaces(cards: int) -> list[Object]:

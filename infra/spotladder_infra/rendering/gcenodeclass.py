@@ -6,7 +6,7 @@ from typing import Any
 
 from spotladder_infra.names import common_tags
 from spotladder_infra.outputs import StackIdentities
-from spotladder_infra.rendering.labels import Object
+from spotladder_infra.rendering.labels import Object, custom_resource
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
@@ -30,9 +30,4 @@ def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
         "disks": disks,
         "labels": common_tags(fleet, cluster),
     }
-    return {
-        "apiVersion": "karpenter.k8s.gcp/v1alpha1",
-        "kind": "GCENodeClass",
-        "metadata": {"name": pool.name},
-        "spec": spec,
-    }
+    return custom_resource("karpenter.k8s.gcp/v1alpha1", "GCENodeClass", pool.name, spec)

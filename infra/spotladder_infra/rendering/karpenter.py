@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.core.durations import format_duration
-from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, taints
+from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, custom_resource, taints
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.pool import Pool
@@ -45,7 +45,7 @@ def node_pool(cluster: Cluster, pool: Pool) -> Object:
     }
     if limits := pool.limits.model_dump(mode="json", by_alias=True, exclude_none=True):
         found["limits"] = {key: str(value) for key, value in limits.items()}
-    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": pool.name}, "spec": found}
+    return custom_resource("karpenter.sh/v1", "NodePool", pool.name, found)
 
 
 def _node_class(cluster: Cluster, pool: Pool) -> Object:

@@ -1,4 +1,4 @@
-"""The label and the taint of the nodes of a pool, and the selectors and tolerations of its tier."""
+"""The form of an object, the label and taint of the nodes of a pool, and the selectors and tolerations of its tier."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ ACCELERATOR_TAINTS = {"nvidia": "nvidia.com/gpu", "tpu": "google.com/tpu"}
 """The taint of nodes with accelerators, by the beginning of the accelerator's name."""
 
 Object = dict[str, Any]
+
+
+def custom_resource(api_version: str, kind: str, name: str, spec: Object) -> Object:
+    """A custom resource of the cluster."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def has_karpenter(cluster: Cluster, pool: Pool) -> bool:

@@ -6,11 +6,10 @@ from typing import Any
 
 from spotladder.api.capacitytier import HOME, ApplyTo
 from spotladder.core.durations import format_duration
-from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices
 from spotladder_infra.rendering.labels import Object, selectors, tolerations
-from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
-from spotladder_infra.topology.defaults import notice_of, provider_of
+from spotladder_infra.topology.cluster import WITH_STACK, Cluster
+from spotladder_infra.topology.defaults import notice_of, price_of, provider_of
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool, PoolRole
 
@@ -47,8 +46,10 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         spec["headSelectors"] = selectors(cluster, heads)
     if notice := notice_of(cluster, pool):
         spec["notice"] = format_duration(notice)
-    if price := _price(cluster, pool):
-        spec["price"] = price
+    if price := price_of(cluster, pool):
+        spec["price"] = {"source": "aws"} if price.hourly is None else {"perNodeHour": _usd(price.hourly)}
+        if price.on_demand is not None:
+            spec["price"]["onDemandPerNodeHour"] = _usd(price.on_demand)
         if heads is not None and (per_hour := _head_price(cluster, heads)) is not None:
             spec["price"]["headPerHour"] = _usd(per_hour)
     bucket = fleet.bucket_of(cluster)
@@ -60,20 +61,6 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         "metadata": {"name": pool.name, "labels": {"spotladder.io/fleet": fleet.metadata.name}},
         "spec": spec,
     }
-
-
-def _price(cluster: Cluster, pool: Pool) -> Object | None:
-    listed = prices.dearest(pool.instance_types) if cluster.cloud in WITH_STACK else None
-    if pool.price is not None:
-        found = {"perNodeHour": _usd(pool.price.per_node_hour)}
-        on_demand = pool.price.on_demand_per_node_hour or listed
-    elif pool.capacity_type is CapacityType.SPOT and cluster.cloud is Cloud.AWS:
-        found, on_demand = {"source": "aws"}, listed
-    elif pool.capacity_type is CapacityType.ON_DEMAND and listed is not None:
-        return {"perNodeHour": _usd(listed)}
-    else:
-        return None
-    return {**found, "onDemandPerNodeHour": _usd(on_demand)} if on_demand is not None else found
 
 
 def _head_price(cluster: Cluster, heads: Pool) -> float | None:

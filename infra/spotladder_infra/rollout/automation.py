@@ -11,7 +11,7 @@ from pulumi.automation import LocalWorkspace, ProjectSettings, PulumiCommand, St
 from pulumi.automation.errors import InvalidVersionError
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.rollout.tools import NEEDED
+from spotladder_infra.programs import HOMES
 
 
 def create_or_select(
@@ -39,6 +39,6 @@ def command() -> PulumiCommand:
     try:
         return PulumiCommand()
     except (OSError, subprocess.SubprocessError) as error:
-        raise EnvironmentFailure(f"pulumi does not run ({error}): install it ({NEEDED['pulumi']})") from None
+        raise EnvironmentFailure(f"pulumi does not run ({error}): install it ({HOMES['pulumi']})") from None
     except InvalidVersionError as error:
-        raise EnvironmentFailure(f"pulumi cannot be used ({error}): install it ({NEEDED['pulumi']})") from None
+        raise EnvironmentFailure(f"pulumi cannot be used ({error}): install it ({HOMES['pulumi']})") from None

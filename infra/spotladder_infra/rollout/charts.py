@@ -15,8 +15,9 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rollout.components import OWN, Chart
-from spotladder_infra.rollout.tools import OFFLINE, CommandFailure
+from spotladder_infra.rollout.tools import OFFLINE
 
 _PACKAGE = Path(__file__).parents[1]
 

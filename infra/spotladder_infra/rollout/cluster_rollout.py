@@ -17,7 +17,7 @@ from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watche
 from spotladder_infra.rollout.foreign import check_karpenter, check_kuberay
 from spotladder_infra.rollout.good_rollouts import InstalledRelease, PlatformState
 from spotladder_infra.rollout.plan import Plan, plan, waves
-from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
+from spotladder_infra.rollout.provider import Context, CrdsProvider, ReleaseProvider, StackResource
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import WITH_STACK, Cluster
@@ -232,23 +232,14 @@ def program(desired: PlatformState) -> Program:
         from pulumi import Resource, ResourceOptions  # noqa: PLC0415 – slow to import
 
         crds: dict[str, Resource] = {
-            name: Crds(f"{CRDS}{name}", chart=name, version=version, digest=digest, opts=ResourceOptions())
+            name: StackResource(CrdsProvider(), f"{CRDS}{name}", {"chart": name, "version": version, "digest": digest})
             for name, version, digest in desired.crds
         }
         released = {entry.chart for entry in desired.releases}
         before = [made for name, made in crds.items() if name not in released]
         for entry in desired.releases:
             own = [crds[entry.chart]] if entry.chart in crds else []
-            made = HelmRelease(
-                entry.resource,
-                release=entry.release,
-                namespace=entry.namespace,
-                chart=entry.chart,
-                version=entry.version,
-                digest=entry.digest,
-                values=entry.values,
-                opts=ResourceOptions(depends_on=[*before, *own]),
-            )
-            before = [made]
+            after = ResourceOptions(depends_on=[*before, *own])
+            before = [StackResource(ReleaseProvider(), entry.resource, entry.inputs, after)]
 
     return declare

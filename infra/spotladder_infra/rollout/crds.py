@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rollout import manifest, ready
-from spotladder_infra.rollout.tools import CommandFailure, Tools
+from spotladder_infra.rollout.tools import Tools
 
 KIND = "CustomResourceDefinition"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
 
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout.components import SYSTEM
 from spotladder_infra.rollout.tools import Tools
 
@@ -28,6 +29,11 @@ class InstalledRelease:
     values: str
     revision: int
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The properties by which Pulumi notices a change."""
+        return {name: value for name, value in asdict(self).items() if name not in ("resource", "revision")}
+
 
 @dataclass(frozen=True, slots=True)
 class PlatformState:
@@ -47,6 +53,10 @@ class PlatformState:
     def revisions(self) -> dict[str, int]:
         """Helm's revisions by release."""
         return {entry.release: entry.revision for entry in self.releases}
+
+
+class NoGoodRollout(EnvironmentFailure):
+    """A cluster has no good rollout to upgrade, or to go back to: the same command would fail again."""
 
 
 _GOODS = TypeAdapter(list[PlatformState])

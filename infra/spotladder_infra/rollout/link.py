@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Sequence
 
+from spotladder_infra.kubecontext import kubeconfig
 from spotladder_infra.names import kubeconfig_secret
 from spotladder_infra.rollout.components import SYSTEM
 from spotladder_infra.rollout.tools import Object, Tools
@@ -37,14 +38,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
     address = {key: value for key, value in given.items() if key in ADDRESS}
     if any(key in given for key in AUTHORITY):
         address["certificate-authority-data"] = data["ca.crt"]
-    kubeconfig = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": address}],
-        "users": [{"name": "spotladder", "user": {"token": base64.b64decode(data["token"]).decode()}}],
-        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": "spotladder"}}],
-        "current-context": cluster,
-    }
+    written = kubeconfig(cluster, address, {"token": base64.b64decode(data["token"]).decode()})
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -53,7 +47,7 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
             "namespace": SYSTEM,
             "labels": {"app.kubernetes.io/part-of": "spotladder"},
         },
-        "stringData": {"kubeconfig": json.dumps(kubeconfig)},
+        "stringData": {"kubeconfig": json.dumps(written)},
     }
     home.apply(json.dumps(secret))
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pulumi import ResourceOptions
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
 from spotladder.errors import EnvironmentFailure, SpotladderError
@@ -162,23 +161,5 @@ def _one_line() -> Iterator[None]:
         raise RuntimeError(str(error)) from None
 
 
-class HelmRelease(Resource):
-    """A release in a stack. `values` is JSON."""
-
-    def __init__(
-        self, name: str, *, release: str, namespace: str, chart: str, version: str, digest: str, values: str,
-        opts: ResourceOptions,
-    ) -> None:  # fmt: skip
-        properties = {
-            "release": release, "namespace": namespace, "chart": chart, "version": version, "digest": digest,
-            "values": values, "revision": None, "drift": None,
-        }  # fmt: skip
-        super().__init__(ReleaseProvider(), name, properties, opts)
-
-
-class Crds(Resource):
-    """The CRDs of a chart in a stack."""
-
-    def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
-        properties = {"chart": chart, "version": version, "digest": digest, "drift": None}
-        super().__init__(CrdsProvider(), name, properties, opts)
+class StackResource(Resource):
+    """A resource of a stack: the release or the CRDs that its provider changes."""

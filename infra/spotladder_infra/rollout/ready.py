@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ruamel.yaml import YAML
 
@@ -126,13 +127,16 @@ def wait(
         raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
 
 
+Unmet = TypeVar("Unmet", str, list[Object])
+
+
 def poll(
-    unmet: Callable[[], str],
+    unmet: Callable[[], Unmet],
     timeout: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> str:
-    """Calls `unmet` until it returns "", or `timeout` seconds have passed. Returns what it returned last."""
+) -> Unmet:
+    """Calls `unmet` until what it returns is empty, or `timeout` seconds have passed. Returns what it returned last."""
     begun = clock()
     while (why := unmet()) and clock() - begun < timeout:
         sleep(FAST_POLL_INTERVAL if clock() - begun < FAST_POLL_PERIOD else POLL_INTERVAL)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
+from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rollout import ready
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 
 HISTORY = 20
 """Revisions that Helm keeps of a release: those of the last good rollouts must be among them."""

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.components import OWN, POOLS, SYSTEM, Component
 from spotladder_infra.rollout.good_rollouts import NAME
 from spotladder_infra.rollout.link import unlink
 from spotladder_infra.rollout.plan import plan
+from spotladder_infra.rollout.ready import poll
 from spotladder_infra.rollout.release import Release, releases
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -31,8 +32,6 @@ JOBS_TIMEOUT = 900.0
 
 NODES_TIMEOUT = 1200.0
 """Seconds for Karpenter to terminate all nodes."""
-
-POLL_INTERVAL = 2.0
 
 OUR_NODEPOOLS = f"app.kubernetes.io/name={POOLS.chart.name}"
 """Label selector of the NodePools that the chart of the pools has installed."""
@@ -102,19 +101,11 @@ def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, repo
         report("jobs", "stopping" if active else "stopped", _listed(active))
         return active
 
-    if left := _remaining(unstopped, timeout):
+    if left := poll(unstopped, timeout):
         raise EnvironmentFailure(
             f"cluster {cluster.name}: jobs still run after {timeout:g} s: {_listed(left)}: does the controller "
             "run? See spotladder get -A; run the command again to wait longer"
         )
-
-
-def _remaining(look: Callable[[], list[Object]], timeout: float) -> list[Object]:
-    """The objects that `look` still finds after `timeout` seconds; returns as soon as it finds none."""
-    deadline = time.monotonic() + timeout
-    while (found := look()) and time.monotonic() < deadline:
-        time.sleep(POLL_INTERVAL)
-    return found
 
 
 def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
@@ -153,7 +144,7 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
         report("nodes", "draining" if claims else "released", _listed(claims))
         return claims
 
-    if left := _remaining(held, timeout):
+    if left := poll(held, timeout):
         raise EnvironmentFailure(
             f"{len(left)} NodeClaims still exist after {timeout:g} s: {_hanging(left)}: check their "
             "events with kubectl describe nodeclaim; a pod that forbids its eviction blocks the drain of its node"

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from subprocess import CompletedProcess
 from typing import Any
 
-from spotladder.errors import EnvironmentFailure
+from spotladder_infra import programs
 from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.programs import CommandFailure, error_line
 from spotladder_infra.rollout import manifest
 
 Object = dict[str, Any]
-
-NEEDED: Mapping[str, str] = {
-    "pulumi": "https://www.pulumi.com/docs/install",
-    "helm": "https://helm.sh/docs/intro/install",
-    "kubectl": "https://kubernetes.io/docs/tasks/tools",
-}
 
 FIELD_MANAGER = "spotladder-rollout"
 """Owner of the fields that the rollout itself applies, in server-side apply."""
@@ -53,21 +46,6 @@ REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
 """Remedies for failures of the connection to a cluster, by the text of kubectl or helm; the first match applies."""
 
 
-class CommandFailure(EnvironmentFailure):
-    """helm or kubectl failed. `printed` is the end of its output; the message also has a remedy."""
-
-    def __init__(self, printed: str, remedy: str = "") -> None:
-        super().__init__(f"{printed}{remedy}")
-        self.printed = printed
-
-
-def require(*names: str) -> None:
-    """Raises EnvironmentFailure when one of the programs is missing."""
-    for name in names:
-        if shutil.which(name) is None:
-            raise EnvironmentFailure(f"{name} is not on the PATH: install it ({NEEDED[name]})")
-
-
 @dataclass(frozen=True, slots=True)
 class Tools:
     """helm and kubectl of one cluster. `timeout` is seconds for one call."""
@@ -77,13 +55,11 @@ class Tools:
 
     def helm(self, *arguments: str, given: str | None = None) -> str:
         """Runs helm and returns its output. Raises CommandFailure."""
-        command = ["helm", "--kube-context", self.target.context, *arguments]
-        return _checked(command, self.target.environment(), given, self.timeout)
+        return self._checked(["helm", "--kube-context", self.target.context, *arguments], given)
 
     def kubectl(self, *arguments: str, given: str | None = None) -> str:
         """Runs kubectl and returns its output. Raises CommandFailure."""
-        command = ["kubectl", "--context", self.target.context, *arguments]
-        return _checked(command, self.target.environment(), given, self.timeout)
+        return self._checked(["kubectl", "--context", self.target.context, *arguments], given)
 
     def get(self, *arguments: str) -> Object | None:
         """An object or a list as JSON; None if it or its kind does not exist."""
@@ -124,12 +100,28 @@ class Tools:
             "kubectl", "--context", self.target.context, *options, "diff", "--server-side", "--force-conflicts",
             f"--field-manager={FIELD_MANAGER}", "--concurrency=8", "-f", "-",
         ]  # fmt: skip
-        environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
-        done = _run(command, environment, manifest.joined(texts), self.timeout)
+        given = manifest.joined(texts)
+        done = self._run(command, "kubectl diff", given, KUBECTL_EXTERNAL_DIFF="diff -N -q")
         if done.returncode > 1:
-            message = _last_line(done.stderr)
-            raise CommandFailure(f"kubectl diff: {message}", _remedy(message, self.target.context))
+            raise self._failure("kubectl diff", done.stderr)
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
+
+    def _checked(self, command: list[str], given: str | None) -> str:
+        words = " ".join([command[0], *command[3:5]])
+        done = self._run(command, words, given)
+        if done.returncode:
+            raise self._failure(words, done.stderr or done.stdout)
+        return done.stdout
+
+    def _run(self, command: list[str], words: str, given: str | None, **more: str) -> CompletedProcess[str]:
+        environment = {**self.target.environment(), **more}
+        return programs.run(command, words, given=given, timeout=self.timeout, **environment)
+
+    def _failure(self, words: str, printed: str) -> CommandFailure:
+        message, context = error_line(printed), self.target.context
+        remedies = (remedy for pattern, remedy in REMEDIES if pattern.search(message))
+        remedy = next((f" (context {context}): {text.format(context=context)}" for text in remedies), "")
+        return CommandFailure(f"{words}: {message}", remedy)
 
 
 OFFLINE = Tools(KubeContext("", ""))
@@ -142,45 +134,3 @@ def _object(line: str) -> str:
     parts = file.split(".")
     kind = next((index for index, part in enumerate(parts) if part[:1].isupper()), 0)
     return f"{parts[kind]}/{'.'.join(parts[kind + 2 :])}"
-
-
-def _checked(command: list[str], environment: Mapping[str, str], given: str | None, timeout: float) -> str:
-    done = _run(command, environment, given, timeout)
-    if done.returncode:
-        words = " ".join([command[0], *command[3:5]])
-        message = _last_line(done.stderr or done.stdout)
-        raise CommandFailure(f"{words}: {message}", _remedy(message, command[2]))
-    return done.stdout
-
-
-def _remedy(message: str, context: str) -> str:
-    for pattern, remedy in REMEDIES:
-        if pattern.search(message):
-            return f" (context {context}): {remedy.format(context=context)}"
-    return ""
-
-
-def _run(
-    command: list[str], environment: Mapping[str, str], given: str | None, timeout: float = COMMAND_TIMEOUT
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command,
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-            env={**os.environ, **environment},
-        )
-    except FileNotFoundError:
-        raise EnvironmentFailure(f"{command[0]} is not on the PATH: install it ({NEEDED[command[0]]})") from None
-    except subprocess.TimeoutExpired:
-        raise CommandFailure(f"{command[0]} {command[3]}: no answer in {timeout:g} s") from None
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    wanted = [line for line in lines if line.lower().startswith("error")]
-    return " ".join((wanted or lines or ["no message"])[-1].split())

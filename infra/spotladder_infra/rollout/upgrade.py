@@ -14,7 +14,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import good_rollouts
 from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
-from spotladder_infra.rollout.good_rollouts import PlatformState
+from spotladder_infra.rollout.good_rollouts import NoGoodRollout, PlatformState
 from spotladder_infra.rollout.tools import Object, Tools
 
 HOLD = "holdDuringUpgrade"
@@ -35,15 +35,6 @@ EMPTY = ": Empty/"
 """Part of the message of that Event for a node without pods: `Disrupting Node: Empty/Delete`."""
 
 
-class NoGoodRollout(EnvironmentFailure):
-    """An upgrade begins with a cluster in which a rollout was good."""
-
-    def __init__(self, cluster: str) -> None:
-        super().__init__(
-            f"cluster {cluster} has no good rollout yet: run spotladder infra rollout --cluster {cluster} first"
-        )
-
-
 def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> PlatformState:
     """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
@@ -55,7 +46,10 @@ def upgrade(platform: ClusterPlatform, home: Tools, report: Report) -> PlatformS
     platform.check()
     goods = good_rollouts.read(platform.tools)
     if not goods:
-        raise NoGoodRollout(platform.cluster.name)
+        name = platform.cluster.name
+        raise NoGoodRollout(
+            f"cluster {name} has no good rollout yet: run spotladder infra rollout --cluster {name} first"
+        )
     before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
     platform.install(_held(goods[-1]), report)

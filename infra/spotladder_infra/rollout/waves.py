@@ -48,18 +48,6 @@ class ClusterResult:
     final: bool = False
 
 
-class NoEarlierRollout(EnvironmentFailure):
-    """A rollback has nothing to go back to. `installed` is when the only good rollout was, which is installed."""
-
-    def __init__(self, cluster: str, installed: str) -> None:
-        why = f"its only good rollout, of {installed}, is installed" if installed else "none was good yet"
-        super().__init__(
-            f"cluster {cluster}: there is no earlier good rollout to go back to ({why}): correct the fleet file and "
-            f"run spotladder infra rollout --cluster {cluster}; spotladder infra destroy --cluster {cluster} removes "
-            "what a rollout has installed"
-        )
-
-
 Progress = Callable[[str, str, str, str], None]
 """Called with a cluster, a component, its state and details. From several threads, one call at a time."""
 
@@ -169,7 +157,7 @@ def rollback(place: RolloutSite, progress: Progress) -> list[ClusterResult]:
 
 
 def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
-    final = isinstance(error, NoEarlierRollout | held.NoGoodRollout | InvalidSpec)
+    final = isinstance(error, good_rollouts.NoGoodRollout | InvalidSpec)
     return ClusterResult(cluster, ClusterOutcome.FAILED, str(error), final)
 
 
@@ -180,7 +168,13 @@ def _back(platform: ClusterPlatform, report: Report) -> str:
     live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
     wanted = good_rollouts.target(goods, live)
     if wanted is None:
-        raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
+        name = platform.cluster.name
+        why = f"its only good rollout, of {goods[-1].at}, is installed" if goods else "none was good yet"
+        raise good_rollouts.NoGoodRollout(
+            f"cluster {name}: there is no earlier good rollout to go back to ({why}): correct the fleet file and run "
+            f"spotladder infra rollout --cluster {name}; spotladder infra destroy --cluster {name} removes what a "
+            "rollout has installed"
+        )
     made = platform.restore(wanted, report)
     kept = goods[: goods.index(wanted)]
     good_rollouts.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])

@@ -17,7 +17,7 @@ from spotladder_infra.constructs.aws.nodes import nodes
 from spotladder_infra.constructs.aws.roles import restrict
 from spotladder_infra.constructs.aws.storage import checkpoints
 from spotladder_infra.names import common_tags
-from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.terraform.providers import required
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -39,10 +39,10 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     else:
         net, plane = existing_cluster(stack, fleet, cluster, place)
     workers = nodes(stack, cluster, place, net, plane)
-    notices = interruption(stack, cluster, place)
-    pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
-    bucket = fleet.bucket_of(cluster)
-    if bucket is not None and fleet.owner_of(bucket) == cluster:
+    queue = interruption(stack, cluster, place)
+    pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, queue=queue)
+    bucket = fleet.created_bucket(cluster)
+    if bucket is not None:
         bucket_provider = replica = None
         if bucket.region != region:
             bucket_provider = AwsProvider(stack, "aws-checkpoints", alias="checkpoints", region=bucket.region, **shared)
@@ -54,31 +54,19 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         budget(stack, cluster, cluster.budget_alarm)
     restrict(stack, cluster.roles)
 
-    return ClusterOutputs.model_validate(
-        {
-            "version": VERSION,
-            "fleet": fleet.metadata.name,
-            "cluster": cluster.name,
-            "cloud": "aws",
-            "region": region,
-            "kubernetes": cluster.kubernetes,
-            "endpoint": plane.endpoint,
-            "nodeIdentity": workers.profile,
-            "interruptionQueue": notices.queue_name,
-            "egress": list(net.egress),
-            "network": {
-                "network": net.vpc_id or None,
-                "subnets": list(net.subnets),
-                "securityGroups": list(plane.security_groups),
-            },
-            "oidcIssuer": plane.issuer,
-            "checkpoints": f"s3://{bucket.name}" if bucket is not None else None,
-            "images": repository,
-            "identities": {
-                "karpenter": pods.karpenter,
-                "controller": pods.controller,
-                "training": pods.training,
-                "nodes": list(workers.roles),
-            },
-        }
+    return ClusterOutputs.of_stack(
+        fleet,
+        cluster,
+        endpoint=plane.endpoint,
+        nodeIdentity=workers.profile,
+        interruptionQueue=queue.name,
+        egress=list(net.egress),
+        network={
+            "network": net.vpc_id or None,
+            "subnets": list(net.subnets),
+            "securityGroups": list(plane.security_groups),
+        },
+        oidcIssuer=plane.issuer,
+        images=repository,
+        identities=pods,
     )

@@ -12,7 +12,7 @@ from spotladder_infra.constructs.gcp.network import network
 from spotladder_infra.constructs.gcp.nodes import system_nodes
 from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
 from spotladder_infra.names import common_tags, ownership_text
-from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.outputs import ClusterOutputs, Identity
 from spotladder_infra.terraform.providers import required
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -61,27 +61,16 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     repository = images(stack, cluster) if cluster.image_repository else None
 
     training = {team.name: principals.training(team) for team in fleet.teams_of(cluster)} if bucket else {}
-    return ClusterOutputs.model_validate(
-        {
-            "version": VERSION,
-            "fleet": fleet.metadata.name,
-            "cluster": cluster.name,
-            "cloud": "gcp",
-            "region": cluster.region,
-            "project": project,
-            "kubernetes": cluster.kubernetes,
-            "endpoint": plane.endpoint,
-            "nodeIdentity": node.email,
-            "egress": list(net.egress),
-            "network": {"network": net.network or None, "subnets": [net.subnetwork]},
-            "oidcIssuer": plane.issuer,
-            "checkpoints": f"gs://{bucket.name}" if bucket is not None else None,
-            "images": repository,
-            "identities": {
-                "karpenter": autoscaler,
-                "controller": principals.controller,
-                "training": training,
-                "nodes": [node.email],
-            },
-        }
+    return ClusterOutputs.of_stack(
+        fleet,
+        cluster,
+        endpoint=plane.endpoint,
+        nodeIdentity=node.email,
+        egress=list(net.egress),
+        network={"network": net.network or None, "subnets": [net.subnetwork]},
+        oidcIssuer=plane.issuer,
+        images=repository,
+        identities=Identity(
+            karpenter=autoscaler, controller=principals.controller, training=training, nodes=[node.email]
+        ),
     )

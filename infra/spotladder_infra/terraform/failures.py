@@ -39,11 +39,6 @@ _RULES: tuple[Rule, ...] = (
         common=True,
     ),
     Rule(
-        r"account ID not allowed|AWS account ID .* not allowed",
-        "use credentials of the account in the fleet file, or correct `account`",
-        common=True,
-    ),
-    Rule(
         r"locked\s+provider\s[^:]*does\s+not\s+match\s+configured|Inconsistent dependency lock file",
         "delete {lock_file}: the next run chooses a version again",
         common=True,
@@ -69,10 +64,6 @@ _RULES: tuple[Rule, ...] = (
     Rule(
         r"Instance cannot be destroyed|deletion_protection|deletion protection",
         "it is protected: see docs/destroy.md",
-    ),
-    Rule(
-        r"BucketNotEmpty|bucket .* (?:is not empty|contains objects)|without `?force_destroy",
-        "the bucket holds objects, which no command deletes: empty it first, or keep it",
     ),
     Rule(
         r"DependencyViolation|has dependencies and cannot be deleted|resourceInUseByAnotherResource",

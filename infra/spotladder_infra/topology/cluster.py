@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import chain
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -213,16 +212,13 @@ class Cluster(Record):
             found.append(Finding(("autoscaler",), "compute-class exists on gcp only: use karpenter"))
         if self.cloud in WITH_STACK:
             network = self.network if "network" in given else None
-            of_network = network_findings(network, str(self.cloud), self.region, existing_cluster=not self.created)
-            found += [Finding(path, message) for path, message in chain(_key_findings(self), of_network)]
+            found += network_findings(network, str(self.cloud), self.region, existing_cluster=not self.created)
             if self.network.existing is not None and not self.zones:
-                found.append(
-                    Finding(
-                        ("network", "existing"), "needs zones of the cluster: name the zones of the subnets in zones"
-                    )
-                )
+                message = "needs zones of the cluster: name the zones of the subnets in zones"
+                found.append(Finding(("network", "existing"), message))
+        found += _key_findings(self)
         for index, pool in enumerate(self.pools):
-            found += [Finding(("pools", index, *path), message) for path, message in _pool_findings(self, pool)]
+            found += [Finding(("pools", index, *path), message) for path, message, _ in _pool_findings(self, pool)]
         if found:
             raise several(found)
         return self
@@ -255,64 +251,53 @@ _OF_CREATED = ("api", "system", "addons", "kms_key", "deletion_protection")
 """Fields that do not belong to an existing cluster, and neither does the network on Google Cloud."""
 
 
-def _key_findings(cluster: Cluster) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _key_findings(cluster: Cluster) -> Iterator[Finding]:
     """What is wrong with the cluster's key."""
-    if cluster.kms_key is not None:
+    if cluster.kms_key is not None and cluster.cloud in WITH_STACK:
         if is_aws_key(cluster.kms_key) is not (cluster.cloud is Cloud.AWS):
-            yield ("kmsKey",), f"is a key of another cloud: name a key of {cluster.cloud}"
+            yield Finding(("kmsKey",), f"is a key of another cloud: name a key of {cluster.cloud}")
         elif cluster.region and key_region(cluster.kms_key) != cluster.region:
-            yield ("kmsKey",), f"is in {key_region(cluster.kms_key)}: name a key in {cluster.region}"
+            yield Finding(("kmsKey",), f"is in {key_region(cluster.kms_key)}: name a key in {cluster.region}")
 
 
-def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found = _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
+def _pool_findings(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
+    yield from _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
-        found.append((("efa",), "exists on aws only: remove it"))
+        yield Finding(("efa",), "exists on aws only: remove it")
     if cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER:
         for field, given in (("flexStart", pool.flex_start), ("tpuTopology", pool.tpu_topology)):
             if given:
-                found.append(((field,), "exists on gcp with autoscaler compute-class only: remove it"))
+                yield Finding((field,), "exists on gcp with autoscaler compute-class only: remove it")
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
-        found.append((("secondaryBootDisk",), "exists on gcp only: remove it"))
+        yield Finding(("secondaryBootDisk",), "exists on gcp only: remove it")
     if pool.efa and not pool.instance_types:
-        found.append((("efa",), "needs instanceTypes: the number of interfaces depends on the type"))
+        yield Finding(("efa",), "needs instanceTypes: the number of interfaces depends on the type")
     for field, given in (("efa", pool.efa), ("placementGroup", pool.placement_group)):
         if given and len(pool.zones) != 1:
-            found.append(((field,), f"needs one zone, got {len(pool.zones) or 'those of the cluster'}: set zones"))
-    return found
+            yield Finding((field,), f"needs one zone, got {len(pool.zones) or 'those of the cluster'}: set zones")
 
 
-def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found: list[tuple[tuple[str | int, ...], str]] = []
+def _of_new_nodes(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
+    reserved = pool.capacity_type is CapacityType.RESERVED
     if not (pool.instance_types or pool.families):
-        found.append(((), "names no instances: specify instanceTypes or families"))
+        yield Finding((), "names no instances: specify instanceTypes or families")
     if pool.selectors:
-        found.append((("selectors",), "selects existing nodes: use labels for nodes that Karpenter creates"))
+        yield Finding(("selectors",), "selects existing nodes: use labels for nodes that Karpenter creates")
     if pool.node_class is not None:
-        found.append(
-            (
-                ("nodeClass",),
-                "is only for clouds existing and kind: here spotladder creates the node class from the pool",
-            )
-        )
-    if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
-        found.append(((), "is reserved but names no capacity: specify reservation"))
-    gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.KARPENTER
-    if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
-        found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))
-    return found
+        message = "is only for clouds existing and kind: here spotladder creates the node class from the pool"
+        yield Finding(("nodeClass",), message)
+    if reserved and pool.reservation is None:
+        yield Finding((), "is reserved but names no capacity: specify reservation")
+    if reserved and cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.KARPENTER:
+        message = "reserved needs autoscaler compute-class: Karpenter on gcp has none"
+        yield Finding(("capacityType",), message)
 
 
-def _of_existing_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
-    found: list[tuple[tuple[str | int, ...], str]] = []
+def _of_existing_nodes(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
     if not pool.selectors and pool.node_class is None:
-        message = (
-            f"selects no nodes: set selectors (labels of existing nodes) or nodeClass (Karpenter creates nodes) "
-            f"for cloud {cluster.cloud}"
-        )
-        found.append(((), message))
+        nodes = "selectors (labels of existing nodes) or nodeClass (Karpenter creates nodes)"
+        yield Finding((), f"selects no nodes: set {nodes} for cloud {cluster.cloud}")
     if pool.selectors and pool.node_class is not None:
-        found.append((("selectors",), "selects existing nodes, and nodeClass creates nodes: remove one of them"))
+        yield Finding(("selectors",), "selects existing nodes, and nodeClass creates nodes: remove one of them")
     if pool.families:
-        found.append((("families",), f"does not belong to cloud {cluster.cloud}: use instanceTypes"))
-    return found
+        yield Finding(("families",), f"does not belong to cloud {cluster.cloud}: use instanceTypes")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from spotladder.api.capacitytier import Provider
 from spotladder.core.model import CapacityType, Seconds
 from spotladder.workloads.providers import NOTICE
-from spotladder_infra.facts import regions
-from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.facts import instances, prices, regions
+from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
@@ -38,9 +40,26 @@ def accelerators_of(cluster: Cluster, pool: Pool) -> frozenset[str]:
     """The accelerators of the pool's nodes: the one that it names, else those that its instances are known to have."""
     if pool.accelerator is not None:
         return frozenset({pool.accelerator.type})
-    known = regions.ACCELERATORS.get(cluster.cloud, {})
-    families = (regions.family_of(cluster.cloud, name) for name in (*pool.instance_types, *pool.families) if known)
-    return frozenset(known[family] for family in families if family in known)
+    names = (*pool.instance_types, *pool.families)
+    return frozenset(instances.accelerator_of(cluster.cloud, name) for name in names) - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class NodePrice:
+    """USD per hour of a node; None if the controller looks it up. `on_demand` is the basis of savings, if known."""
+
+    hourly: float | None
+    on_demand: float | None = None
+
+
+def price_of(cluster: Cluster, pool: Pool) -> NodePrice | None:
+    """The price of a node of the pool; None if it is unknown."""
+    listed = prices.dearest(pool.instance_types) if cluster.cloud in WITH_STACK else None
+    if pool.price is not None:
+        return NodePrice(pool.price.per_node_hour, pool.price.on_demand_per_node_hour or listed)
+    if pool.capacity_type is CapacityType.SPOT and cluster.cloud is Cloud.AWS:
+        return NodePrice(None, listed)
+    return NodePrice(listed) if pool.capacity_type is CapacityType.ON_DEMAND and listed is not None else None
 
 
 def zones_of(cluster: Cluster) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from spotladder.api.problems import Path
+from spotladder.api.problems import Path, dotted
 from spotladder_infra.topology.cluster import WITH_STACK, Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
@@ -19,6 +19,9 @@ class FleetFinding:
     path: Path
     message: str
     warning: bool = False
+
+    def __str__(self) -> str:
+        return f"{dotted(self.path)}: {self.message}"
 
 
 Check = Callable[[Fleet, date], Iterator[FleetFinding]]

@@ -42,24 +42,21 @@ class Bucket(Record):
 
     @model_validator(mode="after")
     def _fits_its_cloud(self) -> Bucket:
+        found = []
         if self.cloud not in WITH_STACK:
-            raise several([Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp")])
+            found.append(Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp"))
         if self.replicate_to and self.cloud is not Cloud.AWS:
-            raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
-        if self.kms_key and is_aws_key(self.kms_key) is not (self.cloud is Cloud.AWS):
-            raise several([Finding(("kmsKey",), f"is a key of another cloud: name a key of {self.cloud}")])
-        if self.kms_key and (location := key_region(self.kms_key)) != self.region.lower():
-            message = f"is in {location}: the bucket needs a key in {self.region}; choose one"
-            raise several([Finding(("kmsKey",), message)])
+            found.append(Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it"))
         if self.replicate_to == self.region:
-            raise several(
-                [
-                    Finding(
-                        ("replicateTo",),
-                        "must be another region than the bucket's own: choose another one, or remove it",
-                    )
-                ]
-            )
+            message = "must be another region than the bucket's own: choose another one, or remove it"
+            found.append(Finding(("replicateTo",), message))
+        if self.kms_key and is_aws_key(self.kms_key) is not (self.cloud is Cloud.AWS):
+            found.append(Finding(("kmsKey",), f"is a key of another cloud: name a key of {self.cloud}"))
+        elif self.kms_key and (location := key_region(self.kms_key)) != self.region.lower():
+            message = f"is in {location}: the bucket needs a key in {self.region}; choose one"
+            found.append(Finding(("kmsKey",), message))
+        if found:
+            raise several(found)
         return self
 
 
@@ -168,6 +165,17 @@ class Fleet(Record):
     def owner_of(self, bucket: Bucket) -> Cluster | None:
         """The cluster whose stack creates the bucket: the first one of its cloud that uses it."""
         return next(iter(self.users_of(bucket)), None) if bucket.create else None
+
+    def created_bucket(self, cluster: Cluster) -> Bucket | None:
+        """The checkpoint bucket that the cluster's stack creates."""
+        bucket = self.bucket_of(cluster)
+        return bucket if bucket is not None and self.owner_of(bucket) == cluster else None
+
+    def regions_of(self, cluster: Cluster) -> list[str]:
+        """The regions of the resources of a cluster's stack: only its bucket and the replica may be outside its own."""
+        bucket = self.created_bucket(cluster)
+        names = [cluster.region, bucket.region, bucket.replicate_to] if bucket is not None else [cluster.region]
+        return list(dict.fromkeys(name for name in names if name))
 
     def teams_of(self, cluster: Cluster) -> tuple[Team, ...]:
         """The teams with a namespace in the cluster."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from spotladder.api.fields import FilledText, Switch, choice
+from spotladder.api.fields import FilledText, Finding, Switch, choice
 from spotladder.api.record import Record
 from spotladder_infra.topology.value_types import Cidr, GcpNetwork, GcpSubnetwork, SecurityGroupId, SubnetId, VpcId
 
@@ -83,7 +83,7 @@ _REQUIRED = {"aws": ("vpc",), "gcp": ("network", "subnetwork")}
 
 def network_findings(
     network: Network | None, cloud: str, region: str | None, *, existing_cluster: bool
-) -> Iterator[tuple[tuple[str, ...], str]]:
+) -> Iterator[Finding]:
     """What is wrong with the network of a cluster, with the path of the field in the cluster.
 
     Args:
@@ -95,27 +95,31 @@ def network_findings(
     existing = network.existing if network is not None else None
     if existing_cluster and cloud == "gcp":
         if network is not None:
-            yield ("network",), "is that of the existing cluster: remove it"
+            yield Finding(("network",), "is that of the existing cluster: remove it")
         return
     if existing_cluster and existing is None:
-        yield ("existing",), "needs the subnets of its nodes: specify network.existing.subnets or subnetTags"
+        message = "needs the subnets of its nodes: specify network.existing.subnets or subnetTags"
+        yield Finding(("existing",), message)
     if network is None or existing is None:
         return
     kept = {"existing", "services"} if cloud == "aws" and not existing_cluster else {"existing"}
     for name in sorted(network.model_fields_set - kept):
         field = Network.model_fields[name].alias or name
-        yield ("network", field), "belongs to a network that spotladder creates: remove it, or remove existing"
+        message = "belongs to a network that spotladder creates: remove it, or remove existing"
+        yield Finding(("network", field), message)
     for name in sorted(existing.model_fields_set - set(_OF_CLOUD[cloud])):
         field = ExistingNetwork.model_fields[name].alias or name
-        yield (*place, field), f"does not belong to cloud {cloud}: remove it"
+        yield Finding((*place, field), f"does not belong to cloud {cloud}: remove it")
     for name in _REQUIRED[cloud]:
         if existing_cluster and getattr(existing, name) is not None:
-            yield (*place, name), "is that of the existing cluster: remove it"
+            yield Finding((*place, name), "is that of the existing cluster: remove it")
         elif not existing_cluster and getattr(existing, name) is None:
-            yield place, f"names no {name}: specify {name}"
+            yield Finding(place, f"names no {name}: specify {name}")
     if cloud == "aws" and bool(existing.subnets) == bool(existing.subnet_tags):
-        yield place, "needs either subnets or subnetTags: specify one of them"
+        yield Finding(place, "needs either subnets or subnetTags: specify one of them")
     if len(existing.subnets) == 1 and not existing_cluster:
-        yield (*place, "subnets"), "has one subnet: EKS needs subnets in at least two zones; add one"
+        message = "has one subnet: EKS needs subnets in at least two zones; add one"
+        yield Finding((*place, "subnets"), message)
     if existing.subnetwork is not None and f"/regions/{region}/" not in existing.subnetwork:
-        yield (*place, "subnetwork"), f"is not in {region}: name a subnetwork of the cluster's region"
+        message = f"is not in {region}: name a subnetwork of the cluster's region"
+        yield Finding((*place, "subnetwork"), message)

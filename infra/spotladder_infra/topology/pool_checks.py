@@ -13,15 +13,15 @@ from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder.workloads.grace import grace_of
-from spotladder_infra.facts import images, prices, regions, sizes
+from spotladder_infra.facts import images, instances
 from spotladder_infra.topology.cluster import WITH_STACK, Autoscaler, Cloud
-from spotladder_infra.topology.defaults import notice_of
+from spotladder_infra.topology.defaults import notice_of, price_of
 from spotladder_infra.topology.findings import Check, FleetFinding, pool_path, pools, with_stack
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
 
 INSTANCE_FORM = {
-    Cloud.AWS: (re.compile(rf"[a-z][a-z0-9-]*\.({sizes.AWS_SIZE.pattern})"), "g5.xlarge"),
+    Cloud.AWS: (re.compile(rf"[a-z][a-z0-9-]*\.({instances.AWS_SIZE.pattern})"), "g5.xlarge"),
     Cloud.GCP: (re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "g2-standard-8"),
 }
 """The format of an instance type on each cloud, and an example."""
@@ -45,15 +45,14 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             named.append((("spec", "clusters", index, "system", "instanceType"), cluster.system.instance_type))
         form, example = INSTANCE_FORM[cluster.cloud]
         for path, name in named:
-            family = regions.family_of(cluster.cloud, name)
-            known = sizes.types_of(cluster.cloud, family)
+            known = instances.types_of(cluster.cloud, name)
             near = closest(name, known)
             remedy = f"did you mean {near}?" if near else "correct it"
             if not form.fullmatch(name):
                 message = f"{quoted(name)} is not an instance type of {cluster.cloud} (expected one like {example})"
                 yield FleetFinding(path, f"{message}: {remedy}")
             elif known and name not in known:
-                message = f"{quoted(name)} is not known (table of {sizes.AS_OF}: {', '.join(known)})"
+                message = f"{quoted(name)} is not known (table of {instances.AS_OF}: {', '.join(known)})"
                 yield FleetFinding(path, f"{message}: {remedy}", warning=True)
 
 
@@ -85,42 +84,37 @@ def tpus(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             continue
         sides = [int(side) for side in pool.tpu_topology.split("x")]
         for name, kind in kinds.items():
-            dimensions = regions.TPU_DIMENSIONS[kind]
+            dimensions = instances.TPU_DIMENSIONS[kind]
             if len(sides) != dimensions:
                 yield FleetFinding(path, f"of {kind} has {dimensions} dimensions, not {len(sides)}: correct it")
-            elif count := sizes.accelerators_of(cluster.cloud, _family(name), name):
-                several = count == regions.TPUS_OF_SLICE_NODE and prod(sides) % count == 0
+            elif count := instances.number_of_accelerators(cluster.cloud, name):
+                several = count == instances.TPUS_OF_SLICE_NODE and prod(sides) % count == 0
                 if prod(sides) != count and not several:
                     message = f"has {prod(sides)} TPUs, which machines with {count} ({name}) cannot form"
                     yield FleetFinding(path, f"{message}: correct one of them")
 
 
-def _family(name: str) -> str:
-    return regions.family_of(Cloud.GCP, name)
-
-
 def _tpu(name: str) -> str:
     """The kind of TPU of a machine type or family of Google Cloud; "" if it has none."""
-    kind = regions.ACCELERATORS[Cloud.GCP].get(_family(name), "")
-    return kind if kind in regions.TPU_DIMENSIONS else ""
+    kind = instances.accelerator_of(Cloud.GCP, name)
+    return kind if kind in instances.TPU_DIMENSIONS else ""
 
 
 def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that the instances have the accelerators that the pool names."""
     for c, p, cluster, pool in pools(fleet):
-        if cluster.cloud not in WITH_STACK:
+        wanted = pool.accelerator
+        if cluster.cloud not in WITH_STACK or wanted is None:
             continue
-        known = regions.ACCELERATORS[cluster.cloud]
         for field, names in (("instanceTypes", pool.instance_types), ("families", pool.families)):
             for place, name in enumerate(names):
-                family = regions.family_of(cluster.cloud, name)
                 path = pool_path(c, p, field, place)
-                has = known.get(family)
-                if pool.accelerator is not None and has is not None and has != pool.accelerator.type:
-                    yield FleetFinding(path, f"{name} has {has}, not {pool.accelerator.type}: correct one of them")
-                count = sizes.accelerators_of(cluster.cloud, family, name)
-                if pool.accelerator is not None and count is not None and pool.accelerator.count not in (None, count):
-                    message = f"{name} has {count} accelerators, not {pool.accelerator.count}"
+                has = instances.accelerator_of(cluster.cloud, name)
+                if has not in ("", wanted.type):
+                    yield FleetFinding(path, f"{name} has {has}, not {wanted.type}: correct one of them")
+                count = instances.number_of_accelerators(cluster.cloud, name)
+                if count is not None and wanted.count not in (None, count):
+                    message = f"{name} has {count} accelerators, not {wanted.count}"
                     yield FleetFinding(path, f"{message}: correct one of them, or leave out count")
 
 
@@ -191,9 +185,7 @@ def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def known_prices(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about a pool without a price, whose cost is reported as unknown."""
     for c, p, cluster, pool in pools(fleet):
-        fetched = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
-        listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None
-        if pool.role is PoolRole.WORKERS and pool.price is None and not fetched and not listed:
+        if pool.role is PoolRole.WORKERS and price_of(cluster, pool) is None:
             message = "has no price: its costs will be reported as unknown; add price.perNodeHour"
             yield FleetFinding(pool_path(c, p), message, warning=True)
 

@@ -13,7 +13,7 @@ from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.cli.infra.progress import progress_lines
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.checkpoints import identities, owned, resources
+from spotladder_infra.checkpoints import identities, resources
 from spotladder_infra.leftovers import find, nodes
 from spotladder_infra.terraform.applied import discard, stacks_of
 from spotladder_infra.terraform.changes import lost_clusters
@@ -80,7 +80,7 @@ def destroy(
         refuse_loss(entry, plans[entry.name])
         if entry.existing is not None:
             typer.echo(f"{entry.name}: the cluster {entry.existing} and its network are kept")
-        bucket = checkpoints.owned(found, entry)
+        bucket = found.created_bucket(entry)
         if bucket is not None:
             what = "deleted with everything in it" if delete_checkpoints else "kept, with its key"
             typer.echo(f"{entry.name}: bucket {bucket.name} is {what}")
@@ -107,7 +107,7 @@ def destroy(
         if plans[entry.name]:
             stack.plan(destroy=True)
             carry_out(stack)
-        bucket = checkpoints.owned(found, entry)
+        bucket = found.created_bucket(entry)
         if delete_checkpoints and bucket is not None:
             checkpoints.delete(bucket)
         discard(entry.name, target.state)
@@ -157,7 +157,7 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 def _require_rollout() -> None:
     """Raises EnvironmentFailure if a program or package that uninstalling a rollout needs is missing."""
-    from spotladder_infra.rollout.tools import require
+    from spotladder_infra.programs import require
 
     try:
         require("helm", "kubectl")
@@ -192,5 +192,5 @@ def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> Non
             f"cluster {cluster.name}: {len(left)} resources are left in the {place}: delete them, then run the "
             "command again to check"
         )
-    kept = ", except the checkpoint bucket" if keep and owned(fleet, cluster) else ""
+    kept = ", except the checkpoint bucket" if keep and fleet.created_bucket(cluster) else ""
     typer.echo(f"{cluster.name}: no resources of the cluster are left in the {place}{kept}")

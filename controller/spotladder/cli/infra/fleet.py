@@ -90,9 +90,9 @@ def render(
     """
     found, clusters = target.read(warn=False)
     if all_to is not None:
+        from spotladder_infra.programs import require
         from spotladder_infra.rollout import charts as known_charts
         from spotladder_infra.rollout import rendered
-        from spotladder_infra.rollout.tools import require
 
         require("helm")
         local = target.charts_folder(found)

@@ -38,7 +38,7 @@ def rollout_site(target: RolloutTarget) -> RolloutSite:
         InvalidSpec: A cluster or the cloud is unknown.
         EnvironmentFailure: A program or a package is missing.
     """
-    from spotladder_infra.rollout.tools import require
+    from spotladder_infra.programs import require
 
     fleet, clusters = target.read(warn=True)
     require("pulumi", "helm", "kubectl")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from spotladder_infra import iam
-from spotladder_infra.constructs.aws.interruption import Interruption
 from spotladder_infra.constructs.aws.nodes import Nodes
 from spotladder_infra.constructs.aws.roles import pod_role
 from spotladder_infra.iam import PolicyScope
@@ -17,17 +15,9 @@ from spotladder_infra.names import (
     SYSTEM_NAMESPACE,
     training_role,
 )
+from spotladder_infra.outputs import Identity
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
-
-
-@dataclass(frozen=True, slots=True)
-class Identities:
-    """Role ARNs; `training` by the team's name."""
-
-    karpenter: str
-    controller: str
-    training: dict[str, str]
 
 
 def identities(
@@ -38,16 +28,16 @@ def identities(
     *,
     plane: str,
     nodes: Nodes,
-    interruption: Interruption,
-) -> Identities:
-    """The roles of the pods of one cluster."""
+    queue: Any,
+) -> Identity:
+    """The roles of the pods of one cluster, and those of its nodes."""
     bucket = fleet.bucket_of(cluster)
     karpenter = pod_role(
         scope,
         "karpenter",
         f"{cluster.name}-karpenter",
         plane,
-        iam.karpenter(place, cluster.cloud_name, nodes.role_arn, nodes.profile, interruption.queue_arn),
+        iam.karpenter(place, cluster.cloud_name, nodes.role_arn, nodes.profile, queue.arn),
         namespace=SYSTEM_NAMESPACE,
         service_account=KARPENTER_ACCOUNT,
     )
@@ -72,4 +62,4 @@ def identities(
             service_account=team.service_account,
         )
         training[team.name] = made.arn
-    return Identities(karpenter.arn, controller.arn, training)
+    return Identity(karpenter=karpenter.arn, controller=controller.arn, training=training, nodes=list(nodes.roles))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from cdktn_aws import eventbridge, sqs
@@ -24,16 +23,8 @@ INTERRUPTION_EVENTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Interruption:
-    """The interruption queue of a cluster."""
-
-    queue_name: str
-    queue_arn: str
-
-
-def interruption(scope: Any, cluster: Cluster, place: PolicyScope) -> Interruption:
-    """Queue and rules of one cluster."""
+def interruption(scope: Any, cluster: Cluster, place: PolicyScope) -> Any:
+    """The queue of one cluster, and its rules."""
     made = sqs.AwsQueue(
         scope,
         "interruptions",
@@ -53,4 +44,4 @@ def interruption(scope: Any, cluster: Cluster, place: PolicyScope) -> Interrupti
             event_pattern=json.dumps({"source": [source], "detail-type": [kind]}),
         )
         eventbridge.AwsTarget(scope, f"target-{key}", rule=rule.name, target_id="karpenter", arn=made.arn)
-    return Interruption(made.name, made.arn)
+    return made

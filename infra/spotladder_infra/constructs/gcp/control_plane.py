@@ -69,7 +69,7 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
         enable_intranode_visibility=True,
         remove_default_node_pool=True,
         initial_node_count=1,
-        node_config=_node_config(node),
+        node_config=node_config(node),
         cluster_autoscaling=_autoscaling(cluster, node),
         addons_config={
             "gcp_filestore_csi_driver_config": {"enabled": True},
@@ -129,8 +129,8 @@ def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:
     }
 
 
-def _node_config(node: Any) -> dict[str, Any]:
-    """GKE requires a default pool; it is removed at once. Until then its nodes have the same identity as all others."""
+def node_config(node: Any) -> dict[str, Any]:
+    """The settings of all nodes, also of those of the default pool, which GKE requires and which is removed at once."""
     return {
         "service_account": node.email,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],

@@ -6,7 +6,7 @@ from typing import Any
 
 from cdktn_provider_google.container_node_pool import ContainerNodePool, ContainerNodePoolNodeConfigTaint
 
-from spotladder_infra.constructs.gcp.control_plane import ControlPlane
+from spotladder_infra.constructs.gcp.control_plane import ControlPlane, node_config
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of, zones_of
 
@@ -29,18 +29,14 @@ def system_nodes(scope: Any, cluster: Cluster, plane: ControlPlane, node: Any) -
         management={"auto_repair": True, "auto_upgrade": True},
         upgrade_settings={"strategy": "SURGE", "max_surge": 1, "max_unavailable": 0},
         node_config={
+            **node_config(node),
             "machine_type": system_instance_of(cluster),
             "image_type": "COS_CONTAINERD",
             "disk_type": "pd-balanced",
             "disk_size_gb": SYSTEM_DISK_GIB,
-            "service_account": node.email,
-            "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
             "labels": {"spotladder.io/pool": "system"},
             "taint": [ContainerNodePoolNodeConfigTaint(key="CriticalAddonsOnly", value="true", effect="NO_SCHEDULE")],
-            "workload_metadata_config": {"mode": "GKE_METADATA"},
-            "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
             "gcfs_config": {"enabled": True},
-            "metadata": {"disable-legacy-endpoints": "true"},
         },
         lifecycle={"ignore_changes": ["initial_node_count"]},
     )
