@@ -7,11 +7,9 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-import pytest
-
 from spotladder.cli.main import COMMANDS
 
-HEAVY = (
+HEAVY = {
     "ray",
     "kubernetes",
     "lightkube",
@@ -23,61 +21,53 @@ HEAVY = (
     "jax",
     "pulumi",
     "obstore",
-)
-READS_YAML = ("pydantic", "ruamel")  # typer uses pydantic too, but only once a command is chosen
+    "ruamel",
+}
+"""What no command loads before it works."""
 
 FORMULA = ["plan", "--formula", "--hours=5", "--spot-fraction=0.6", "--max-failures=5", "--overhead=0.2"]
 LIGHT = [FORMULA, *([name, "--help"] for name, entry in COMMANDS.items() if find_spec(entry.module))]
+WITHOUT_MODELS = ("get", "report", "notify", "cluster.delete", "cluster.suspension")
+"""Commands that read no file, and so do not load its models."""
 
-EACH_COMMAND = f"""
+ONE_AFTER_THE_OTHER = f"""
+import spotladder.train
+note("the library")
 from spotladder.cli.main import main
+main(["--help"])
+note("the help")
+import {", ".join(f"spotladder.cli.{name}" for name in WITHOUT_MODELS)}
+note("commands without models")
 for arguments in {LIGHT!r}:
-    before = set(sys.modules)
     main(arguments)
-    loaded[" ".join(arguments)] = sorted({{name.partition(".")[0] for name in set(sys.modules) - before}})
+    note(" ".join(arguments))
 """
 
 
-def loaded_by(program: str) -> dict[str, list[str]]:
-    """The top-level modules that a fresh Python has after the program (by the key ""), and those that the program has
-    added to `loaded`."""
-    ends = """
-loaded[""] = sorted({name.partition(".")[0] for name in sys.modules})
-print("\\n" + json.dumps(loaded))
+def loaded_by(program: str) -> dict[str, set[str]]:
+    """The top-level modules that a fresh Python has loaded at each `note` of the program, by its name."""
+    notes = """
+import json, sys
+loaded = {}
+def note(name):
+    loaded[name] = sorted({module.partition(".")[0] for module in sys.modules})
 """
-    text = f"import json, sys\nloaded = {{}}\n{program}\n{ends}"
+    text = f'{notes}\n{program}\nprint("\\n" + json.dumps(loaded))'
     result = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600, check=True)
-    found: dict[str, list[str]] = json.loads(result.stdout.splitlines()[-1])
-    return found
+    return {name: set(modules) for name, modules in json.loads(result.stdout.splitlines()[-1]).items()}
 
 
-@pytest.mark.parametrize(
-    "program", ["import spotladder.train", "from spotladder.cli.main import main; main(['--help'])"]
-)
-def test_importing_the_package_is_fast(program: str) -> None:
-    loaded = set(loaded_by(program)[""])
-    assert "spotladder" in loaded
-    assert not loaded & {*HEAVY, *READS_YAML}
-
-
-def test_no_command_loads_anything_heavy_before_it_works() -> None:
-    """One process runs all commands: a heavy module is named with the first command that loads it."""
-    loaded = loaded_by(EACH_COMMAND)
-    assert {name: heavy for name, modules in loaded.items() if (heavy := set(modules) & {*HEAVY, "ruamel"})} == {}
-    assert len(loaded) == len(LIGHT) + 1
-
-
-def test_commands_that_read_no_file_do_not_load_its_models() -> None:
-    modules = ("get", "report", "notify", "cluster.delete", "cluster.suspension")
-    loaded = loaded_by("import " + ", ".join(f"spotladder.cli.{name}" for name in modules))
-    assert not set(loaded[""]) & {*HEAVY, *READS_YAML, "aiohttp"}
+def test_nothing_heavy_is_loaded_before_a_command_works() -> None:
+    """One process runs all commands: a heavy module is named first with the command that loads it."""
+    loaded = loaded_by(ONE_AFTER_THE_OTHER)
+    assert {name: heavy for name, modules in loaded.items() if (heavy := modules & HEAVY)} == {}
+    assert len(loaded) == len(LIGHT) + 3
+    assert "spotladder" in loaded["the library"]
+    # typer uses pydantic too, but only once a command is chosen
+    assert not loaded["commands without models"] & {"pydantic", "aiohttp"}
 
 
 def test_the_client_loads_no_command() -> None:
-    loaded = set(loaded_by("import spotladder.client")[""])
+    loaded = loaded_by('import spotladder.client\nnote("")')[""]
     assert "aiohttp" in loaded
-    assert not loaded & {*HEAVY, "typer", "rich"}
-
-
-def test_the_probe_detects_loaded_modules() -> None:
-    assert {"pydantic", "ruamel"} <= set(loaded_by("import spotladder.api.read, ruamel.yaml")[""])
+    assert not loaded & {*HEAVY - {"ruamel"}, "typer", "rich"}

@@ -297,7 +297,6 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     assert not (standby and isinstance(scarce, SimRig)) or found.size == 1, "the size with which it was held"
 
 
-@pytest.mark.parametrize("rig", [*REPLACING, "jobset", "local", RAY], indirect=True)
 def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) -> None:
     """A crash of the program is an exit, not a loss: it must not count against the tier."""
     rig.backend.launch(Launch(number, "spot-a"))

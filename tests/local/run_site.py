@@ -26,7 +26,7 @@ with job.resume() as found:
     if found:
         history, start = json.loads((found.path / "history.json").read_text()), found.step
 for step in job.steps(start, total):
-    time.sleep(0.05)
+    time.sleep({pause})
     history.append(step)
     if job.should_commit(step):
         with job.commit(step, {{"loss": 1 / step}}) as folder:
@@ -70,9 +70,10 @@ class RunSite:
         self.state = folder / "state" / "tests" / name
         self.runners: list[subprocess.Popen[str]] = []
 
-    def lay_out(self, *, total: int) -> None:
+    def lay_out(self, *, total: int, pause: str = "0.05") -> None:
+        """Write the files. The program waits in each step for the seconds that the expression `pause` gives."""
         self.folder.mkdir(exist_ok=True)
-        (self.folder / "train.py").write_text(PROGRAM.format(total=total))
+        (self.folder / "train.py").write_text(PROGRAM.format(total=total, pause=pause))
         (self.folder / "job.yaml").write_text(JOB.format(name=self.name))
         (self.folder / "world.yaml").write_text(WORLD)
 

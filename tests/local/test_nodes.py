@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -142,9 +141,24 @@ def test_a_head_is_up_once_it_has_printed_its_complete_address(
         head.kill()
 
 
+@pytest.fixture
+def _ray_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Ray cluster of the user has the default ports, and RAY_ADDRESS points to it."""
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    with ExitStack() as stack:
+        for port in (6379, 8265, 10001, 52365, 44227):  # Ray's defaults; another test may hold one already
+            listener = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                listener.bind(("", port))
+                listener.listen()
+        yield
+
+
 @pytest.mark.ray
+@pytest.mark.usefixtures("_ray_of_the_user")
 def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Path) -> None:
-    """Two heads run at the same time, two workers start simultaneously, and one runner is killed with SIGKILL."""
+    """Two heads run at the same time, two workers start simultaneously, and one runner is killed with SIGKILL. None of
+    them joins the cluster of the user."""
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()
     other_mark = uuid.uuid4().hex
@@ -155,6 +169,7 @@ def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Pa
     try:
         head = Head("h1", place.machine)
         place.up(head)
+        assert not head.address.endswith(":6379")
         assert other.stdout is not None
         sessions = {int(word) for word in other.stdout.readline().split()}
         assert len(sessions) == 2, "the other run's head and worker"
@@ -205,24 +220,3 @@ while not worker.up:
 print(head.session, worker.session, flush=True)
 time.sleep(600)
 """
-
-
-@pytest.mark.ray
-def test_a_ray_cluster_of_the_user_is_neither_joined_nor_ended(
-    place: NodeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The user's own Ray cluster uses the default ports, and RAY_ADDRESS points to it."""
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
-    with ExitStack() as stack:
-        for port in (6379, 8265, 10001, 52365, 44227):  # Ray's defaults; another test may hold one already
-            listener = stack.enter_context(socket.socket())
-            with suppress(OSError):
-                listener.bind(("", port))
-                listener.listen()
-        head = Head("h1", place.machine)
-        place.up(head)
-        assert not head.address.endswith(":6379")
-        worker = Worker("n1", place.machine, head.address, cpus=1, labels=LABELS, drain=5)
-        place.up(worker)
-        assert worker.alive
-        assert os.environ["RAY_ADDRESS"] == "127.0.0.1:6379"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spotladder.api.trace import read_trace
 from spotladder.api.world import WorldPool
-from spotladder.errors import InvalidSpec
 from spotladder.local.pools import LentNode, PoolClock, PoolPlan, Window, plan_of, windows_of
 
 BEGAN = 1_000_000.0
@@ -57,17 +53,11 @@ def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     assert clock.reclaims(BEGAN + 3, held, step=700) == ["one"]
 
 
-@given(seed=st.integers(0, 1000), ordinal=st.integers(1, 100))
-def test_lifetimes_are_determined_by_the_seed(seed: int, ordinal: int) -> None:
-    plan = PoolPlan("a", hazard_per_hour=60, seed=seed)
-    assert plan.lifetime(ordinal) == PoolPlan("a", hazard_per_hour=60, seed=seed).lifetime(ordinal)
-    assert 0 <= plan.lifetime(ordinal) < math.inf
-
-
 def test_the_mean_lifetime_is_the_inverse_of_the_hazard() -> None:
     plan = PoolPlan("a", hazard_per_hour=60, seed=7)
-    average = sum(plan.lifetime(ordinal) for ordinal in range(1, 4001)) / 4000
-    assert average == pytest.approx(60, rel=0.05)
+    lifetimes = [plan.lifetime(ordinal) for ordinal in range(1, 4001)]
+    assert sum(lifetimes) / 4000 == pytest.approx(60, rel=0.05)
+    assert lifetimes == [plan.lifetime(ordinal) for ordinal in range(1, 4001)], "the seed determines them"
 
 
 def trace(folder: Path, *samples: int) -> Path:
@@ -103,14 +93,6 @@ def test_a_traced_pool_reclaims_all_nodes_and_lends_none_during_an_outage(tmp_pa
     assert clock.reclaims(BEGAN + 10, held) == ["one", "two"]
     assert clock.give(BEGAN + 19) is None
     assert clock.give(BEGAN + 20) == 2
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"metadata": {}, "data": []}', '{"metadata": {"gap_seconds": "x"}}'])
-def test_an_invalid_trace_is_rejected_with_the_expected_format(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text(text)
-    with pytest.raises(InvalidSpec, match=r"trace\.json.*gap_seconds"):
-        read_trace(path)
 
 
 def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:

@@ -73,8 +73,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
-        pytest.param(("capacityTier: a", "capacityTier: b"), 2, r"job\.yaml:6.*\"b\"", id="a tier without pool"),
-        pytest.param(("capacityTier: a", "capacityTeir: a"), 2, r"capacityTeir.*capacityTier", id="misspelt field"),
         pytest.param(("entrypoint: python train.py", "suspend: false"), 2, r"entrypoint", id="no entrypoint"),
         pytest.param(
             ("python train.py", "python trian.py"),
@@ -82,8 +80,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
             r'job\.yaml:12:23: spec\S+entrypoint: .*no file "trian\.py"',
             id="no such script",
         ),
-        pytest.param(("./checkpoints", "ftp://x/y"), 2, r"job\.yaml:7.*ftp", id="no such kind of bucket"),
-        pytest.param(("interval: 20steps", "interval: 20stpes"), 2, r"job\.yaml:7", id="interval that cannot be read"),
         pytest.param(("  tiers:", "  policy: wishful\n  tiers:"), 2, r"wishful.*ordered", id="no such policy"),
         pytest.param(("./checkpoints", "train.py"), 5, r"train\.py", id="a file where the bucket should be"),
     ],
@@ -179,12 +175,6 @@ def test_a_missing_world_file_is_reported(files: Files, capsys: pytest.CaptureFi
     files.world.unlink()
     assert files.run() == 2
     assert "world.yaml" in capsys.readouterr().err
-
-
-def test_a_missing_trace_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    files.world.write_text("pools:\n  a: {interruptions: {trace: gone.json}}\n")
-    assert files.run() == 2
-    assert "gone.json" in capsys.readouterr().err
 
 
 def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
     assert "to continue: spotladder run" in said
     assert members(job.mark(), set()) == []
 
-    (job.folder / "train.py").write_text(PROGRAM.format(total=300))
+    (job.folder / "train.py").write_text(PROGRAM.format(total=300, pause="0"))
     code, said = job.end(job.start("--continue"))
     assert code == 0, said
     log = job.state / "attempts" / f"{job.saved().history[-1].number:04d}" / "driver.log"
@@ -119,7 +119,7 @@ def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
     site: Callable[[str], RunSite], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = site("overlap")
-    job.lay_out(total=900)
+    job.lay_out(total=900, pause="0.05 if job.attempt == 1 else 0.01")
     info = job.folder / "returning-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: returning\nVersion: 1\n")

@@ -16,7 +16,6 @@ from spotladder.core.model import (
     JobState,
     Launch,
     Observation,
-    PodPhase,
     Progress,
     Stage,
 )
@@ -308,12 +307,6 @@ def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() 
         rig.run()
 
 
-def test_a_program_that_ignores_the_drain_is_killed_after_the_grace_period() -> None:
-    rig = RunnerRig(replace(SPEC, grace=20.0), [(1, comes_up(1)), (3, stop)])
-    assert rig.run() == 75
-    assert BEGAN + 23 <= rig.now < BEGAN + 24
-
-
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING, Stage.DRAINING, Stage.ENDING])
 def test_a_killed_runner_counts_no_failure_and_no_cost_until_the_next_run(stage: Stage) -> None:
     before = _killed_in(stage)
@@ -355,13 +348,3 @@ def _killed_in(stage: Stage) -> JobState:
     with pytest.raises(Kill):
         rig.run()
     return rig.saved[-1]
-
-
-def test_a_lost_pod_is_shown_as_lost() -> None:
-    rig = RunnerRig(
-        replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3),)),
-        [(1, comes_up(1)), (3, lambda rig: rig.backend.lose("a1-w1")), (4, comes_up(1)), (6, ends(1, Exit.SUCCEEDED))],
-    )
-    assert rig.run() == 0
-    phases = {pod.phase for snapshot in rig.snapshots for seen in snapshot.seen.attempts for pod in seen.pods}
-    assert phases == {PodPhase.PENDING, PodPhase.RUNNING, PodPhase.LOST}

@@ -72,11 +72,7 @@ REFUSED = [
         "22:5: spec.clusters[0].system: belongs to a cluster that spotladder creates: remove it, or remove existing",
     ),
     (WEST_NETWORK, f"    existing: prod\n{WEST_NETWORK}", "46:14: spec.clusters[1].network: is that of the existing"),
-    (
-        "context: lab-admin",
-        "context: lab-admin\n    existing: prod",
-        "existing: does not belong to cloud existing, only",
-    ),
+    ("context: lab-admin", "context: lab-admin\n    existing: prod", "existing: does not belong to cloud existing,"),
     (
         WEST_NETWORK,
         f"    network: {{existing: {{{SHARED}, subnetwork: projects/acme-net/regions/us-east1/subnetworks/gke}}}}\n",

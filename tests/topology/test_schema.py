@@ -19,13 +19,17 @@ from tests.topology.builders import FLEET
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fleet"
 
 
+SCHEMA = schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
 def load(text: str) -> object:
-    return YAML(typ="safe", pure=True).load(text)
+    return YAML(typ="safe").load(text)
 
 
 def test_a_right_fleet() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
-    jsonschema.validate(load(FLEET), schema(), jsonschema.Draft202012Validator)
+    VALIDATOR.check_schema(SCHEMA)
+    VALIDATOR.validate(load(FLEET))
 
 
 @pytest.mark.parametrize(
@@ -39,16 +43,16 @@ def test_a_right_fleet() -> None:
 )
 def test_a_wrong_one(old: str, new: str) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(load(FLEET.replace(old, new, 1)), schema(), jsonschema.Draft202012Validator)
+        VALIDATOR.validate(load(FLEET.replace(old, new, 1)))
 
 
 def test_the_schema_beside_the_example_is_the_one_of_the_models() -> None:
     """`make schema` writes it. Editors find it by the first line of the example."""
-    assert json.loads((EXAMPLE / "fleet.schema.json").read_text(encoding="utf-8")) == schema()
+    assert json.loads((EXAMPLE / "fleet.schema.json").read_text(encoding="utf-8")) == SCHEMA
     first = (EXAMPLE / "fleet.yaml").read_text(encoding="utf-8").splitlines()[0]
     assert first == "# yaml-language-server: $schema=fleet.schema.json"
     for example in EXAMPLE.glob("*.yaml"):
-        jsonschema.validate(load(example.read_text(encoding="utf-8")), schema())
+        VALIDATOR.validate(load(example.read_text(encoding="utf-8")))
 
 
 def test_every_field_has_a_description() -> None:
