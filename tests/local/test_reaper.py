@@ -10,8 +10,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+import spotladder
 from spotladder.local.reaper import MARK, Reaper, alive, end_all, members
 from tests.waiting import eventually
 
@@ -53,15 +55,18 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def runner(mark: str, scratch: Path, how: str = "wait") -> subprocess.Popen[str]:
+def runner(
+    mark: str, scratch: Path, how: str = "wait", python: str = sys.executable, **environment: str
+) -> subprocess.Popen[str]:
     scratch.mkdir()
     (scratch / "socket").write_text("")
     return subprocess.Popen(
-        [sys.executable, "-c", RUNNER, mark, str(scratch), how],
+        [python, "-c", RUNNER, mark, str(scratch), how],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, **environment},
     )
 
 
@@ -93,6 +98,21 @@ def test_close_ends_all_processes_and_waits_for_them(mark: str, tmp_path: Path) 
         assert process.stdout.readline() == "closed\n"
         assert members(mark, {adopted}) == []
         assert not scratch.exists()
+        process.kill()
+
+
+def test_packages_outside_of_the_python_are_the_watchdogs_too(mark: str, tmp_path: Path) -> None:
+    """As after `pip install --user`: this Python itself has no psutil."""
+    packages = os.pathsep.join(str(Path(module.__path__[0]).parent) for module in (psutil, spotladder))
+    base = os.path.realpath(sys.executable)
+    with runner(mark, tmp_path / "scratch", "close", base, PYTHONPATH=packages) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        adopted, _marked = map(int, process.stdout.readline().split())
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "closed\n"
+        assert members(mark, {adopted}) == []
         process.kill()
 
 

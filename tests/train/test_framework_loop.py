@@ -73,6 +73,17 @@ def test_each_part_of_a_program_gets_the_same_loop(tmp_path: Path) -> None:
         session.forget()
 
 
+def test_a_loop_that_begins_again_owes_no_commit_of_the_one_before(tmp_path: Path) -> None:
+    """As in a notebook, after a validation between the step and its commit was interrupted."""
+    job = builders.job(tmp_path, interval="1steps")
+    loop = FrameworkLoop(job)
+    loop.begin(0, 9, REMEDY)
+    assert loop.is_due(1)
+    loop.begin(0, 9, REMEDY)
+    assert not loop.due
+    job.close()
+
+
 def test_the_commit_of_a_later_hook_has_the_metrics_that_are_numbers(tmp_path: Path) -> None:
     job = builders.job(tmp_path, interval="1steps")
     loop = FrameworkLoop(job)

@@ -75,6 +75,21 @@ def test_every_rank_gets_its_own_files_back(tmp_path: Path) -> None:
         ]
 
 
+def test_the_files_of_all_ranks_are_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiskStore, "folder", None)  # as a bucket
+    with Ranks(tmp_path, 2) as ranks:
+        ranks.on_all(lambda job: write_own(job, 5))
+
+    def bytes_of(job: Job) -> int:
+        with job.resume() as found:
+            assert found is not None
+            files = (path.stat() for path in found.merged().parent.rglob("*") if path.is_file())
+            return sum({file.st_ino: file.st_size for file in files}.values())
+
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        assert ranks.on_all(bytes_of) == [newest_of(tmp_path).size] * 2
+
+
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_the_shares_of_any_number_of_ranks_hold_each_file_once(tmp_path: Path, size: int) -> None:
     """Of more ranks than have written files, some get an empty folder."""

@@ -46,7 +46,8 @@ class Reaper:
         self._mark, self._scratch = mark, scratch
         self._sessions: set[int] = set()
         self._watchdog = subprocess.Popen(
-            [sys.executable, "-I", __file__, mark, str(scratch)],
+            # Not "-I": psutil may be outside of this Python, as after `pip install --user`.
+            [sys.executable, "-P", __file__, mark, str(scratch)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -93,6 +93,8 @@ class Found:
         of the same name, the lowest rank's is used. Waits and raises as `share` does."""
         if not self.ranks:
             return self.path
+        if self._log.in_place is None:
+            return self.to_read()  # Links to copies that only this process has.
         merged = self._folder.with_name(f"{self._folder.name}.merged")
         if not merged.exists():
             shutil.copytree(self.to_read(), merged)

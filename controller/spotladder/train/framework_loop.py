@@ -48,7 +48,7 @@ class FrameworkLoop:
                 f"starts after step {start}, but the newest commit is of step {self.found.step}: {remedy}",
                 where="the trainer",
             )
-        self._steps, self._at = self.job.steps(start, total), start
+        self._steps, self._at, self.due = self.job.steps(start, total), start, False
         next(self._steps, None)
 
     def is_due(self, step: int) -> bool:

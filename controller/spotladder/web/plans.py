@@ -17,6 +17,9 @@ Plan = Callable[[Facts], Awaitable[PlanPlace | None]]
 PLAN_TIMEOUT = 600.0
 """Seconds after which a plan is given up: records of others may ask for endless runs."""
 
+MOST_WAITING = 64
+"""Maximum number of jobs whose facts are held for the computation of their places."""
+
 KEPT = 24 * 3600.0
 """Seconds for which a place in the plan is kept."""
 
@@ -32,6 +35,7 @@ class Plans:
     def __init__(self, plan: Plan, ready: Callable[[str], None]) -> None:
         self._plan, self._ready = plan, ready
         self._one = asyncio.Semaphore(1)
+        self._waiting = 0
         self._places = SharedReads[tuple[str, str, Instant], PlanPlace | None](SystemClock(), lambda _: KEPT)
 
     def of(self, facts: Facts) -> PlanPlace | None:
@@ -43,11 +47,16 @@ class Plans:
         return place.result() if place.done() else None
 
     async def _computed(self, facts: Facts) -> PlanPlace | None:
+        if self._waiting >= MOST_WAITING:
+            raise asyncio.QueueFull  # A later page of this job asks again.
+        self._waiting += 1
         try:
             async with self._one, asyncio.timeout(PLAN_TIMEOUT):
                 found = await self._plan(facts)
         except OSError:  # Among them TimeoutError.
             return None
+        finally:
+            self._waiting -= 1
         if found is not None:
             self._ready(facts.namespace)
         return found

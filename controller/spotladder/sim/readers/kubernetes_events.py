@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from spotladder.sim.readers import node_claims
@@ -62,7 +62,7 @@ class About(_Object):
     """The object of an event."""
 
     kind: str = ""
-    name: str = Field(min_length=1)
+    name: str = ""
 
 
 class Event(_Object):
@@ -80,11 +80,11 @@ class Event(_Object):
     deprecated_first_timestamp: AwareDatetime | None = None
 
     def shows(self, change: Change | None) -> Iterator[ClaimEvent]:
-        """This change of the event's object; nothing without one, an object or a time."""
+        """This change of the event's object; nothing without one, the name of an object or a time."""
         about = self.involved_object or self.regarding
         last, first = self.last_timestamp or self.deprecated_last_timestamp, self.first_timestamp
         at = self.event_time or last or first or self.deprecated_first_timestamp
-        if change is not None and about is not None and at is not None:
+        if change is not None and about is not None and about.name and at is not None:
             yield ClaimEvent(at.timestamp(), about.name, change)
 
     @property
