@@ -89,14 +89,6 @@ def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -
     assert job.state.stage is Stage.RUNNING
 
 
-def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_loss() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
-    unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
-    job.see(unready, after=1)
-    job.see(unready, after=90)
-    assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
-
-
 def committing(job: SteppedJob, step: int) -> None:
     job.progress = replace(job.progress, step=step, attempt=job.number, committed_at=job.now)
 
@@ -205,17 +197,6 @@ def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: floa
         job.progress = job.progress.__class__(step, 100, job.now + skew, 1)
         job.see(all_ready(1), after=300)
     assert job.state.stage is Stage.RUNNING
-
-
-def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), grace=90)).running()
-    job.edit(suspend=True)
-    decision = job.see(all_ready(1), after=1)
-    assert decision.actions == (Drain(1, job.now + 90, Reason.SUSPEND_REQUESTED),)
-    job.see(all_ready(1), after=89)
-    assert job.state.stage is Stage.DRAINING
-    job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.GRACE_EXCEEDED)
 
 
 def test_a_notice_drains_the_attempt_by_its_end_and_restarts_on_the_same_tier() -> None:
