@@ -102,6 +102,7 @@ def test_a_commit_with_missing_files_is_rejected(log: CommitLog, files: list[Fil
     with pytest.raises(StoreUnavailable, match=says):
         writer.commit(1, files)
     assert log.newest() is None
+    assert committed(writer, 1)
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
