@@ -51,9 +51,6 @@ async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_s
 KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
 
 
-KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
-
-
 async def create_secret(kube: KubeWorld, values: Mapping[str, str]) -> None:
     data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
