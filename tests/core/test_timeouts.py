@@ -72,13 +72,6 @@ def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
     assert (job.state.tier, job.number, job.state.failures) == ("spot-a", 2, 1)
 
 
-def test_recovery_timeout_starts_no_new_attempt_while_capacity_is_missing() -> None:
-    job = SteppedJob(spec(tier("spot-a", 3, 600), recovery_timeout=90)).running()
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=300)
-    assert job.state.stage is Stage.RECOVERING
-
-
 def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -> None:
     job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1"), moved_at=job.now), after=1)

@@ -138,16 +138,6 @@ async def test_nothing_is_stored_without_output_or_when_it_cannot_be_read(case: 
     assert (world.writes, world.kept) == (0, {})
 
 
-async def test_no_output_is_stored_in_the_folder_of_another_job() -> None:
-    world = ClusterWithBucket()
-    world.printed = {DRIVER: "x\n"}
-    CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
-    async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
-        await run_background_tasks()
-    assert world.kept == {}
-
-
 async def test_an_internal_error_while_reading_does_not_block_the_deletion() -> None:
     world = ClusterWithBucket()
 
