@@ -72,21 +72,6 @@ async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiSe
         assert kube.bucket.opened[-1].grant == Grant(KEYS, isolated=True, secret=KEYS)
 
 
-async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.run(1)
-            await eventually(lambda: kube.has_phase("Running"))
-        async with kube.operator(tenancy=()):
-            message = await message_of(kube, "Degraded", "True", "CheckpointsNotAllowed")
-            assert "the controller's own identity" in message
-            assert (await kube.condition("Checkpointing"))["status"] == "Unknown"
-            assert await kube.has_phase("Running")
-            await kube.pass_time(3600)
-            assert await kube.has_phase("Running")
-
-
 async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
     async with world(api_server) as kube:
         CommitLog(kube.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
