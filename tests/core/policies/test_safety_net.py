@@ -127,14 +127,9 @@ SLACK = 10 * HOUR
             id="no attempt, so capacity that lasts does not count",
         ),
         pytest.param(
-            {"current": "spot-cheap", "capacity_lasts": True, "starting": 60.0, "remaining": 20 * HOUR - 200.0},
-            20.0 - 60.0,
-            id="the rest of the start does not fit",
-        ),
-        pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 30.0, "remaining": 20 * HOUR - 200.0},
             20.0 - 30.0,
-            id="a short rest of the start does not fit",
+            id="the rest of the start does not fit",
         ),
         pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 20.0, "remaining": 20 * HOUR - 200.0},
@@ -282,11 +277,6 @@ AFTER_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT + 1.0}
         pytest.param({**AFTER_LIMIT}, "on-demand-cheap", id="no attempt starts on spot after it"),
         pytest.param({**AT_LIMIT, "current": "spot-cheap"}, "spot-cheap", id="an attempt waits until the limit"),
         pytest.param({**AFTER_LIMIT, "current": "spot-cheap"}, "on-demand-cheap", id="and then moves"),
-        pytest.param(
-            {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": False}},
-            "on-demand-cheap",
-            id="it lacks nodes",
-        ),
         pytest.param(
             {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": True}}, "spot-cheap", id="it trains"
         ),
