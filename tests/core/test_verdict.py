@@ -180,6 +180,7 @@ def test_a_loss_within_the_window_explains_exit_code_0() -> None:
     job = training(40)
     job.see(DONE, after=1)
     assert (job.state.stage, job.impeded.reason) == (Stage.RUNNING, Reason.PROGRAM_ENDED)
+    assert job.last.wake_at == job.now + WINDOW
     job.see(ended(attempt(1, head(), lost("w1-0"), worker("w1-1"))), after=10)
     assert job.reasons[-1] is Reason.INTERRUPTED
     assert "exit code 0" in job.state.message

@@ -16,7 +16,7 @@ import pytest
 
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
-from spotladder.errors import Fenced
+from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train.interruption import Interrupted
 from spotladder.train.rank_files import upload_files
 from tests.train.builders import ManualClock, job, log_of, newest_of, train
@@ -159,6 +159,14 @@ def test_a_skipped_commit_is_recorded_with_the_next_commit(tmp_path: Path) -> No
     assert progress(log_of(tmp_path)).skipped == str(skipped)
     train(job(tmp_path, attempt=3), 40)
     assert progress(log_of(tmp_path)).skipped == ""
+
+
+def test_the_program_does_not_start_anew_when_no_commit_verifies(tmp_path: Path) -> None:
+    train(job(tmp_path), 10)
+    for file in (tmp_path / "digits").rglob("sum"):
+        file.unlink()
+    with pytest.raises(CheckpointCorrupt), job(tmp_path, attempt=2).resume():
+        pass
 
 
 # --- notices --------------------------------------------------------------------------------------------------------

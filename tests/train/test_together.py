@@ -90,7 +90,7 @@ def test_the_shares_of_any_number_of_ranks_hold_each_file_once(tmp_path: Path, s
 
     with Ranks(tmp_path, size, attempt=2, cache=tmp_path / "cache") as ranks:
         shares = ranks.on_all(shared)
-    assert sorted(name for share in shares for name in share) == ["shard-0", "shard-1", "shared"]  # type: ignore[attr-defined]
+    assert sorted(name for share in shares for name in share) == ["shard-0", "shard-1", "shared"]
 
 
 def test_a_rank_without_files_gets_those_of_rank_0(tmp_path: Path) -> None:

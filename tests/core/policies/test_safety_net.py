@@ -278,6 +278,11 @@ AFTER_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT + 1.0}
         pytest.param({**AT_LIMIT, "current": "spot-cheap"}, "spot-cheap", id="an attempt waits until the limit"),
         pytest.param({**AFTER_LIMIT, "current": "spot-cheap"}, "on-demand-cheap", id="and then moves"),
         pytest.param(
+            {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": False}},
+            "on-demand-cheap",
+            id="it lacks nodes",
+        ),
+        pytest.param(
             {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": True}}, "spot-cheap", id="it trains"
         ),
         pytest.param(

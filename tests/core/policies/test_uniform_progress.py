@@ -72,6 +72,12 @@ AHEAD: dict[str, Any] = {"now": START + 2 * HOUR, "remaining": 8 * HOUR}
             id="on-demand and behind",
         ),
         pytest.param(
+            {"current": "on-demand-cheap", **BEHIND},
+            "on-demand-cheap",
+            "no spot capacity is known to be available",
+            id="on-demand and behind, and no capacity is known",
+        ),
+        pytest.param(
             {"current": "on-demand-cheap", **AHEAD},
             "on-demand-cheap",
             "no spot capacity is known to be available",
