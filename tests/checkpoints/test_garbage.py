@@ -12,7 +12,7 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.errors import InvalidSpec, StoreUnavailable
+from spotladder.errors import InvalidSpec
 from tests.checkpoints.builders import a_log, committed
 from tests.checkpoints.memory_store import MemoryStore
 
@@ -134,24 +134,6 @@ def test_a_crash_at_any_change_loses_no_commit_and_leaves_no_garbage(
             assert changes >= 3
             return
     raise AssertionError("the collection never ended")
-
-
-def test_an_outage_during_the_collection_is_raised(
-    log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = log.start(1)
-    committed(writer, 1, 2)
-
-    def gone(_: object) -> None:
-        raise StoreUnavailable("gone")
-
-    monkeypatch.setattr(store, "delete", gone)
-    with pytest.raises(StoreUnavailable):
-        writer.collect(1)
-    monkeypatch.undo()
-    committed(writer, 3)
-    assert writer.collect(1).objects == 2
-    assert steps(log) == [3]
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 4), st.booleans())

@@ -6,8 +6,6 @@ import pytest
 
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.removal import remove
 from tests.checkpoints.memory_store import MemoryStore
 
 
@@ -31,12 +29,3 @@ def test_an_object_that_is_no_heartbeat_is_ignored(content: bytes) -> None:
     store = MemoryStore()
     store.objects["attempts/0001/heartbeat.json"] = content
     assert heartbeat.read(store, 1, 0) is None
-
-
-def test_heartbeats_are_removed_with_the_job() -> None:
-    store = MemoryStore()
-    log = CommitLog(store, "digits")
-    log.start(1).commit(5, [])
-    heartbeat.write(log.store, 1, StoredHeartbeat(0, 10))
-    remove(log, ours=True)
-    assert store.objects == {}

@@ -67,6 +67,12 @@ def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
     assert [commit.step for commit in log.commits()] == [1, 2, 3]
 
 
+def test_an_older_attempt_cannot_start(log: CommitLog) -> None:
+    log.start(2)
+    with pytest.raises(Fenced, match="attempt 2 has started after attempt 1, which must stop"):
+        log.start(1)
+
+
 def test_a_fenced_writers_commit_in_the_log_is_ignored(log: CommitLog, store: MemoryStore) -> None:
     old = log.start(1)
     (commit,) = committed(old, 1)
@@ -102,6 +108,7 @@ def test_a_commit_with_missing_files_is_rejected(log: CommitLog, files: list[Fil
     with pytest.raises(StoreUnavailable, match=says):
         writer.commit(1, files)
     assert log.newest() is None
+    assert committed(writer, 1)
 
 
 # --- the end --------------------------------------------------------------------------------------------------------

@@ -1,14 +1,11 @@
-"""Stored program output: written once, of bounded size, and removed with the job."""
+"""Stored program output: written once, and of bounded size."""
 
 from __future__ import annotations
 
 import pytest
 
 from spotladder.checkpoints import outputs
-from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
-from spotladder.checkpoints.removal import remove
-from spotladder.checkpoints.store import folder_of
 from tests.checkpoints.memory_store import MemoryStore
 
 
@@ -84,13 +81,3 @@ def test_the_outputs_of_the_newest_restarts_of_an_attempt_are_kept() -> None:
     assert [(output.attempt, output.title) for output in outputs.kept(store)] == [
         *((1, f"rank after restart {restart}") for restart in range(4, 9)), (2, "rank"),
     ]  # fmt: skip
-
-
-def test_outputs_are_removed_with_the_job() -> None:
-    store = MemoryStore()
-    log = CommitLog(store, "digits", namespace="team-a")
-    log.start(1)
-    for uid in ("", "u-1"):
-        outputs.keep(outputs.of_job(folder_of(store, "digits"), uid), Output(1, 0, "driver"), "x")
-    remove(log)
-    assert list(store.list("")) == []

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.entries import NewerLog
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.removal import remove
 from spotladder.errors import LogCorrupt, StoreUnavailable
-from tests.checkpoints.builders import a_log, committed, wait_for_save
+from tests.checkpoints.builders import a_log, committed
 from tests.checkpoints.memory_store import MemoryStore
 
 START, SECOND = "digits/log/00000000.json", "digits/log/00000001.json"
@@ -24,24 +21,23 @@ def keys(store: MemoryStore) -> list[str]:
     return [meta.key for meta in store.list("")]
 
 
+BESIDE = (
+    "attempts/0001/heartbeat.json",
+    "compiled/00000007-0001-0123456789ab.tar",
+    "outputs/0001/driver.log.gz",
+    "outputs/u-1/0001/driver.log.gz",
+    "probes/20270115-ab/raced",
+)
+"""What a job stores beside its log and its commits; the tests of each have these keys."""
+
+
 @pytest.fixture
 def store() -> MemoryStore:
     store = MemoryStore()
     committed(a_log(store).start(1, "spot-a"), 20, 40)
+    for key in BESIDE:
+        put(store, f"digits/{key}", b"x")
     return store
-
-
-def test_compile_caches_are_deleted(store: MemoryStore, tmp_path: Path) -> None:
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch/a").write_bytes(b"code")
-    os.utime(tmp_path / "torch/a", (1.7e9, 1.7e9))
-    (tmp_path / "stored").touch()
-    caches = CompileCaches(tmp_path, a_log(store).store)
-    caches.save(7)
-    wait_for_save(caches)
-    assert [key for key in keys(store) if key.startswith("digits/compiled/")]
-    remove(a_log(store))
-    assert keys(store) == []
 
 
 def put(store: MemoryStore, key: str, data: bytes) -> None:
@@ -72,11 +68,18 @@ def test_the_jobs_own_checkpoints_are_deleted(store: MemoryStore, damage: str) -
 
 
 def test_other_objects_are_kept(store: MemoryStore) -> None:
-    others = ["digits/notes.txt", "digits/attempts/readme", "digits/log/readme", "digits2/log/00000000.json", "x"]
+    others = [
+        "digits/attempts/readme",
+        "digits/log/readme",
+        "digits/notes.txt",
+        "digits/probes/mine.txt",
+        "digits2/log/00000000.json",
+        "x",
+    ]
     for key in others:
         put(store, key, b"precious")
     remove(a_log(store))
-    assert keys(store) == sorted(others)
+    assert keys(store) == others
 
 
 ANOTHER = {"job": "digits", "namespace": "team-b", "uid": ""}

@@ -194,8 +194,6 @@ async def test_writes_check_the_leader_guard_and_reads_do_not() -> None:
 
 
 async def test_a_write_times_out_when_the_guard_expires() -> None:
-    import asyncio
-
     async def slowly(_: web.Request) -> Any:
         await asyncio.sleep(5)
         return web.json_response({})

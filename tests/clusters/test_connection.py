@@ -43,12 +43,9 @@ def written(folder: Path, content: Any, name: str = "config") -> str:
         ("at: 2020-99-99", "is not YAML"),
         ("\x00", "is not YAML"),
         ({**config(), "clusters": ["foo"]}, "clusters[0]: must be a mapping"),
-        ({**config(), "clusters": [None]}, "clusters[0]: must be a mapping"),
         ({**config(), "contexts": [{"context": {}}]}, "contexts[0].name: is missing"),
         ({**config(), "contexts": 3}, "contexts: must be a list"),
-        ({**config(), "contexts": "abc"}, "contexts: must be a list"),
         ({**config(), "users": {"me": {"token": "secret-token"}}}, "users: must be a list"),
-        ({**config(), "users": 5}, "users: must be a list"),
         ({**config(), "contexts": [{"name": ["work"]}]}, "contexts[0].name: must be text"),
         (
             {**config(), "contexts": [{"name": "work", "context": {"cluster": "east", "namespace": 5}}]},

@@ -99,23 +99,15 @@ async def test_a_released_lease_is_acquired_at_once() -> None:
     assert server.find(LEASES, "lease", "ns")["spec"]["leaseTransitions"] == 2
 
 
-async def test_a_change_of_the_lease_by_a_user_does_not_end_leadership() -> None:
+@pytest.mark.parametrize("deleted", [False, True], ids=["changed", "deleted"])
+async def test_a_lease_that_a_user_changes_or_deletes_does_not_end_leadership(deleted: bool) -> None:
     server, clock = scene()
-    a = candidate(server, "a", clock)
+    a, user = candidate(server, "a", clock), FakeClient(server, clock)
     await a.attempt()
-    change = {"metadata": {"annotations": {"by": "a user"}}}
-    await FakeClient(server, clock).merge(LEASES, "lease", "ns", body=change)
-    keeping = asyncio.create_task(a.keep())
-    await clock.advance(3 * DURATION)
-    assert a.leading
-    keeping.cancel()
-
-
-async def test_a_deleted_lease_is_recreated() -> None:
-    server, clock = scene()
-    a = candidate(server, "a", clock)
-    await a.attempt()
-    await FakeClient(server, clock).delete(LEASES, "lease", "ns")
+    if deleted:
+        await user.delete(LEASES, "lease", "ns")
+    else:
+        await user.merge(LEASES, "lease", "ns", body={"metadata": {"annotations": {"by": "a user"}}})
     keeping = asyncio.create_task(a.keep())
     await clock.advance(3 * DURATION)
     assert a.leading

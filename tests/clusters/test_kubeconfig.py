@@ -69,7 +69,6 @@ async def test_the_key_and_the_context_of_a_secret_are_configurable() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("a: [", "is not YAML"),
         ({**config(), "users": []}, "there is no user 'me'"),
         (config(exec={"command": "aws"}), "user me has exec, which is not in the controller's pod"),
         (config(tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token"), "has tokenFile"),

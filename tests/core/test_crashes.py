@@ -139,21 +139,21 @@ def test_after_counted_losses_the_first_restart_is_immediate_and_later_ones_back
     assert starts == [0, FIRST_BACKOFF, 2 * FIRST_BACKOFF, 4 * FIRST_BACKOFF]
 
 
-def test_suspending_and_resuming_a_job_resets_the_backoff() -> None:
-    one = job()
-    for _ in range(4):
-        crash(one)
-    one.edit(suspend=True).see(after=1)
-    one.edit(suspend=False).see(after=1)
-    assert (one.state.stage, one.state.crashes) == (Stage.STARTING, 0)
-
-
-def test_a_changed_pod_template_resets_the_backoff() -> None:
+@pytest.mark.parametrize(
+    "edits",
+    [
+        ({"suspend": True}, {"suspend": False}),
+        ({"tiers": (tier("spot", 0, template="corrected"), tier("od", -1))},),
+    ],
+    ids=["suspended and resumed", "another pod template"],
+)
+def test_edits_that_reset_the_backoff(edits: tuple[dict[str, Any], ...]) -> None:
     one = job()
     for _ in range(4):
         crash(one)
     assert one.state.stage is Stage.IDLE
-    one.edit(tiers=(tier("spot", 0, template="corrected"), tier("od", -1))).see(after=1)
+    for edit in edits:
+        one.edit(**edit).see(after=1)
     assert (one.state.stage, one.state.crashes, one.number) == (Stage.STARTING, 0, 5)
 
 

@@ -77,14 +77,6 @@ def test_an_application_error_during_an_eviction_counts_as_the_eviction(ending: 
     assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
 
 
-def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
-    decision = job.see(all_ready(1, exit=Exit.FAILED), after=1)
-    assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
-    job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), exit=Exit.FAILED), after=11)
-    assert job.reasons[-1] is Reason.INTERRUPTED
-
-
 @pytest.mark.parametrize(("later", "reason"), [(19, Reason.INTERRUPTED), (20, Reason.APPLICATION_FAILED)])
 def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float, reason: Reason) -> None:
     """Replacement pods may be ready before the program ends because of the lost ones."""
@@ -100,17 +92,12 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
     assert (job.state.failures, job.state.application_failures) == (1, 0 if reason is Reason.INTERRUPTED else 1)
 
 
-def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
+@pytest.mark.parametrize(("how", "losses"), [(Exit.INTERRUPTED, [Cause.INTERRUPTION]), (Exit.FENCED, [])])
+def test_a_program_that_was_interrupted_or_fenced_by_its_own_log_restarts(how: Exit, losses: list[Cause]) -> None:
     job = SteppedJob(spec(tier("spot-a", 1))).running()
-    job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(all_ready(1, exit=how), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
-    assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
-
-
-def test_an_attempt_fenced_by_its_own_log_restarts() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1))).running()
-    job.see(all_ready(1, exit=Exit.FENCED), after=1)
-    assert job.reasons[-1] is Reason.INTERRUPTED
+    assert [loss.cause for loss in job.losses] == losses
 
 
 def test_a_job_fenced_by_another_controller_fails() -> None:
@@ -118,13 +105,6 @@ def test_a_job_fenced_by_another_controller_fails() -> None:
     job.progress = Progress(5, 10, START, attempt=7)
     job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
-
-
-def test_exhausted_fail_ends_the_job() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0))).running()
-    job.lose_attempt(lost("w1-0"), worker("w1-1"))
-    assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.TIERS_EXHAUSTED)
-    assert "spot-a (MaxFailuresExceeded)" in job.state.message
 
 
 def test_exhausted_restart_returns_to_the_first_tier_with_reset_counts() -> None:

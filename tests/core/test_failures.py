@@ -81,13 +81,6 @@ def test_backoff_limit_counts_failures_over_all_tiers_and_fails_the_job() -> Non
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.BACKOFF_LIMIT_EXCEEDED)
 
 
-def test_a_noticed_pod_that_is_lost_afterwards_counts_once() -> None:
-    job = SteppedJob(spec(tier("spot-a", 2))).running()
-    job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
-    assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
-
-
 def test_a_second_notice_during_the_drain_counts() -> None:
     job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)

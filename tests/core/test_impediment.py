@@ -253,10 +253,6 @@ def test_since_is_kept_while_the_reason_of_the_impediment_stays() -> None:
     assert (job.impeded.reason, job.impeded.since) == (Reason.WAITING_FOR_PODS, job.now)
 
 
-def test_a_job_that_trains_has_no_impediment() -> None:
-    assert running().state.impeded is None
-
-
 def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity() -> None:
     job = SteppedJob(spec(tier("spot-a", 0, 30), exhausted=Exhausted.WAIT))
     job.see()

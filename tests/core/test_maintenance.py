@@ -79,14 +79,6 @@ def test_an_attempt_that_does_not_run_yet_ends_at_once() -> None:
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.MAINTENANCE)
 
 
-def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
-    job = SteppedJob(spec(tier("spot-a", 5))).running()
-    deleted = PodSeen("w1-1", phase=PodPhase.LOST, ready=False, cause=Cause.DELETED)
-    job.see(attempt(1, head(), worker("w1-0"), deleted, exit=Exit.INTERRUPTED), after=1)
-    assert [loss.cause for loss in job.losses] == [Cause.DELETED]
-    assert job.state.failures == 1
-
-
 # --- the nodes are replaced before the program leaves them ---
 
 
@@ -174,34 +166,21 @@ def test_a_drained_pod_that_is_evicted_by_force_is_no_failure() -> None:
 # --- the next attempt boots before the program leaves the node ---
 
 
-def overlapping() -> SteppedJob:
-    """A job with overlap whose workers cannot be replaced inside the attempt."""
-    made = SteppedJob(spec(priced("on-demand", 3.0, 3.0, max_failures=0), overlap=Overlap())).running()
-    made.progress = Progress(5, 100, START, 1, stands_by=True)
-    made.see(all_ready(1), after=1)
-    return made
-
-
-def relieved() -> tuple[SteppedJob, AttemptSeen]:
-    """Its head is on a node that is drained, and the next attempt boots."""
-    job = overlapping()
+def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
+    job = SteppedJob(spec(priced("on-demand", 3.0, 3.0, max_failures=0), overlap=Overlap())).running()
+    job.progress = Progress(5, 100, START, 1, stands_by=True)
+    job.see(all_ready(1), after=1)
     seen = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
     job.see(seen, after=1)
     job.see(seen)
     asked = AskToCommit(1, ("head", "w1-0", "w1-1"), Reason.MAINTENANCE, START + 12)
     assert job.last.actions == (asked, Launch(2, "on-demand", standby=True))
     assert (job.state.standby_reason, job.state.failures) == (Reason.MAINTENANCE, 0)
-    return job, seen
-
-
-def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
-    job, _ = relieved()
     job.see(all_ready(1), all_ready(2, held=False), after=30)
     job.see(all_ready(1), all_ready(2, held=False))
     assert (job.state.stage, job.state.standby) == (Stage.RUNNING, None)
     assert not any(isinstance(action, Drain) for action in job.last.actions)
     assert Delete(2, job.state.reason) in job.last.actions
     assert job.attempt.leave_by is None
-    again = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
-    job.see(again, after=5)
+    job.see(seen, after=5)
     assert (job.state.standby and job.state.standby.number) == 3, "a second cordon is a notice again"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Exhausted, Exit, Progress
+from spotladder.core.model import AttemptSeen, Exhausted, Exit, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
@@ -49,17 +49,20 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "reason", "then"),
+    ("end", "reason", "stage", "then"),
     [
-        (Exhausted.FAIL, Reason.TIERS_EXHAUSTED, ""),
-        (Exhausted.RESTART, Reason.BEGIN_AGAIN, ""),
-        (Exhausted.WAIT, Reason.WAITING_TO_BEGIN_AGAIN, "; restarts at spot-a in 10m (exhausted: Wait)"),
+        (Exhausted.FAIL, Reason.TIERS_EXHAUSTED, Stage.FAILED, ""),
+        (Exhausted.RESTART, Reason.BEGIN_AGAIN, Stage.STARTING, ""),
+        (Exhausted.WAIT, Reason.WAITING_TO_BEGIN_AGAIN, Stage.IDLE, "; restarts at spot-a in 10m (exhausted: Wait)"),
     ],
 )
-def test_the_message_after_the_last_tier_lists_all_tiers(end: Exhausted, reason: Reason, then: str) -> None:
+def test_after_the_last_tier_the_message_lists_all_tiers(
+    end: Exhausted, reason: Reason, stage: Stage, then: str
+) -> None:
     job = SteppedJob(spec(tier("spot-a", 0), exhausted=end)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     assert message(job, reason) == f"every tier is exhausted: spot-a (MaxFailuresExceeded){then}"
+    assert job.state.stage is stage
 
 
 @pytest.mark.parametrize(

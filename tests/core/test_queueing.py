@@ -125,6 +125,7 @@ def test_queue_timeout_decides_how_long_a_preempted_job_keeps_its_tier() -> None
     [
         (QueueEviction.PODS_READY_TIMEOUT, Reason.PODS_READY_TIMEOUT),
         (QueueEviction.STOPPED, Reason.QUOTA_WITHDRAWN),
+        (QueueEviction.CHECK_FAILED, Reason.QUOTA_WITHDRAWN),
     ],
 )
 def test_an_attempt_ended_by_the_queue_or_its_administrator_is_no_failure(why: QueueEviction, reason: Reason) -> None:
@@ -257,9 +258,3 @@ def test_an_attempt_that_is_admitted_after_its_check_failed_runs_and_counts_its_
     assert job.state.stage is Stage.RUNNING
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), queue=again), after=5)
     assert job.state.failures == 1
-
-
-def test_an_attempt_that_ran_ends_when_its_admission_check_fails() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
-    job.see(held(1, queue=evicted(QueueEviction.CHECK_FAILED)), after=5)
-    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)

@@ -174,17 +174,13 @@ def test_a_notice_too_short_for_a_commit_drains_the_attempt(left: float, commit:
     assert made.state.stage is Stage.DRAINING
 
 
-def test_half_of_a_short_notice_is_for_the_replacement() -> None:
+@pytest.mark.parametrize(("left", "commit", "by"), [(8.0, 0.0, 4.0), (NOTICE, 0.0, 35.0), (NOTICE, 30.0, 15.0)])
+def test_the_end_of_the_notice_is_for_a_commit_as_long_as_those_before(left: float, commit: float, by: float) -> None:
+    """Half of a short notice is for the replacement."""
     made = job()
-    made.see(seen(noticed("w1-0", made.now + 1 + 8), worker("w1-1")), after=1)
-    assert (made.state.stage, made.attempt.replace_by) == (Stage.REPLACING, made.now + 4)
-
-
-def test_the_time_reserved_for_the_commit_grows_with_measured_commits() -> None:
-    made = job()
-    made.state = replace(made.state, commit_seconds=30.0)
-    give_notice(made)
-    assert made.attempt.replace_by == START + 10 + NOTICE - 30
+    made.state = replace(made.state, commit_seconds=commit)
+    made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
+    assert (made.state.stage, made.attempt.replace_by) == (Stage.REPLACING, made.now + by)
 
 
 def test_the_duration_of_a_requested_commit_is_measured() -> None:

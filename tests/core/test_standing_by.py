@@ -17,7 +17,7 @@ from spotladder.core.model import (
     Launch,
     OnInsufficientCapacity,
     Overlap,
-    PodSeen,
+    PodPhase,
     Price,
     Stage,
     TakeOver,
@@ -96,6 +96,10 @@ GIVEN_UP: Mapping[str, tuple[Callable[[SteppedJob], Any], str]] = {
         ),
         "s1: the worker ended with exit code 2 (AppError)",
     ),
+    "its head is lost": (
+        lambda job: job.see(all_ready(1), attempt(2, head(PodPhase.LOST), worker("s1"), worker("s2")), after=1),
+        "its head is lost",
+    ),
     "no capacity within provisionTimeout": (
         lambda job: job.see(all_ready(1), attempt(2, pending("s1"), pending("s2")), after=600),
         "it found no capacity within provisionTimeout",
@@ -138,16 +142,10 @@ def test_a_refusal_of_the_provisioner_ends_the_standby_at_once() -> None:
     assert job.state.record("spot").spells[-1].available is False
 
 
-def test_a_lost_head_ends_the_standby() -> None:
-    job = standing_by()
-    job.see(all_ready(1), attempt(2, PodSeen("h", head().role, lost("h").phase), worker("s1"), worker("s2")), after=1)
-    assert job.last.standby_changes[0].message == "its head is lost"
-
-
 def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job = standing_by()
     boots = attempt(2, head(), worker("s1"), pending("s2"), held=False)
-    job.see(attempt(1, PodSeen("head", head().role, lost("h").phase), worker("w1-0"), worker("w1-1")), boots, after=1)
+    job.see(attempt(1, head(PodPhase.LOST), worker("w1-0"), worker("w1-1")), boots, after=1)
     assert job.reasons[-3:] == [Reason.HEAD_LOST, Reason.RELIEVED, Reason.MIGRATED_BACK]
     assert (job.number, job.state.stage, job.state.failures) == (2, Stage.STARTING, 1)
     assert job.attempt.created_at == job.state.waiting_since == job.now, "it is the live attempt from now on"

@@ -137,15 +137,9 @@ def test_the_time_that_is_kept_for_a_start_on_demand(
     assert start_reserve(spec(*TIERS, **given), state, TIERS[2]) == reserve
 
 
-def test_a_given_overhead_excludes_the_wait_which_on_demand_adds() -> None:
-    job = SteppedJob(spec(tier("on-demand", -1), overhead=60.0))
-    job.see()
-    job.see(all_ready(1), after=200)
-    assert start_overhead(job.spec, job.state, job.spec.tiers[0]) == 260.0
-
-
-def test_an_on_demand_attempt_that_has_not_made_a_step_shows_its_wait() -> None:
-    job = SteppedJob(spec(tier("on-demand", -1)))
+@pytest.mark.parametrize(("given", "expected"), [({}, 700.0), ({"overhead": 60.0}, 760.0)])
+def test_an_on_demand_attempt_that_has_not_made_a_step_shows_its_wait(given: dict[str, Any], expected: float) -> None:
+    job = SteppedJob(spec(tier("on-demand", -1), **given))
     job.see()
     job.see(all_ready(1), after=700)
-    assert start_overhead(job.spec, job.state, job.spec.tiers[0]) == 700.0
+    assert start_overhead(job.spec, job.state, job.spec.tiers[0]) == expected

@@ -48,6 +48,7 @@ def test_changes_by_time_alone_need_no_status_write(later: JobState) -> None:
         replace(STATE, attempt=replace(STATE.attempt, lost_pods=("a",))),  # type: ignore[type-var]
         replace(STATE, waiting_since=None),
         replace(STATE, recovering_since=None),
+        replace(STATE, tiers=(replace(STATE.tiers[0], attempts=2),)),
         replace(STATE, tiers=(replace(STATE.tiers[0], failures=1),)),
         replace(STATE, tiers=(replace(STATE.tiers[0], exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
         replace(STATE, progress=Progress(step=7)),

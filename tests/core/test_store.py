@@ -24,9 +24,9 @@ def untouched(job: SteppedJob) -> bool:
     return (job.state.failures, job.state.tier, job.state.record("spot-a").exhausted_by) == (0, "spot-a", None)
 
 
-def refuse(job: SteppedJob) -> SteppedJob:
-    """The attempt ends with exit code 77, and its objects go."""
-    job.see(all_ready(job.number, exit=Exit.REFUSED, message=REFUSED), after=1)
+def refuse(job: SteppedJob, how: Exit = Exit.REFUSED, message: str = REFUSED) -> SteppedJob:
+    """The attempt ends with exit code 77 or 78, and its objects go."""
+    job.see(all_ready(job.number, exit=how, message=message), after=1)
     assert job.state.stage is Stage.ENDING
     job.see(after=1)
     return job
@@ -46,14 +46,6 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
     job.see(all_ready(1, moved_at=job.now), after=STALL - 10)
     assert job.state.stage is Stage.RUNNING
     assert untouched(job)
-
-
-def test_a_program_without_progress_during_a_bucket_outage_is_stalled() -> None:
-    job = running().commit(10)
-    stood = job.now
-    job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=1)
-    job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=STALL)
-    assert job.end_reason in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
 
 
 def test_stall_timeout_restarts_after_a_bucket_outage() -> None:
@@ -89,16 +81,8 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
 
 
-def unsafe(job: SteppedJob) -> SteppedJob:
-    """The attempt ends with exit code 78, and its objects go."""
-    job.see(all_ready(job.number, exit=Exit.UNSAFE, message=UNSAFE), after=1)
-    assert job.state.stage is Stage.ENDING
-    job.see(after=1)
-    return job
-
-
 def test_a_job_without_commits_ends_where_its_store_is_unsafe() -> None:
-    job = unsafe(running())
+    job = refuse(running(), Exit.UNSAFE, UNSAFE)
     assert (job.state.stage, job.state.reason, job.state.message) == (Stage.FAILED, Reason.STORE_UNSAFE, UNSAFE)
     assert job.state.last_number == 1, "no tier can mend it"
     assert untouched(job)
@@ -107,7 +91,7 @@ def test_a_job_without_commits_ends_where_its_store_is_unsafe() -> None:
 def test_a_job_with_commits_waits_until_its_store_is_safe_again() -> None:
     job = running().commit(10)
     for _ in range(3):
-        unsafe(job)
+        refuse(job, Exit.UNSAFE, UNSAFE)
         assert job.state.stage is Stage.IDLE
         found = classify(job.situation)
         assert found is not None

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, Stage, TierChoice, TierView
 from spotladder.core.reasons import Reason
-from tests.core.builders import SteppedJob, attempt, head, pending, placed, silent, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, placed, silent, spec, tier, worker
 
 DAY = 86_400.0
 UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not answer"}}
@@ -121,3 +121,33 @@ def test_a_worker_that_is_not_ready_when_an_unreachable_cluster_answers_has_reco
     assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
     job.see(unready, after=1)
     assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
+
+
+# --- an operator that does not act ---
+
+
+NOT_ACTING = "KubeRay does not act: RayJob a has no status"
+
+
+def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 20.0), tier("on-demand", -1, 20.0)))
+    job.see()
+    job.see(after=10)
+    for _ in range(100):
+        decision = job.see(after=10, operator_silent=NOT_ACTING)
+        assert decision.actions == (Launch(1, "spot-a"),)
+    assert (job.impeded.reason, job.state.record("spot-a").exhausted_by) == (Reason.OPERATOR_SILENT, None)
+    job.see(all_ready(1), after=5)
+    assert job.state.stage is Stage.RUNNING
+
+
+def test_provision_timeout_expires_only_after_the_operator_has_acted() -> None:
+    """Before the operator has acted, it is unknown whether there is capacity."""
+    job = SteppedJob(spec(tier("spot-a", 0, 3.0), tier("on-demand", -1, 3.0)))
+    job.see()
+    job.see(launched=True, after=1)
+    for _ in range(5):
+        job.see(launched=True, after=3)
+    assert job.state.record("spot-a").exhausted_by is None
+    job.see(attempt(1), after=1)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY

@@ -72,13 +72,6 @@ def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
     assert (job.state.tier, job.number, job.state.failures) == ("spot-a", 2, 1)
 
 
-def test_recovery_timeout_starts_no_new_attempt_while_capacity_is_missing() -> None:
-    job = SteppedJob(spec(tier("spot-a", 3, 600), recovery_timeout=90)).running()
-    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
-    job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=300)
-    assert job.state.stage is Stage.RECOVERING
-
-
 def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -> None:
     job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1"), moved_at=job.now), after=1)
@@ -87,14 +80,6 @@ def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -
     assert job.state.stage is Stage.RECOVERING
     job.see(attempt(1, head(), worker("new"), worker("w1-1"), moved_at=job.now + 5), after=10)
     assert job.state.stage is Stage.RUNNING
-
-
-def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_loss() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
-    unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
-    job.see(unready, after=1)
-    job.see(unready, after=90)
-    assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
 
 
 def committing(job: SteppedJob, step: int) -> None:
@@ -205,17 +190,6 @@ def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: floa
         job.progress = job.progress.__class__(step, 100, job.now + skew, 1)
         job.see(all_ready(1), after=300)
     assert job.state.stage is Stage.RUNNING
-
-
-def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), grace=90)).running()
-    job.edit(suspend=True)
-    decision = job.see(all_ready(1), after=1)
-    assert decision.actions == (Drain(1, job.now + 90, Reason.SUSPEND_REQUESTED),)
-    job.see(all_ready(1), after=89)
-    assert job.state.stage is Stage.DRAINING
-    job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.GRACE_EXCEEDED)
 
 
 def test_a_notice_drains_the_attempt_by_its_end_and_restarts_on_the_same_tier() -> None:

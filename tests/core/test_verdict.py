@@ -159,11 +159,6 @@ def test_every_row_has_a_case() -> None:
     assert {rule.outcome for rule in VERDICTS} == set(Outcome)
 
 
-def test_a_program_that_trains_has_no_verdict() -> None:
-    job = training(40)
-    assert judge(job.situation) is None
-
-
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.row == "CutShort"])
 def test_a_program_that_was_cut_short_has_a_next_attempt(name: str) -> None:
     job = CASES[name].build()
@@ -185,6 +180,7 @@ def test_a_loss_within_the_window_explains_exit_code_0() -> None:
     job = training(40)
     job.see(DONE, after=1)
     assert (job.state.stage, job.impeded.reason) == (Stage.RUNNING, Reason.PROGRAM_ENDED)
+    assert job.last.wake_at == job.now + WINDOW
     job.see(ended(attempt(1, head(), lost("w1-0"), worker("w1-1"))), after=10)
     assert job.reasons[-1] is Reason.INTERRUPTED
     assert "exit code 0" in job.state.message

@@ -51,9 +51,6 @@ async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_s
 KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
 
 
-KEYS = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
-
-
 async def create_secret(kube: KubeWorld, values: Mapping[str, str]) -> None:
     data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
@@ -73,21 +70,6 @@ async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiSe
         await kube.clock.advance(11)
         await message_of(kube, "Degraded", "False", "AsExpected")
         assert kube.bucket.opened[-1].grant == Grant(KEYS, isolated=True, secret=KEYS)
-
-
-async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
-    async with world(api_server) as kube:
-        async with kube.operator():
-            await kube.submit()
-            await kube.run(1)
-            await eventually(lambda: kube.has_phase("Running"))
-        async with kube.operator(tenancy=()):
-            message = await message_of(kube, "Degraded", "True", "CheckpointsNotAllowed")
-            assert "the controller's own identity" in message
-            assert (await kube.condition("Checkpointing"))["status"] == "Unknown"
-            assert await kube.has_phase("Running")
-            await kube.pass_time(3600)
-            assert await kube.has_phase("Running")
 
 
 async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:

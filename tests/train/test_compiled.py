@@ -13,7 +13,7 @@ from spotladder.checkpoints.compiled import CompileCaches
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.train.session import Job
 from tests.checkpoints.builders import wait_for_save
-from tests.train.builders import Ranks, job, train
+from tests.train.builders import Ranks, train
 from tests.train.program_site import Site
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -65,13 +65,6 @@ def test_rank_0_stores_what_was_compiled_and_every_machine_of_the_next_attempt_h
         folder = tmp_path / f"3-{rank}" / "torch"
         assert {path.name for path in folder.iterdir()} == {"a-0", "b-0", f"c-{rank}"}
     assert len(list((store / "digits/compiled").iterdir())) == 1
-
-
-def test_a_program_without_the_variable_stores_nothing(tmp_path: Path) -> None:
-    one = job(tmp_path / "store")
-    train(one, 10, flush=True)
-    one.close()
-    assert not (tmp_path / "store/digits/compiled").exists()
 
 
 def test_a_program_with_its_own_checkpoints_has_the_caches_when_it_starts(tmp_path: Path) -> None:

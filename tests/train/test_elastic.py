@@ -105,16 +105,17 @@ def test_a_group_waits_for_a_silent_node_until_it_counts_as_lost_and_starts_with
     assert (stepped.begin(4), stepped.labels()) == (4, None)
 
 
-def test_the_labels_that_a_program_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    stepped = SteppedPolicy(monkeypatch, label_selector={"zone": "a"})
+@pytest.mark.parametrize(
+    ("asked", "size", "labels"),
+    [({"zone": "a"}, 2, {"zone": "a", "ray.io/node-id": "!in(n1)"}), ([{"zone": "a"}] * 4, None, None)],
+    ids=["they stay", "for each rank: the group waits until Ray marks the node"],
+)
+def test_a_silent_node_and_the_labels_that_a_program_asks_for(
+    monkeypatch: pytest.MonkeyPatch, asked: Any, size: int | None, labels: dict[str, str] | None
+) -> None:
+    stepped = SteppedPolicy(monkeypatch, label_selector=asked)
     stepped.silent = {"n1": LONGEST_SILENCE}
-    assert (stepped.begin(4), stepped.labels()) == (2, {"zone": "a", "ray.io/node-id": "!in(n1)"})
-
-
-def test_with_labels_for_each_rank_a_group_waits_until_ray_marks_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    stepped = SteppedPolicy(monkeypatch, label_selector=[{"zone": "a"}] * 4)
-    stepped.silent = {"n1": 60.0}
-    assert (stepped.begin(4), stepped.labels()) == (None, None)
+    assert (stepped.begin(4), stepped.labels()) == (size, labels)
 
 
 def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(

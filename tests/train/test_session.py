@@ -247,12 +247,6 @@ def test_a_replaced_program_exits_at_once_with_76(tmp_path: Path) -> None:
     assert committed(tmp_path) == []
 
 
-def test_an_older_attempt_cannot_start(tmp_path: Path) -> None:
-    job(tmp_path, attempt=2)
-    with pytest.raises(Fenced):
-        job(tmp_path, attempt=1)
-
-
 # --- heartbeats -----------------------------------------------------------------------------------------------------
 
 

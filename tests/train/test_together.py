@@ -121,15 +121,20 @@ def test_a_rank_without_files_gets_those_of_rank_0(tmp_path: Path) -> None:
         assert ranks.on_all(seen) == [(5, (0,), "of 0", ["shared"])] * 2
 
 
-@pytest.mark.parametrize("rank", [0, 1, 2])
-def test_a_damaged_file_of_one_rank_skips_the_commit_on_all_ranks(tmp_path: Path, rank: int) -> None:
+@pytest.mark.parametrize(
+    ("rank", "size"), [(0, 3), (2, 3), (2, 2)], ids=["of rank 0", "of another rank", "of a rank that is no more"]
+)
+def test_a_damaged_file_of_one_rank_skips_the_commit_on_all_ranks(tmp_path: Path, rank: int, size: int) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
         ranks.on_all(lambda job: write_own(job, 6))
-    newest = newest_of(tmp_path)
-    (tmp_path / "digits" / newest.path / f"rank-{rank:04d}" / "shared").write_text("nonsense")
-    with Ranks(tmp_path, 3, attempt=2) as ranks:
-        assert [step for step, *_ in ranks.on_all(seen)] == [5, 5, 5]
+    file = tmp_path / "digits" / newest_of(tmp_path).path / f"rank-{rank:04d}" / "shared"
+    if rank < size:
+        file.write_text("nonsense")
+    else:
+        file.unlink()
+    with Ranks(tmp_path, size, attempt=2) as ranks:
+        assert [step for step, *_ in ranks.on_all(seen)] == [5] * size
 
 
 def test_an_error_of_rank_0_after_the_files_are_read_is_raised_on_all_ranks(tmp_path: Path) -> None:
@@ -235,16 +240,6 @@ def test_each_request_and_the_notice_after_it_commit(tmp_path: Path) -> None:
     steps = [commit.step for commit in log_of(tmp_path / "log").commits()]
     assert [step // 10 for step in steps] == [1, 2, 3]
     one.close()
-
-
-def test_a_missing_file_of_a_former_rank_skips_the_commit(tmp_path: Path) -> None:
-    with Ranks(tmp_path, 3) as ranks:
-        ranks.on_all(lambda job: write_own(job, 5))
-        ranks.on_all(lambda job: write_own(job, 6))
-    newest = newest_of(tmp_path)
-    (tmp_path / "digits" / newest.path / "rank-0002" / "shard-2").unlink()
-    with Ranks(tmp_path, 2, attempt=2) as ranks:
-        assert [step for step, *_ in ranks.on_all(seen)] == [5, 5]
 
 
 def test_a_failed_upload_of_one_rank_raises_on_all_ranks_and_commits_nothing(tmp_path: Path) -> None:

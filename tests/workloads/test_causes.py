@@ -123,7 +123,7 @@ def test_the_start_of_a_notice_is_known_from_deletions_and_events() -> None:
         (node(ready="False", reason="node is shutting down"), Cause.INTERRUPTION),
         (node(deleted=True), Cause.INTERRUPTION),
         *((node(cordoned=True, labels={key: value}), Cause.INTERRUPTION) for key, value in SPOT_LABELS),
-        (node(cordoned=True), Cause.MAINTENANCE),
+        (node(cordoned=True, labels={"eks.amazonaws.com/capacityType": "ON_DEMAND"}), Cause.MAINTENANCE),
         (node(ready="False", message="PLEG is not healthy"), Cause.UNKNOWN),
         (None, Cause.NODE_LOST),
     ],
@@ -211,13 +211,6 @@ def test_the_first_matching_sign_decides(
     assert cause(nodes, events, **more) is expected
 
 
-@pytest.mark.parametrize(("spot", "cause"), [(True, Cause.INTERRUPTION), (False, Cause.MAINTENANCE)])
-def test_a_cordon_is_a_reclaim_on_spot_nodes_and_maintenance_on_others(spot: bool, cause: Cause) -> None:
-    labels = {"eks.amazonaws.com/capacityType": "SPOT" if spot else "ON_DEMAND"}
-    found = pod_seen(pod(), {"node-1": node(cordoned=True, labels=labels)}, ())
-    assert (found.noticed, found.cause) == (True, cause)
-
-
 def test_every_row_has_a_test() -> None:
     """A new row of the tables needs a test above."""
     tested: set[object] = set()
@@ -255,6 +248,7 @@ def test_every_row_has_a_test() -> None:
         ({"deleted": True, "disruption": "EvictionByEvictionAPI", "exit_code": 143}, NODES, PodPhase.LOST, False),
         ({"deleted": True}, {"node-1": node(taints=("karpenter.sh/disrupted",))}, PodPhase.RUNNING, True),
         ({"deleted": True}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
+        ({}, {"node-1": node(cordoned=True)}, PodPhase.RUNNING, True),
         ({}, {"node-1": node(ready="Unknown")}, PodPhase.LOST, False),
         ({}, {"node-1": node(taints=("node.kubernetes.io/unreachable",))}, PodPhase.LOST, False),
         ({}, {}, PodPhase.LOST, False),
@@ -265,8 +259,8 @@ def test_every_row_has_a_test() -> None:
     ids=[
         "running", "starting", "waits for a node", "deleted before it ran", "failed", "ended", "phase Unknown",
         "deleted by a user", "being evicted", "evicted", "its node is reclaimed", "terminating on a silent node",
-        "on a silent node", "on an unreachable node", "its node is gone", "starting on a node that is gone",
-        "starting on a silent node",
+        "on a cordoned node", "on a silent node", "on an unreachable node", "its node is gone",
+        "starting on a node that is gone", "starting on a silent node",
         "on a node that is not ready",
     ],
 )  # fmt: skip

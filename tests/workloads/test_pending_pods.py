@@ -44,10 +44,8 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("FailedScheduling", NONE, version="9"), event("Nominated", NOMINATED, version="10")], False),
         ([WAITS], [event("Nominated", NOMINATED, at=EARLIER), event("FailedScheduling", NONE, at=LATER)], True),
         ([WAITS], [event("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources.")], True),
-        ([WAITS], [event("FailedScaleUp", "… failed: GCE quota exceeded")], True),
         ([WAITS], [event("NotTriggerScaleUp", "1 in backoff after failed scale-up")], True),
         ([WAITS], [event("NotTriggerScaleUp", "1 max node group size reached")], False),
-        ([WAITS], [event("NotTriggerScaleUp", "pod didn't trigger scale-up")], False),
         ([WAITS], [event("FailedScaleUp", "stockout", at=EARLIER), event("TriggeredScaleUp", "…", at=LATER)], False),
     ],
 )  # fmt: skip
@@ -99,7 +97,6 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
         ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed for volume "nfs" : mount.nfs: timed out')], 1, True),
         ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed for volume "kube-api" : failed to sync')], 1, False),
         ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE quota exceeded")], 1, False),
-        ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE out of resources")], 1, False),
         ([pod("w-0", phase="Pending", unschedulable='0/3 nodes: persistentvolumeclaim "data" not found')], [], 1, True),
         ([WAITS], [], 1, False),
     ],

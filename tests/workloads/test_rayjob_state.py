@@ -179,18 +179,17 @@ def test_an_ended_attempt_is_not_blocked() -> None:
     assert seen(ended, clusters=(raycluster("exceeded quota"),)).blocked == ""
 
 
-def test_a_lack_of_capacity_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("reason", "message", "refused"),
+    [
+        ("FailedScheduling", "no instance type had enough resources or had a required offering", True),
+        ("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2", False),
+    ],
+)
+def test_what_a_provisioner_says_is_reported(reason: str, message: str, refused: bool) -> None:
     waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
-    none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
-    found = seen(rayjob("Initializing", ""), waiting, events=(none,))
-    assert (found.refused, found.provisioning) == (True, False)
-
-
-def test_a_node_that_is_being_added_is_reported() -> None:
-    waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
-    nominated = event("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2")
-    found = seen(rayjob("Initializing", ""), waiting, events=(nominated,))
-    assert (found.refused, found.provisioning) == (False, True)
+    found = seen(rayjob("Initializing", ""), waiting, events=(event(reason, message),))
+    assert (found.refused, found.provisioning) == (refused, not refused)
 
 
 def queued(deployment: str, *, suspend: bool) -> RayJobRecord:

@@ -78,21 +78,27 @@ CASES: dict[str, tuple[AttemptObjects, bool, tuple[int, list[str]] | None]] = {
 }
 
 
+def changed(change: object) -> tuple[int, list[str]] | None:
+    """What a patch of the RayCluster sets: the number of workers and the pods that KubeRay removes."""
+    if change is None:
+        return None
+    assert isinstance(change, ObjectPatch)
+    assert (change.target.kind.plural, change.target.name) == ("rayclusters", "digits-a001-xk2lp")
+    group = "/spec/workerGroupSpecs/0"
+    test, replicas, strategy = change.patch
+    assert test == {"op": "test", "path": f"{group}/groupName", "value": "workers"}
+    assert [(one["op"], one["path"]) for one in (replicas, strategy)] == [
+        ("add", f"{group}/replicas"),
+        ("add", f"{group}/scaleStrategy"),
+    ]
+    return replicas["value"], strategy["value"]["workersToDelete"]
+
+
 @pytest.mark.parametrize(("state", "remove", "expected"), CASES.values(), ids=list(CASES))
 def test_the_patch_sets_replicas_and_the_removed_pods(
     state: AttemptObjects, remove: bool, expected: tuple[int, list[str]] | None
 ) -> None:
-    change = RAYJOB.replacing(state, GOING, remove=remove)
-    if expected is None:
-        assert change is None
-        return
-    assert isinstance(change, ObjectPatch)
-    assert (change.target.kind.plural, change.target.name) == ("rayclusters", "digits-a001-xk2lp")
-    assert list(change.patch) == [
-        {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": expected[0]},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": expected[1]}},
-    ]
+    assert changed(RAYJOB.replacing(state, GOING, remove=remove)) == expected
 
 
 def surplus(state: AttemptObjects) -> int | None:
@@ -143,16 +149,7 @@ SIZES: dict[str, tuple[AttemptObjects, int, tuple[int, list[str]] | None]] = {
 def test_the_patch_asks_for_fewer_workers_and_for_all_again(
     state: AttemptObjects, workers: int, expected: tuple[int, list[str]] | None
 ) -> None:
-    change = RAYJOB.resizing(state, workers)
-    if expected is None:
-        assert change is None
-        return
-    assert change is not None
-    assert list(change.patch) == [
-        {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": expected[0]},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": expected[1]}},
-    ]
+    assert changed(RAYJOB.resizing(state, workers)) == expected
 
 
 def test_a_jobset_has_a_fixed_size() -> None:

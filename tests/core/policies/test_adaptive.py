@@ -226,15 +226,6 @@ def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, c
     assert Adaptive(shipped()).choose(view).tier == chosen
 
 
-@pytest.mark.parametrize(("slack", "chosen"), [(7800.0, None), (6000.0, ON_DEMAND)], ids=["it waits", "it does not"])
-def test_the_first_choice_of_a_job_depends_on_its_slack(slack: float, chosen: str | None) -> None:
-    """Spot has no capacity, and the job has seen nothing else of it."""
-    tiers = zone("spot", 1.0), BACKUP
-    outlooks = TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)
-    view = view_of_job(*outlooks, tiers=tiers, now=0.0, slack=slack, available=frozenset({ON_DEMAND}))
-    assert Adaptive(shipped()).choose(view).tier == chosen
-
-
 @pytest.mark.parametrize("available", [True, False])
 def test_constant_hazard_rates_explain_spells_by_their_number_and_length(available: bool) -> None:
     """Spells of 3 and 5 ticks like the newest one have ended, and between them others of 2 ticks and of 1."""

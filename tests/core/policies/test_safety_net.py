@@ -127,14 +127,9 @@ SLACK = 10 * HOUR
             id="no attempt, so capacity that lasts does not count",
         ),
         pytest.param(
-            {"current": "spot-cheap", "capacity_lasts": True, "starting": 60.0, "remaining": 20 * HOUR - 200.0},
-            20.0 - 60.0,
-            id="the rest of the start does not fit",
-        ),
-        pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 30.0, "remaining": 20 * HOUR - 200.0},
             20.0 - 30.0,
-            id="a short rest of the start does not fit",
+            id="the rest of the start does not fit",
         ),
         pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 20.0, "remaining": 20 * HOUR - 200.0},

@@ -179,11 +179,19 @@ async def test_nodes_that_stop_one_after_the_other_are_a_loss_of_contact() -> No
         assert world.inventory.suspected == frozenset()
 
 
+STOPPED = {"one": 0.0}
+"""The program of the job `one` has stopped."""
+
+
 @pytest.mark.parametrize(
     ("trouble", "asked"),
     [
         pytest.param({"slow": {"c"}}, True, id="the kubelet answers although its Lease is late"),
         pytest.param({"dead": {"c"}, "refuses_logs": True}, True, id="logs may not be read"),
+        pytest.param({"dead": {"a", "b"}, "refuses_logs": True, "stops_at": STOPPED}, True, id="nor of its nodes"),
+        pytest.param({"slow": {"a", "b"}, "stops_at": STOPPED}, True, id="a program has stopped on nodes that answer"),
+        pytest.param({"dead": set("abcdef"), "stops_at": STOPPED}, False, id="a program has stopped in an outage"),
+        pytest.param({"stops_at": STOPPED}, False, id="a program has stopped on nodes that live"),
         pytest.param({"dead": {"c"}, "refuses": True}, False, id="Leases may not be listed"),
         pytest.param({"dead": set("abcdef")}, False, id="no node renews its Lease"),
         pytest.param({"dead": set("abcd")}, False, id="most nodes of the cluster stop together"),
@@ -195,7 +203,7 @@ async def test_nodes_that_stop_one_after_the_other_are_a_loss_of_contact() -> No
 async def test_no_node_is_suspected_without_proof(trouble: dict[str, Any], asked: bool) -> None:
     async with SilentNodesRig() as world:
         for name, value in trouble.items():
-            setattr(world.client, name, value)
+            setattr(world.programs if name == "stops_at" else world.client, name, value)
         await world.clock.advance(120)
         assert world.inventory.suspected == frozenset()
         assert bool(world.client.asked) == asked
@@ -261,24 +269,6 @@ async def test_all_nodes_of_a_job_are_suspected_together_once_its_program_has_st
         assert sorted(world.client.asked) == ["pod-on-a", "pod-on-b"]
         world.client.dead = set()
         await world.clock.advance(RENEWAL + POLL_INTERVAL)
-        assert world.inventory.suspected == frozenset()
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        pytest.param({"dead": {"a", "b"}, "refuses_logs": True}, id="logs may not be read"),
-        pytest.param({"slow": {"a", "b"}}, id="the kubelets answer"),
-        pytest.param({"dead": set("abcdef")}, id="no node renews its Lease"),
-        pytest.param({"dead": set()}, id="all nodes renew their Leases"),
-    ],
-)
-async def test_a_program_that_has_stopped_proves_nothing_alone(trouble: dict[str, Any]) -> None:
-    async with SilentNodesRig("a", "b") as world:
-        world.programs.stops_at = {"one": 0.0}
-        for name, value in trouble.items():
-            setattr(world.client, name, value)
-        await world.clock.advance(120)
         assert world.inventory.suspected == frozenset()
 
 

@@ -44,25 +44,39 @@ class LabelledClient(AcceptingClient):
         self.deleted.append((kind, namespace, labels))
 
 
+OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
+
+
+def located(home: Any, *, member: bool = False, problem: str = "", **objects: Any) -> Located:
+    """Objects of an attempt, in the home cluster or in a member cluster, which may have a problem."""
+    if member or problem:
+        home = WorkloadCluster("east", home.client, home.inventory, most=1)
+        home.monitor = cast("Any", SimpleNamespace(problem=problem))
+    return Located(home, AttemptObjects(**objects))
+
+
+async def removed(client: AcceptingClient, *, member: bool = False, suspend: bool = False, **objects: Any) -> list[Any]:
+    """What is removed with an attempt that has these objects."""
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    loaded.found = JobObjects({1: located(home, member=member, **objects)}, ())
+    loaded.spec = replace(loaded.spec, suspend=suspend)
+    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+    return client.removed
+
+
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
 async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_period(kind: APIResource) -> None:
     """In a member cluster, where it has guards of its own."""
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    home.monitor = cast("Any", SimpleNamespace(problem=""))
-    of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
     pods = (
-        PodRecord(name="to-hurry", uid="p1", node="node-1", **of_it),
-        PodRecord(name="slow", uid="p2", node="node-1", deleted_at=9.0, grace=30, **of_it),
-        PodRecord(name="hurried", uid="p3", node="node-1", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
-        PodRecord(name="evicted", uid="p4", node="node-1", phase="Failed", **of_it),
-        PodRecord(name="without-a-node", uid="p5", **of_it),
+        PodRecord(name="to-hurry", uid="p1", node="node-1", **OF_IT),
+        PodRecord(name="slow", uid="p2", node="node-1", deleted_at=9.0, grace=30, **OF_IT),
+        PodRecord(name="hurried", uid="p3", node="node-1", deleted_at=9.0, grace=SHORT_GRACE, **OF_IT),
+        PodRecord(name="evicted", uid="p4", node="node-1", phase="Failed", **OF_IT),
+        PodRecord(name="without-a-node", uid="p5", **OF_IT),
     )
     record = RayJobRecord if kind == RAYJOBS else JobSetRecord
-    top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
-    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    assert client.removed == [
+    top = record(name="digits-a001", uid="r", **OF_IT)
+    assert await removed(AcceptingClient(), member=True, top=top, pods=pods) == [
         (DISRUPTION_BUDGETS, "digits-a001", "", None),
         (NETWORK_POLICIES, "digits-a001", "", None),
         (kind, "digits-a001", "r", None),
@@ -73,14 +87,10 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
 
 @pytest.mark.parametrize("suspend", [False, True])
 async def test_the_guards_that_all_attempts_share_are_kept_unless_no_attempt_follows(suspend: bool) -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
     top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    loaded.found = JobObjects({1: located(home, top=top)}, ())
-    loaded.spec = replace(loaded.spec, suspend=suspend)
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
     guards = [(kind, "digits-attempts", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
-    assert client.removed == [*(guards if suspend else []), (RAYJOBS, "digits-a001", "r", None)]
+    found = await removed(AcceptingClient(), suspend=suspend, top=top)
+    assert found == [*(guards if suspend else []), (RAYJOBS, "digits-a001", "r", None)]
 
 
 async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it(
@@ -89,8 +99,7 @@ async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it
     """Otherwise each reconcile until then deletes it again."""
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
-    of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
-    pods = (PodRecord(name="ending", uid="p1", **of_it), PodRecord(name="gone", uid="p2", **of_it))
+    pods = (PodRecord(name="ending", uid="p1", **OF_IT), PodRecord(name="gone", uid="p2", **OF_IT))
     loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
     known: list[Any] = []
 
@@ -127,17 +136,6 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
     assert client.removed == [], "the next attempt waits until the pods are gone"
 
 
-OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
-
-
-def located(home: Any, *, member: bool = False, problem: str = "", **objects: Any) -> Located:
-    """Objects of an attempt, in the home cluster or in a member cluster, which may have a problem."""
-    if member or problem:
-        home = WorkloadCluster("east", home.client, home.inventory, most=1)
-        home.monitor = cast("Any", SimpleNamespace(problem=problem))
-    return Located(home, AttemptObjects(**objects))
-
-
 async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_cluster_answers() -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
@@ -149,27 +147,22 @@ async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_clus
 
 
 async def test_objects_whose_owner_is_gone_are_removed_once() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
     left = RayClusterRecord(name="digits-a001-x", uid="c", **OF_IT)
     ending = RayClusterRecord(name="digits-a001-y", uid="d", deleted_at=9.0, **OF_IT)
-    loaded.found = JobObjects({1: located(home, derived=(left, ending))}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    assert client.removed == [(RAYCLUSTERS, "digits-a001-x", "c", None)]
+    found = await removed(AcceptingClient(), derived=(left, ending))
+    assert found == [(RAYCLUSTERS, "digits-a001-x", "c", None)]
 
 
 async def test_a_refused_deletion_of_a_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
     pods = (PodRecord(name="w-0", uid="p1", **OF_IT), PodRecord(name="w-1", uid="p2", **OF_IT))
-    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
 
     async def delete(_kind: object, name: str, *_: object, **__: object) -> None:
         raise NotFound(404, "NotFound", "gone") if name == "w-0" else Forbidden(403, "Forbidden", "no")
 
     monkeypatch.setattr(client, "delete", delete)
     with pytest.raises(Forbidden):
-        await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+        await removed(client, pods=pods)
 
 
 async def test_objects_of_an_unseen_attempt_are_deleted_by_label() -> None:

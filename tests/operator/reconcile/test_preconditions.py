@@ -21,6 +21,7 @@ NEW = JobState()
 STARTED = JobState(last_number=3, progress=Progress(482, 1000, 40.0, 3))
 RUNNING = JobState(stage=Stage.RUNNING, attempt=Attempt(3, "spot-a", 1.0), last_number=3, progress=STARTED.progress)
 AWAY = Reading(True, unreadable="s3://bucket/x: no route", away_since=10.0)
+DENIED = Reading(True, unreadable="s3://bucket/x: no rule allows it", denied=True)
 EMPTY = Reading(True, Progress())
 
 
@@ -53,16 +54,21 @@ def test_no_attempt_is_started_with_a_store_that_cannot_fence_it() -> None:
     assert to_begin(NEW, EMPTY) is None
 
 
+def test_no_attempt_is_started_with_a_store_that_no_rule_allows() -> None:
+    assert to_begin(NEW, DENIED) == Diagnosis(ConditionReason.CHECKPOINTS_NOT_ALLOWED, DENIED.unreadable)
+
+
 @pytest.mark.parametrize(
     ("state", "reading"),
     [
         (STARTED, AWAY),
+        (STARTED, DENIED),
         (STARTED, Reading(True, STARTED.progress)),
         (STARTED, Reading(True, Progress(500, 1000, 50.0, 4))),
         (STARTED, Reading(True, Progress(470, 1000, 50.0, 4))),
         (RUNNING, EMPTY),
     ],
-    ids=["its log is known", "nothing new", "new commits", "a commit was stepped over", "it runs"],
+    ids=["its log is known", "its rule is gone", "nothing new", "new commits", "a commit was stepped over", "it runs"],
 )
 def test_a_started_job_has_no_unmet_precondition_during_a_bucket_outage_or_restart(
     state: JobState, reading: Reading

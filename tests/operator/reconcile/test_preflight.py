@@ -173,8 +173,6 @@ KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
 @pytest.mark.parametrize(
     ("kubernetes", "releases", "ray", "conflicts"),
     [
-        pytest.param("v1.35.2-eks-1a2b3c4", {}, "2.58.1", "", id="only Kubernetes is known"),
-        pytest.param("v1.28.9", {}, None, "Kubernetes 1.28 is not supported: choose one of", id="older than the table"),
         pytest.param(
             "v1.35.2",
             {KARPENTER: {"app.kubernetes.io/version": "1.8.3"}},

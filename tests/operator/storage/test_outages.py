@@ -100,6 +100,7 @@ async def test_an_outage_reported_by_the_program_is_kept_until_the_program_repor
         assert world.woken == [KEY]
         found = outages.of(KEY, 1, Progress(5, committed_at=AWAY.since - 5))
         assert found == Outage(BEGAN + QUIET_TIME, "connection refused")
+        assert outages.of(KEY, 1, Progress(6, committed_at=AWAY.since + 1)) is None, "a later commit ends it"
         assert outages.of(KEY, 2, Progress()) is None
         for _ in range(10):
             world.say()
@@ -110,15 +111,6 @@ async def test_an_outage_reported_by_the_program_is_kept_until_the_program_repor
         await world.after(OUTAGE_POLL_INTERVAL)
         assert outages.of(KEY, 1, Progress()) is None
         assert world.woken == [KEY, KEY]
-
-
-async def test_a_later_commit_ends_a_reported_outage() -> None:
-    world = RunningJob()
-    async with world.outages() as outages:
-        outages.watch(world.loaded())
-        world.say()
-        await world.after(QUIET_TIME + 1)
-        assert outages.of(KEY, 1, Progress(6, committed_at=AWAY.since + 1)) is None
 
 
 async def test_an_outage_line_that_is_not_repeated_expires() -> None:

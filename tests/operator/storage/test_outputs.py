@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output, kept, of_job, read
@@ -138,14 +139,14 @@ async def test_nothing_is_stored_without_output_or_when_it_cannot_be_read(case: 
     assert (world.writes, world.kept) == (0, {})
 
 
-async def test_no_output_is_stored_in_the_folder_of_another_job() -> None:
+async def test_output_that_cannot_be_stored_is_a_warning() -> None:
     world = ClusterWithBucket()
-    world.printed = {DRIVER: "x\n"}
-    CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
-    async with world.outputs() as outputs:
-        await outputs.before_delete(world.loaded(), 1, world.address)
-        await run_background_tasks()
-    assert world.kept == {}
+    world.printed, world.errors = {DRIVER: "x\n"}, [SpotladderError("no permission")]
+    with capture_logs() as logs:
+        async with world.outputs() as outputs:
+            await outputs.before_delete(world.loaded(), 1, world.address)
+            await run_background_tasks()
+    assert [(entry["log_level"], entry["error"]) for entry in logs] == [("warning", "no permission")]
 
 
 async def test_an_internal_error_while_reading_does_not_block_the_deletion() -> None:
