@@ -32,8 +32,8 @@ from spotladder.operator.storage.program_output import _end_of_json
 from spotladder.output.last_error import last_error, last_lines
 from spotladder.output.outage import last_reported
 from spotladder.output.redact import redacted
-from spotladder.records.model import decoded
-from spotladder.records.stored import _lines
+from spotladder.records.recorded import decoded
+from spotladder.records.stored_reading import _lines
 from spotladder.train.framing import STRANGER_LIMIT, FramedConnection
 from tests.api.builders import JOB, WORLD
 from tests.api.test_fuzz import check

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from spotladder.api.check import checked
 from spotladder.api.document import documents_of
-from spotladder.api.local_mode import local_program, world_tiers
+from spotladder.api.local_mode import local_program, local_spec
 from spotladder.api.read import kind_of
-from spotladder.api.resolve import job_spec
 from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
@@ -29,7 +28,7 @@ def said(text: str) -> list[str]:
         for document in documents_of(text, "f.yaml"):
             model = checked(document, kind_of(document))
             if isinstance(model, TieredJob):
-                job_spec(model, world_tiers(model, A_WORLD), submitted_at=0.0)
+                local_spec(model, A_WORLD, submitted_at=0.0)
                 local_program(model, model.spec.tiers[0].name)
     except InvalidSpec as error:
         return str(error).splitlines()

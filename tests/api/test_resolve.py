@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.api.local_mode import local_program, world_tiers
+from spotladder.api.local_mode import local_program, local_spec
 from spotladder.api.read import read_job, read_world
-from spotladder.api.resolve import job_spec
 from spotladder.core.model import (
     BucketPrice,
     CapacityType,
@@ -26,8 +25,7 @@ from tests.api.builders import JOB, WORLD, changed, written
 
 def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
     given = read_job(written(folder, "job.yaml", job))
-    tiers = world_tiers(given, read_world(written(folder, "world.yaml", world)))
-    return job_spec(given, tiers, submitted_at=7.0)
+    return local_spec(given, read_world(written(folder, "world.yaml", world)), submitted_at=7.0)
 
 
 def test_a_program_without_the_library_waits_until_the_last_attempt_is_gone(tmp_path: Path) -> None:

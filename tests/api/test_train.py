@@ -13,7 +13,6 @@ from spotladder.api.local_mode import on_this_machine
 from spotladder.api.manifest import manifest
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.read import read_job
-from spotladder.api.resolve import ray_spec
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
 
@@ -86,7 +85,7 @@ def test_all_pods_have_the_service_account(tmp_path: Path, framework: str) -> No
 def test_commits_of_this_machine_are_not_in_the_bucket(tmp_path: Path) -> None:
     job = on_this_machine(short(tmp_path, "script: train.py, workers: 2, framework: ray"), tmp_path / "here")
     assert job.spec.checkpoints.uri == str(tmp_path / "here")
-    assert ray_spec(job)["rayClusterSpec"]["workerGroupSpecs"] == [{"groupName": "workers", "replicas": 2}]
+    assert job.spec.ray_workers == 2
 
 
 def test_several_processes_of_plain_python_need_a_cluster(tmp_path: Path) -> None:

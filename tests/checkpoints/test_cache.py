@@ -15,7 +15,7 @@ from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
 from spotladder.checkpoints.cache_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.rank_folders import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_folder, a_log

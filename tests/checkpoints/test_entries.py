@@ -22,8 +22,8 @@ from spotladder.checkpoints.entries import (
     Start,
     decode,
     encode,
-    metrics_of,
 )
+from spotladder.checkpoints.metrics import metrics_of
 from spotladder.errors import LogCorrupt
 
 names = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.rank_folders import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.clusters.queue import CROWD, CROWDED_WINDOW, LONGEST_PAUSE, MAX_SUPERSEDED, WINDOW, Queue
-from spotladder.clusters.throttle import Throttle, Throttles
+from spotladder.clusters.throttle import Throttle
 from tests.clusters.stepped_clock import SteppedClock
 
 
@@ -195,16 +195,6 @@ async def test_the_throttle_bounds_the_rate_of_reconciles() -> None:
     await clock.advance(1)
     assert 14 <= taken <= 16
     task.cancel()
-
-
-async def test_each_name_has_its_own_throttle_which_is_kept_only_while_it_limits() -> None:
-    clock = SteppedClock()
-    throttles = Throttles(10, 2, clock)
-    assert [throttles.admits(name) for name in ("a", "a", "a", "b")] == [True, True, False, True]
-    assert throttles._kept.keys() == {"a", "b"}
-    await clock.advance(0.1)
-    assert [throttles.admits(name) for name in ("c", "a", "a")] == [True, True, False]
-    assert throttles._kept.keys() == {"a", "c"}
 
 
 async def test_the_queue_is_idle_while_no_key_waits_or_is_reconciled() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.backend import launch_variables
+from spotladder.core.attempt_program import launch_variables
 from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import Exit, Launch
 from spotladder.core.reasons import Reason

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from spotladder.core.model import Instant, Seconds, Tier
-from spotladder.records.model import Recorded
+from spotladder.records.recorded import Recorded
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome

@@ -8,7 +8,8 @@ from itertools import pairwise
 from statistics import median
 
 from spotladder.core.model import Instant, JobSpec, Seconds, Stage
-from spotladder.records.model import Beat, Began, Committed, Moved, Record, Recorded, Specified
+from spotladder.records.model import Beat, Began, Committed, Moved, Record, Specified
+from spotladder.records.recorded import Recorded
 from spotladder.sim.world.program import ProgramPlan
 
 

@@ -12,7 +12,7 @@ import jsonschema
 from spotladder.display import report
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
-from spotladder.records.model import Recorded
+from spotladder.records.recorded import Recorded
 from tests.display.builders import PlayedRun
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))

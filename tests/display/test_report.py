@@ -20,19 +20,8 @@ from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.errors import EnvironmentFailure
-from spotladder.records.model import (
-    Beat,
-    Began,
-    Billed,
-    Committed,
-    Ended,
-    LeftBill,
-    Lost,
-    Moved,
-    Noted,
-    Recorded,
-    Specified,
-)
+from spotladder.records.model import Beat, Began, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Specified
+from spotladder.records.recorded import Recorded
 from tests.core.builders import START
 from tests.display.builders import TOTAL, CloudEvents, PlayedRun
 from tests.display.report_checks import check_json, check_page, facts_of

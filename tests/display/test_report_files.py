@@ -8,7 +8,8 @@ import pytest
 
 from spotladder.display.report import gather, write_report
 from spotladder.errors import EnvironmentFailure
-from spotladder.records.model import Began, Recorded
+from spotladder.records.model import Began
+from spotladder.records.recorded import Recorded
 from tests.display.builders import SPEC, PlayedRun
 from tests.display.report_checks import check_json, check_page, facts_of
 

@@ -13,10 +13,10 @@ from ruamel.yaml import YAML
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.read import read_documents, read_job
+from spotladder.workloads.listed_tiers import resolve_tiers
 from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.review import problems
-from spotladder.workloads.tiers import resolve_tiers
 from tests.docs.markdown import ROOT, Block, blocks, commands
 
 FOLDER = ROOT / "examples" / "on-a-cluster"

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.entries import Commit
-from spotladder.records import stored
-from spotladder.records.model import Recorded
+from spotladder.records import stored, stored_reading
+from spotladder.records.recorded import Recorded
 from tests.e2e.bucket import NAME, BucketServer
 from tests.e2e.image import pinned
 from tests.e2e.kube import Kube, Object
@@ -236,7 +236,7 @@ class E2eCluster:
     def records(self, name: str = "job") -> Recorded:
         """What the controllers have recorded of the job."""
         uid = (self.kube.get("tieredjob", name) or {})["metadata"]["uid"]
-        return stored.read(stored.of_job(self.bucket.log(self.namespace, name).store, uid))
+        return stored_reading.read(stored.of_job(self.bucket.log(self.namespace, name).store, uid))
 
     def done(self, name: str = "job") -> list[ReportedStep]:
         """Every step of the job's program, including repeated ones."""

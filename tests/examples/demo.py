@@ -19,7 +19,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
 from spotladder.display.report.facts import Facts, gather
-from spotladder.records.model import Recorded
+from spotladder.records.recorded import Recorded
 from spotladder.records.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -16,8 +16,8 @@ import pytest
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads.kinds import all_made, workload_of
+from spotladder.workloads.listed_tiers import resolve_tiers
 from spotladder.workloads.names import Origin
-from spotladder.workloads.tiers import resolve_tiers
 from tests.absent import absent
 from tests.conversion.sources import converted
 from tests.conversion.test_manifests import ACCEPTED

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.attempt_program import LAST_COMMIT_LIMIT
 from spotladder.core.model import Delete, Drain, Exit, Finish, Launch, PodPhase, PodRole
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure

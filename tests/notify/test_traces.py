@@ -13,7 +13,8 @@ from spotladder.cli.main import main
 from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.notify.traces import LONGEST_PAUSE, Tracer
-from spotladder.records.model import Beat, Began, Recorded
+from spotladder.records.model import Beat, Began
+from spotladder.records.recorded import Recorded
 from spotladder.records.restarts import Restart
 from spotladder.timestamps import utc_timestamp
 from tests.core.builders import spec, tier

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import JobState, Observation, Progress
-from spotladder.records.model import KINDS, Beat, Decided, Noted, Record, Recorded, decode, encode
+from spotladder.records.model import Beat, Decided, Noted, Record, encode
+from spotladder.records.recorded import KINDS, Recorded, decode
 from tests.searching import examples
 
 st.register_type_strategy(float, st.floats(allow_nan=False))

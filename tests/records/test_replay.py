@@ -15,7 +15,8 @@ from spotladder.core.model import Decision, JobSpec, JobState, Observation, Pric
 from spotladder.core.policies import Policy
 from spotladder.errors import EnvironmentFailure
 from spotladder.policies.registry import by_name
-from spotladder.records.model import Began, Decided, Record, decode, encode
+from spotladder.records.model import Began, Decided, Record, encode
+from spotladder.records.recorded import decode
 from spotladder.records.recorder import Recorder
 from spotladder.records.replay import Answers, answers, recorded_decisions
 from tests.core.builders import START

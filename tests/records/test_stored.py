@@ -13,9 +13,11 @@ from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, Tier
 from spotladder.errors import EnvironmentFailure
-from spotladder.records import stored
-from spotladder.records.model import Began, Noted, Recorded, encode
-from spotladder.records.stored import append, newest_uid, of_job, read
+from spotladder.records import stored, stored_reading
+from spotladder.records.model import Began, Noted, encode
+from spotladder.records.recorded import Recorded
+from spotladder.records.stored import append, of_job
+from spotladder.records.stored_reading import newest_uid, read
 from tests.checkpoints.memory_store import MemoryStore
 
 SPEC = JobSpec((Tier("spot-a"),))
@@ -76,11 +78,11 @@ def test_an_object_of_another_writer_is_named_or_counted_and_the_others_are_read
 
 
 def test_a_large_object_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "MAX_UNPACKED", 10_000)
+    monkeypatch.setattr(stored_reading, "MAX_UNPACKED", 10_000)
     store = MemoryStore()
     append(store, lines(1), None)
     store.put_if_absent("00000002.jsonl.gz", gzip.compress(b"x" * 1_000_000))
-    monkeypatch.setattr(stored, "MAX_OBJECT", 2_000)
+    monkeypatch.setattr(stored_reading, "MAX_OBJECT", 2_000)
     store.put_if_absent("00000003.jsonl.gz", b"x" * 3_000)
     found = read(store)
     assert times(found) == [1]

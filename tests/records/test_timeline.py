@@ -18,17 +18,8 @@ from spotladder.core.model import JobSpec, JobState, Move, Observation, Stage, T
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.records import timeline
-from spotladder.records.model import (
-    Beat,
-    Began,
-    Committed,
-    Decided,
-    Ended,
-    Moved,
-    Noted,
-    Record,
-    Recorded,
-)
+from spotladder.records.model import Beat, Began, Committed, Decided, Ended, Moved, Noted, Record
+from spotladder.records.recorded import Recorded
 from spotladder.records.timeline import Timeline, read
 
 SAMPLES = 1000

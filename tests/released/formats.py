@@ -16,8 +16,8 @@ from spotladder.core.codec import dump
 from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind
 from spotladder.core.model import Impeded, JobState
 from spotladder.core.reasons import Cause, Reason
-from spotladder.records.model import KINDS
 from spotladder.records.model import encode as encode_record
+from spotladder.records.recorded import KINDS
 from tests.released.samples import sample
 
 FOLDER = Path(__file__).parent

@@ -19,7 +19,7 @@ from spotladder.checkpoints.entries import Commit, End, Snapshot, Start, decode,
 from spotladder.core import codec
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
-from spotladder.records.model import decode as decode_record
+from spotladder.records.recorded import decode as decode_record
 from tests.api.builders import JOB
 from tests.checkpoints.memory_store import MemoryStore
 from tests.golden import check

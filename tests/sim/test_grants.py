@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from spotladder.core.model import Decision, JobState, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.sim.world.grants import Grants
@@ -34,11 +32,9 @@ def test_a_refusal_ends_a_grant_until_the_next_one() -> None:
     assert grants.newest("zone-a") == 180.0
 
 
-@pytest.mark.parametrize("probed", [False, True])
-def test_a_job_observes_the_grants_of_the_other_jobs(probed: bool) -> None:
+def test_a_job_observes_the_grants_of_the_other_jobs() -> None:
     here = market(zone("spot", (0.0, 1), (2 * HOUR, 0)))
     first, second = runner(here), runner(here)
-    second.backend.probed = probed
     assert second.backend.observe().granted == {}
     seen: list[dict[str, float]] = []
     run(here, [first], HOUR / 2, lambda _market: seen.append(dict(second.backend.observe().granted)))

@@ -104,34 +104,21 @@ def test_two_jobs_share_the_capacity_of_a_zone() -> None:
     assert found[1].finished == 900 + 60 + HOUR + 10
 
 
-def test_missing_capacity_refuses_an_attempt_and_is_known_earlier_only_with_probes() -> None:
+def test_missing_capacity_refuses_an_attempt_and_is_not_known_earlier() -> None:
     job = runner(market(zone("spot", (0, 1)), zone("on-demand", price=3.0)), workers=2)
     job.decide()
     seen = job.backend.observe()
     assert [attempt.refused for attempt in seen.attempts] == [True]
-    assert (dict(seen.unavailable), seen.offered) == ({}, frozenset())
-    job.backend.probed = True
-    seen = job.backend.observe()
-    assert (seen.unavailable.keys(), seen.offered) == ({"spot"}, {"on-demand"})
+    assert not seen.unavailable
 
 
-@pytest.mark.parametrize(("nodes", "offered"), [(1, False), (2, True), (4, True)])
-def test_a_probe_asks_for_the_smallest_size_of_an_elastic_gang(nodes: int, offered: bool) -> None:
-    here = market(zone("spot", (0, nodes)), zone("on-demand", price=3.0))
-    job = runner(here, workers=4, sizes=(2, 3, 4), spec={"min_workers": 2})
-    job.backend.probed = True
-    assert ("spot" in job.backend.observe().offered) is offered
-
-
-@pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
-def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, probed: bool) -> None:
+def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str) -> None:
     """10 h of work, a deadline of 12 h: spot capacity for 3 h, then for two short spells, then never again."""
     steps = [(0, 1), (3 * HOUR, 0), (4 * HOUR, 1), (4.5 * HOUR, 0), (6 * HOUR, 1), (6.2 * HOUR, 0)]
     plans = zone("spot", *steps, provision_delay=60.0), zone("on-demand", price=3.0, provision_delay=60.0)
     limits = {"max_duration": 12.0 * HOUR, "work": 10.0 * HOUR, "overhead": 130.0}
     job = runner(market(*plans), work=10 * HOUR, policy=registry.by_name(name), spec=limits)
-    job.backend.probed = probed
     found = outcome(job)
     assert found.succeeded
     assert found.finished <= 12 * HOUR
@@ -230,7 +217,6 @@ def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> 
         "decision_interval": interval,
     }
     job = runner(here, workers=dice.randint(1, 3), work=int(work), policy=registry.by_name(name), spec=limits)
-    job.backend.probed = dice.random() < 0.5
     found = outcome(job)
     assert found.succeeded, found.path
     assert found.finished <= deadline

@@ -11,6 +11,7 @@ from spotladder.api.document import Document
 from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
+from spotladder.workloads.listed_tiers import resolve_tiers
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import (
     COMPLETION_INDEX,
@@ -21,7 +22,7 @@ from spotladder.workloads.records import (
     NodeRecord,
     PodRecord,
 )
-from spotladder.workloads.tiers import PlacedTier, resolve_tiers
+from spotladder.workloads.tiers import PlacedTier
 
 AT = "2026-11-21T12:00:00Z"
 IMAGE = "rayproject/ray:2.58.1"

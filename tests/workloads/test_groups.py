@@ -20,11 +20,11 @@ from spotladder.workloads.file_review import warnings
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.listed_tiers import resolve_tiers
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import RAY_GROUP, REPLICATED_JOB
 from spotladder.workloads.review import problems
-from spotladder.workloads.tiers import resolve_tiers
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, capacity, job, metadata, pod, ray_template, tier
 

@@ -10,8 +10,8 @@ import pytest
 
 from spotladder.api.review import review
 from spotladder.workloads.file_review import for_cluster, for_clusters_alone, of_programs, warnings
+from spotladder.workloads.listed_tiers import resolve_tiers
 from spotladder.workloads.review import problems
-from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.workloads.builders import capacity, job, ray_template
 

@@ -17,9 +17,10 @@ from spotladder.operator.storage.allowed_addresses import AccessDenied, grant
 from spotladder.policies.registry import by_name
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.listed_tiers import listed_in
 from spotladder.workloads.names import Origin
 from spotladder.workloads.tenancy import Level, refusals
-from spotladder.workloads.tiers import PlacedTier, listed_in, price_of, resolve_tier
+from spotladder.workloads.tiers import PlacedTier, price_of, resolve_tier
 from tests import ways
 from tests.ways import WAYS, Way
 

@@ -15,7 +15,7 @@ from spotladder.api.fields import LONGEST_JOB_NAME, LONGEST_LABEL
 from spotladder.api.record import Record
 from spotladder.api.status import CapacityTierStatus, TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
-from spotladder.api.workload_kinds import cel_rules
+from spotladder.api.workload_kinds import KINDS, enumerated
 
 GROUP = "spotladder.io"
 VERSION = "v1alpha1"
@@ -82,6 +82,19 @@ _TIER_COLUMNS = (
     _Column("Had", ".status.lastAvailableAt", "date", priority=1),
 )
 
+
+def _workload_rules() -> tuple[_Rule, _Rule]:
+    """The rules of `spec.workload`: exactly one field, the same for the life of the job."""
+    has = [f"has(self.{kind.alias})" for kind in KINDS]
+    one = " != ".join(has) if len(has) == 2 else f"[{', '.join(has)}].filter(given, given).size() == 1"
+    same = " && ".join(f"has(self.{kind.alias}) == has(oldSelf.{kind.alias})" for kind in KINDS[:-1])
+    first, *others = (kind.alias for kind in KINDS)
+    return (
+        _Rule("spec.workload", one, f"needs exactly one of {enumerated()}"),
+        _Rule("spec.workload", same, f"cannot change from {first} to {' or '.join(others)} or back"),
+    )
+
+
 _LEFT = "u.name == t.name && u.name != oldSelf.status.tier && has(u.attempts) && u.attempts > 0"
 
 _JOB_RULES = (
@@ -104,7 +117,7 @@ _JOB_RULES = (
         "of the job refer to it: keep its entry, and add other tiers under new names",
         field=".spec.tiers",
     ),
-    *(_Rule("spec.workload", rule, message) for rule, message in cel_rules()),
+    *_workload_rules(),
     _Rule(
         "spec.overlap",
         "!has(self.hedgeAfter) || has(self.budget)",

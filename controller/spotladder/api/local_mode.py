@@ -10,14 +10,17 @@ from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.document import Document, documents_of
+from spotladder.api.missing_capacity import missing_capacity
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
-from spotladder.api.resolve import missing_capacity, overlap_of, ray_spec, sizes, tier_of
+from spotladder.api.ray_workload import RayWorkload
+from spotladder.api.resolve import job_spec, overlap_of, sizes, tier_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.train import local_workload
 from spotladder.api.workload import Workload
 from spotladder.api.world import World, WorldPool
-from spotladder.core.model import KnownCapacity, Price, Tier
+from spotladder.core.model import Instant, JobSpec, KnownCapacity, Price, Tier
 from spotladder.core.overlap_prices import missing_prices
+from spotladder.errors import InvalidSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,20 @@ def on_this_machine(job: TieredJob, checkpoints: File) -> TieredJob:
     return job.model_copy(update={"spec": spec.model_copy(update=changed)})
 
 
-def world_tiers(job: TieredJob, world: World) -> tuple[Tier, ...]:
+def _on_pools(job: TieredJob, world: World) -> tuple[Tier, ...]:
     """The tiers of the job on the world's pools. Raises InvalidSpec with one problem for each tier with an unknown
     pool."""
     if problems := missing_capacity(job, world.pools, groups=False):
         raise InvalidDocument(problems)
     return tuple(_on_pool(tier_of(entry), world.pools[entry.capacity_tier]) for entry in job.spec.tiers)
+
+
+def local_spec(job: TieredJob, world: World, *, submitted_at: Instant) -> JobSpec:
+    """The job as the core's JobSpec, on the world's pools. Raises InvalidSpec for an unknown pool, and for a workload
+    without Ray."""
+    tiers = _on_pools(job, world)
+    _ray_spec(job)  # Rejects another workload.
+    return job_spec(job, tiers, submitted_at=submitted_at, workers=job.spec.ray_workers)
 
 
 def _on_pool(tier: Tier, pool: WorldPool) -> Tier:
@@ -120,7 +131,7 @@ def _has_price(capacity: object) -> bool:
 
 def local_program(job: TieredJob, tier: str) -> LocalProgram:
     """The program to run on this machine for the given tier. Raises InvalidSpec for a workload without Ray."""
-    spec = ray_spec(job)
+    spec = _ray_spec(job)
     documents = documents_of(spec.get("runtimeEnvYAML") or "", "runtimeEnvYAML")
     runtime_env = documents[0].data if documents else {}
     overrides = next((entry.overrides.env for entry in job.spec.tiers if entry.name == tier), {})
@@ -130,3 +141,15 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
         env={**runtime_env.get("env_vars", {}), **overrides},
         ignored=tuple(key for key in runtime_env if key != "env_vars"),
     )
+
+
+def _ray_spec(job: TieredJob) -> dict[str, Any]:
+    """The spec of the job's RayJob. Raises InvalidSpec for a workload without Ray."""
+    ray = job.spec.workload.of(RayWorkload)
+    if ray is None:
+        kind = job.spec.workload.kind
+        raise InvalidSpec(
+            f"local mode cannot run {kind} (expected ray): use workload.ray, or submit the job to a cluster",
+            path=f"spec.workload.{kind}",
+        )
+    return ray.template.spec

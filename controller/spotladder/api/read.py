@@ -11,9 +11,9 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.check import checked
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.local_mode import small_pools, unbounded_overlap
+from spotladder.api.missing_capacity import missing_capacity
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.api.record import API_VERSION, Record
-from spotladder.api.resolve import missing_capacity
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems

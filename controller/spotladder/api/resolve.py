@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from spotladder.api.checkpoint_fields import interval_seconds
-from spotladder.api.document import Document
 from spotladder.api.elastic import sizes_of
 from spotladder.api.job_tier import JobTier
-from spotladder.api.problems import Path, Problem, dotted
-from spotladder.api.ray_workload import RayWorkload
-from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.core.model import BucketPrice, Instant, JobSpec, Overlap, Price, Seconds, Tier
-from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
@@ -35,15 +29,14 @@ def tier_of(entry: JobTier) -> Tier:
     )
 
 
-def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, workers: int | None = None) -> JobSpec:
-    """The job as the core's JobSpec, with these tiers in its order. Raises InvalidSpec for a workload without Ray,
-    unless `workers`, its number of worker pods, is given."""
+def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, workers: int) -> JobSpec:
+    """The job as the core's JobSpec, with these tiers in its order. `workers` is its number of worker pods."""
     spec = job.spec
     bucket = spec.checkpoints.price
     return JobSpec(
         tiers=tuple(tiers),
         overlap=overlap_of(job),
-        workers=_ray_workers(job) if workers is None else workers,
+        workers=workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),
@@ -66,33 +59,6 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
     )
 
 
-def missing_capacity(
-    job: TieredJob,
-    known: Mapping[str, object],
-    document: Document | None = None,
-    *,
-    nowhere: str = "is neither a pool of the world file nor a CapacityTier in these files",
-    groups: bool = True,
-) -> list[Problem]:
-    """One problem for each tier, and with `groups` for each group of a tier, with unknown capacity. `document` provides
-    its location; `nowhere` completes the message with the places that were searched."""
-    problems = []
-    named: list[tuple[str, Path]] = []
-    for index, tier in enumerate(job.spec.tiers):
-        at: Path = ("spec", "tiers", index)
-        named.append((tier.capacity_tier, (*at, "capacityTier")))
-        beside = tier.groups.items() if groups else ()
-        named += [(group.capacity_tier, (*at, "groups", name, "capacityTier")) for name, group in beside]
-    for name, path in named:
-        if name in known:
-            continue
-        near = closest(name, known)
-        hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-        message = f'"{name}" {nowhere}; {hint}'
-        problems.append(Problem(document.where(path) if document else "", dotted(path), message))
-    return problems
-
-
 def sizes(job: TieredJob) -> tuple[int, ...]:
     """The allowed numbers of workers of an elastic job, ascending; () for another job."""
     elastic, workers = job.spec.elastic, job.spec.ray_workers
@@ -103,23 +69,6 @@ def overlap_of(job: TieredJob) -> Overlap | None:
     """The bounds of two attempts at once; None if the job has one at a time."""
     bounds = job.spec.overlap
     return None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after)
-
-
-def _ray_workers(job: TieredJob) -> int:
-    ray_spec(job)  # Rejects another workload.
-    return job.spec.ray_workers
-
-
-def ray_spec(job: TieredJob) -> dict[str, Any]:
-    """The spec of the job's RayJob. Raises InvalidSpec for a workload without Ray."""
-    ray = job.spec.workload.of(RayWorkload)
-    if ray is None:
-        kind = job.spec.workload.kind
-        raise InvalidSpec(
-            f"local mode cannot run {kind} (expected ray): use workload.ray, or submit the job to a cluster",
-            path=f"spec.workload.{kind}",
-        )
-    return ray.template.spec
 
 
 def _default_stall_timeout(checkpoints: Checkpoints) -> Seconds:

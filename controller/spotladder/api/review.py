@@ -11,9 +11,9 @@ from spotladder.api.check import checked
 from spotladder.api.deadline import check_deadline
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.local_mode import small_pools, unbounded_overlap
+from spotladder.api.missing_capacity import missing_capacity
 from spotladder.api.problems import Problem, problems_of, quoted
 from spotladder.api.read import kind_of
-from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
 from spotladder.api.world import World

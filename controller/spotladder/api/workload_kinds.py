@@ -55,15 +55,3 @@ def enumerated() -> str:
     """The fields of all kinds, for messages: `ray and jobSet`."""
     *others, last = (kind.alias for kind in KINDS)
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def cel_rules() -> tuple[tuple[str, str], ...]:
-    """The CEL rules of `spec.workload`, each with its message: exactly one field, the same for the life of the job."""
-    has = [f"has(self.{kind.alias})" for kind in KINDS]
-    one = " != ".join(has) if len(has) == 2 else f"[{', '.join(has)}].filter(given, given).size() == 1"
-    same = " && ".join(f"has(self.{kind.alias}) == has(oldSelf.{kind.alias})" for kind in KINDS[:-1])
-    first, *others = (kind.alias for kind in KINDS)
-    return (
-        (one, f"needs exactly one of {enumerated()}"),
-        (same, f"cannot change from {first} to {' or '.join(others)} or back"),
-    )

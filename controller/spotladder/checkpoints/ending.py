@@ -6,15 +6,12 @@ that is interrupted repeats the call: a recorded outcome does not change, and th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from spotladder.checkpoints.entry_log import EntryLog
+from spotladder.checkpoints.garbage import collect
 from spotladder.checkpoints.store import StoreRefused
 
-if TYPE_CHECKING:
-    from spotladder.checkpoints.log import CommitLog
 
-
-def end_job(log: CommitLog, outcome: str, *, keep: int, attempt: int | None = None, message: str = "") -> str:
+def end_job(log: EntryLog, outcome: str, *, keep: int, attempt: int | None = None, message: str = "") -> str:
     """Record the outcome, then delete all but the newest `keep` commits. `attempt` is the newest that the caller
     knows.
 
@@ -24,7 +21,7 @@ def end_job(log: CommitLog, outcome: str, *, keep: int, attempt: int | None = No
     if log.end_as_controller(outcome, attempt=attempt, message=message) is None:
         return ""  # The job never started: there is nothing to delete.
     try:
-        log.collect(keep)
+        collect(log, log.read(), keep)
     except StoreRefused as error:
         return str(error)
     return ""

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from spotladder.checkpoints.brief import brief_history
 from spotladder.checkpoints.entries import LONGEST_TEXT, Commit
+from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.history import History
-from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.resume import rank_of
+from spotladder.checkpoints.rank_folders import rank_of
 from spotladder.core.model import CommitSize, Progress
 
 
@@ -16,7 +16,7 @@ class Follower:
     """Polls a log and reads only the entries that are new since the last call. If the log is `brief`, `history` has no
     files: a process that follows the logs of many jobs cannot keep them."""
 
-    def __init__(self, log: CommitLog) -> None:
+    def __init__(self, log: EntryLog) -> None:
         self._log = log
         self._last = Progress()
         self.history = History()
@@ -33,7 +33,7 @@ class Follower:
         return found
 
 
-def progress(log: CommitLog) -> Progress:
+def progress(log: EntryLog) -> Progress:
     """`Follower.progress` for a single call."""
     return Follower(log).progress()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Collection
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.rank_folders import rank_of
 from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.errors import CheckpointCorrupt
 
@@ -26,8 +26,6 @@ FILES_AT_ONCE = 4
 
 PROGRESS_INTERVAL = 10.0
 """Seconds between two log lines about a download."""
-
-_RANK = re.compile(r"rank-(\d+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,6 @@ class Resumed:
     def step(self) -> int:
         """The step of the commit."""
         return self.commit.step
-
-
-def rank_folder(rank: int) -> str:
-    """The folder inside a commit for files that only this rank needs."""
-    return f"rank-{rank:04d}"
 
 
 def fetch(
@@ -105,12 +98,6 @@ def _bytes_read(fetch: Future[bool], file: FileEntry, folder: Path | None) -> in
     with suppress(OSError):  # The fetch has not begun.
         return (folder / file.name).stat().st_size if folder else 0
     return 0
-
-
-def rank_of(name: str) -> int | None:
-    """The rank in whose folder this file of a commit is; None outside of such a folder."""
-    match = _RANK.match(name)
-    return int(match[1]) if match else None
 
 
 def _wanted(name: str, ranks: Collection[int] | None) -> bool:

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, Start, metrics_of
+from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, Start
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
+from spotladder.checkpoints.metrics import metrics_of
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, InvalidSpec
 

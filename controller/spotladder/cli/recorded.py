@@ -14,8 +14,8 @@ from spotladder.cli.local.selection import print_place, run_of
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import Refused
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
-from spotladder.records import stored, timeline
-from spotladder.records.model import Recorded
+from spotladder.records import stored_reading, timeline
+from spotladder.records.recorded import Recorded
 from spotladder.records.recorded_job import recorded_in, recorded_of_job
 
 JobOrAddress = Annotated[
@@ -29,7 +29,7 @@ def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Rec
         if Path(name).is_file():
             return timeline.read(Path(name))
         folder = open_store(name)
-        return recorded_in(folder, stored.newest_uid(folder))
+        return recorded_in(folder, stored_reading.newest_uid(folder))
     try:
         name = kubernetes_names.job(name)
     except typer.BadParameter as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.local_mode import known_capacity, world_tiers
+from spotladder.api.local_mode import known_capacity, local_spec
 from spotladder.api.read import read_world
 from spotladder.api.resolve import job_spec
 from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
@@ -28,7 +28,7 @@ from spotladder.planner.plan import TierFacts
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads import review
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.tiers import resolve_tiers
+from spotladder.workloads.listed_tiers import resolve_tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _refuse_no_cluster(target: ClusterTarget) -> None:
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     world = read_world(file)
-    spec = job_spec(job, world_tiers(job, world), submitted_at=time.time())
+    spec = local_spec(job, world, submitted_at=time.time())
     facts = []
     for tier, entry, known in zip(spec.tiers, job.spec.tiers, known_capacity(job, world), strict=True):
         if world.pools[entry.capacity_tier].price is None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.manifest import manifest
+from spotladder.api.missing_capacity import missing_capacity
 from spotladder.api.problems import InvalidDocument
-from spotladder.api.resolve import missing_capacity
 from spotladder.api.review import Review, Reviewed, taken_names
 from spotladder.api.stored import CapacityRecord
 from spotladder.api.tieredjob import TieredJob

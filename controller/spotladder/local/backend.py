@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
+from spotladder.core.attempt_program import LAST_COMMIT_LIMIT, launch_variables
 from spotladder.core.contract import Milestone, Variable, compile_caches
 from spotladder.core.model import (
     AskToCommit,

@@ -15,9 +15,10 @@ from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
 from spotladder.output.last_error import last_lines
 from spotladder.output.redact import secret_values
-from spotladder.records import model as records
 from spotladder.records import timeline
 from spotladder.records.job_object import job_object
+from spotladder.records.model import Looked
+from spotladder.records.recorded import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ class LocalRun:
         unfinished = state.stage not in TERMINAL and self.process is None
         return "Interrupted" if unfinished else str(state.phase)
 
-    def recorded(self) -> records.Recorded:
+    def recorded(self) -> Recorded:
         """The run's timeline so far, with the last lines of its programs."""
         found = recorded_in(self.folder.path)
         if self.process is None or not found.records:
             return found
-        return replace(found, records=(*found.records, records.Looked(time.time())))
+        return replace(found, records=(*found.records, Looked(time.time())))
 
     def as_job(self) -> dict[str, Any]:
         """The run as an object like the TieredJob of a cluster, with its runner and folder in `run`."""
@@ -84,7 +85,7 @@ def local_run(root: Path, namespace: str, name: str) -> LocalRun | None:
     return next(_runs(root, namespace, name), None)
 
 
-def recorded_in(folder: Path) -> records.Recorded:
+def recorded_in(folder: Path) -> Recorded:
     """The timeline of the run in this folder, with the last lines of its newest attempts' programs, without secrets.
 
     Raises EnvironmentFailure when the timeline cannot be read.

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from spotladder.api.checkpoint_fields import disk_bytes
 from spotladder.api.elastic import elastic_environment
-from spotladder.api.local_mode import known_capacity, local_program, world_tiers
+from spotladder.api.local_mode import known_capacity, local_program, local_spec
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import dotted
 from spotladder.api.program_folder import started_script
 from spotladder.api.program_imports import without_library
-from spotladder.api.resolve import job_spec, sizes
+from spotladder.api.resolve import sizes
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.checkpoints.log import CommitLog
@@ -227,7 +227,7 @@ def _processes(spec: JobSpec) -> int:
 
 
 def _spec(request: Request, began: float) -> JobSpec:
-    spec = job_spec(request.job, world_tiers(request.job, request.world), submitted_at=began)
+    spec = local_spec(request.job, request.world, submitted_at=began)
     least = min(sizes(request.job), default=None)
     step_time = request.world.step_time
     return replace(spec, attribution_window=ATTRIBUTION_WINDOW, min_workers=least, step_time=step_time)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from spotladder.api.capacitytier import CapacityTier, CapacityTierSpec, PriceSource
 from spotladder.clusters.clock import Clock
-from spotladder.core.model import Instant, Price, Seconds
+from spotladder.clusters.shared_reads import SharedReads
+from spotladder.core.model import Price, Seconds
 from spotladder.errors import SpotladderError, described
 from spotladder.workloads.tiers import price_of
 
@@ -24,12 +25,11 @@ PriceReader = Callable[[CapacityTierSpec], Price]
 """Reads a price; called in a thread. Raises SpotladderError with the cause."""
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Answer(NamedTuple):
+    """The last price that was looked up, and why it or its update is unknown; "" if it is known."""
+
     price: Price = UNKNOWN
     problem: str = "is being looked up"
-    due: Instant = 0.0
-    task: asyncio.Task[None] | None = None
 
 
 class Prices:
@@ -39,50 +39,49 @@ class Prices:
         self, sources: Mapping[PriceSource, PriceReader], *, clock: Clock, changed: Callable[[], None]
     ) -> None:
         self._sources = sources
-        self._clock = clock
         self._changed = changed
-        self._asked: dict[str, _Asked] = {}
+        self._answers: dict[str, _Answer] = {}
+        self._lookups = SharedReads[str, _Answer](clock, lambda answer: RETRY if answer.problem else PRICE_TTL)
 
     async def __aenter__(self) -> Prices:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for asked in self._asked.values():
-            if asked.task is not None:
-                asked.task.cancel()
+        await self._lookups.aclose()
 
     def of(self, capacity: CapacityTier) -> Price:
         """The price in the CapacityTier, else the last price that was looked up. Starts a lookup if that
         price is old."""
-        source = capacity.spec.price.source if capacity.spec.price else None
+        spec = capacity.spec
+        source = spec.price.source if spec.price else None
         if source is None:
             return price_of(capacity)
-        asked = self._asked.setdefault(_key(capacity.spec), _Asked())
-        if asked.task is None and self._clock.now() >= asked.due:
-            asked.task = asyncio.create_task(self._ask(asked, self._sources[source], capacity.spec))
-        return asked.price
+        key = _key(spec)
+        answer = self._answers.setdefault(key, _Answer())
+        self._lookups.begun(key, lambda: self._look_up(key, self._sources[source], spec))
+        return answer.price
 
     def problem(self, capacity: CapacityTier) -> str:
         """Why the price or its update is unknown; "" if it is known."""
         given = capacity.spec.price
         if given is None:
             return "spec.price is not given: what its nodes cost is not counted"
-        asked = self._asked.get(_key(capacity.spec))
-        return "" if given.source is None or asked is None else asked.problem
+        answer = self._answers.get(_key(capacity.spec))
+        return "" if given.source is None or answer is None else answer.problem
 
-    async def _ask(self, asked: _Asked, source: PriceReader, spec: CapacityTierSpec) -> None:
-        before = asked.price, asked.problem
+    async def _look_up(self, key: str, source: PriceReader, spec: CapacityTierSpec) -> _Answer:
+        before = self._answers[key]
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):
-                asked.price, asked.problem = await asyncio.to_thread(source, spec), ""
+                answer = _Answer(await asyncio.to_thread(source, spec), "")
         except (SpotladderError, TimeoutError) as error:
-            asked.problem = str(error) or f"no answer in {LOOKUP_TIMEOUT:g} s"
+            answer = _Answer(before.price, str(error) or f"no answer in {LOOKUP_TIMEOUT:g} s")
         except Exception as error:  # noqa: BLE001 – an unexpected response of the vendor; the lookup is retried
-            asked.problem = described(error)
-        asked.due = self._clock.now() + (RETRY if asked.problem else PRICE_TTL)
-        asked.task = None
-        if (asked.price, asked.problem) != before:
+            answer = _Answer(before.price, described(error))
+        self._answers[key] = answer
+        if answer != before:
             self._changed()
+        return answer
 
 
 def _key(spec: CapacityTierSpec) -> str:

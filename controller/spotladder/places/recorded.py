@@ -22,7 +22,7 @@ from spotladder.places.deleted import BUCKETS
 from spotladder.places.fleet import ClusterSeen
 from spotladder.places.place import Object, Printed
 from spotladder.records import stored, timeline
-from spotladder.records.model import Recorded
+from spotladder.records.recorded import Recorded
 from spotladder.records.recorded_job import looked_at, recorded_in
 from spotladder.records.recorded_jobs import MOST_JOBS, as_job, recorded_jobs
 

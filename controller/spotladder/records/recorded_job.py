@@ -13,14 +13,15 @@ from spotladder.checkpoints.store import Store, folder_of
 from spotladder.core.model import TERMINAL, Instant
 from spotladder.errors import SpotladderError
 from spotladder.output.last_error import last_lines
-from spotladder.records import stored
-from spotladder.records.model import Looked, Recorded
+from spotladder.records import stored, stored_reading
+from spotladder.records.model import Looked
+from spotladder.records.recorded import Recorded
 
 
 def recorded_in(folder: Store, uid: str, now: Instant | None = None) -> Recorded:
     """The job of this uid in its folder of the bucket. `now` is the time of the read of a job that may be running; None
     if it no longer exists. Raises EnvironmentFailure if the folder has no records of it, and StoreUnavailable."""
-    found = _with_output(folder, uid, stored.read(stored.of_job(folder, uid)))
+    found = _with_output(folder, uid, stored_reading.read(stored.of_job(folder, uid)))
     return found if now is None else looked_at(found, now)
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from spotladder.checkpoints.store import Store, folder_of
 from spotladder.core.model import TERMINAL
-from spotladder.records import stored
+from spotladder.records import stored, stored_reading
 from spotladder.records.job_object import job_object
-from spotladder.records.model import Began, Recorded, Specified
+from spotladder.records.model import Began, Specified
+from spotladder.records.recorded import Recorded
 
 MOST_FOLDERS = 2_000
 """Maximum number of folders of a bucket in which jobs are looked for."""
@@ -56,7 +57,7 @@ def recorded_jobs(store: Store, names: Sequence[str], existing: Collection[str] 
 
     def read(job: tuple[str, str]) -> RecordedJob:
         name, uid = job
-        return RecordedJob(name, uid, stored.ends(stored.of_job(folder_of(store, name), uid)))
+        return RecordedJob(name, uid, stored_reading.ends(stored.of_job(folder_of(store, name), uid)))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         jobs = [each for found in pool.map(uids, names[:MOST_FOLDERS]) for each in found]

@@ -18,7 +18,8 @@ from typing import Self
 from spotladder.core.model import Instant
 from spotladder.errors import EnvironmentFailure
 from spotladder.output.redact import redacted
-from spotladder.records.model import Record, Recorded, decoded, encode
+from spotladder.records.model import Record, encode
+from spotladder.records.recorded import Recorded, decoded
 from spotladder.records.sampling import Sampler
 
 MAX_LINE = 16 * 1024 * 1024

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, decode, encode
-from spotladder.checkpoints.resume import Resumed, rank_folder, rank_of
+from spotladder.checkpoints.rank_folders import rank_folder, rank_of
+from spotladder.checkpoints.resume import Resumed
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
 from spotladder.train.ranks import ProcessRank

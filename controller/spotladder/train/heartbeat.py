@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from spotladder.atomic import write_text
-from spotladder.checkpoints.entries import metrics_of
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.metrics import metrics_of
 from spotladder.core.contract import Milestone
 from spotladder.output.outage import Outage
 from spotladder.train.stored_heartbeat import HeartbeatWriter

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.rank_folders import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import InvalidSpec
 from spotladder.train.rank_errors import described, raised

@@ -13,7 +13,7 @@ from typing import Any
 
 from ray.train import Checkpoint, CheckpointUploadMode, PreemptionInfo
 
-from spotladder.checkpoints.entries import metrics_of
+from spotladder.checkpoints.metrics import metrics_of
 from spotladder.core.contract import Milestone, Notice, NoticeKind
 from spotladder.train import pending
 from spotladder.train.found import Found, find_as_of

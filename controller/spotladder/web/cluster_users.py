@@ -22,11 +22,12 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.errors import Throttled
 from spotladder.clusters.shared_reads import SharedReads
-from spotladder.clusters.throttle import Throttle, Throttles
+from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.resources import APIResource
 from spotladder.web.access import User
 from spotladder.web.reviews import REVIEW_TTL, ReviewedUser, Reviews, answer, too_many
+from spotladder.web.throttles import Throttles
 
 TOKEN_REVIEWS = APIResource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 

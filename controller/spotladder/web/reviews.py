@@ -22,10 +22,10 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Throttled
 from spotladder.clusters.shared_reads import SharedReads
-from spotladder.clusters.throttle import Throttles
 from spotladder.errors import SpotladderError
 from spotladder.resources import APIResource
 from spotladder.web.access import Right
+from spotladder.web.throttles import Throttles
 
 _log = structlog.get_logger("spotladder")
 

@@ -20,9 +20,10 @@ from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.versions import TESTED_RAY
 from spotladder.workloads import providers
+from spotladder.workloads.listed_tiers import listed_in
 from spotladder.workloads.rayjob.authentication import is_open
 from spotladder.workloads.review import problems
-from spotladder.workloads.tiers import PlacedTier, listed_in, price_of, resolve_tier
+from spotladder.workloads.tiers import PlacedTier, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
     {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.job_tier import JobTier
-from spotladder.api.problems import InvalidDocument, Path, dotted
-from spotladder.api.resolve import missing_capacity, tier_of
+from spotladder.api.problems import Path, dotted
+from spotladder.api.resolve import tier_of
 from spotladder.api.tier_history import NO_HISTORY, TierHistory
-from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import providers
@@ -65,37 +64,6 @@ def price_of(capacity: CapacityTier) -> Price:
 
 Lookup = Callable[[str], tuple[CapacityTier, Price] | None]
 """Finds a CapacityTier and its price by name; None if it is unknown."""
-
-
-def listed_in(capacity: Mapping[str, CapacityTier], price: Callable[[CapacityTier], Price] = price_of) -> Lookup:
-    """Finds these CapacityTiers, by default with the prices in them."""
-    return lambda name: (capacity[name], price(capacity[name])) if name in capacity else None
-
-
-def resolve_tiers(
-    job: TieredJob,
-    capacity: Mapping[str, CapacityTier],
-    *,
-    price: Callable[[CapacityTier], Price] = price_of,
-    history: Callable[[CapacityTier], TierHistory] = lambda _: NO_HISTORY,
-) -> tuple[PlacedTier, ...]:
-    """All tiers of the job, in its order.
-
-    `capacity` are the CapacityTiers by name. By default, prices that must be looked up are unknown.
-
-    Raises:
-        InvalidSpec: a tier names a CapacityTier that does not exist (the error lists every such tier), or one that
-        contradicts
-            itself.
-    """
-    if problems := missing_capacity(job, capacity):
-        raise InvalidDocument(problems)
-    found = ((entry, capacity[entry.capacity_tier]) for entry in job.spec.tiers)
-    known = listed_in(capacity, price)
-    return tuple(
-        resolve_tier(index, entry, named, price(named), known, history=history(named))
-        for index, (entry, named) in enumerate(found)
-    )
 
 
 def resolve_tier(

@@ -13,7 +13,7 @@ from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.checkpoints.store_check import StoreUnsafe
-from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.attempt_program import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey

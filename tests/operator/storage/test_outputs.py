@@ -149,19 +149,6 @@ async def test_output_that_cannot_be_stored_is_a_warning() -> None:
     assert [(entry["log_level"], entry["error"]) for entry in logs] == [("warning", "no permission")]
 
 
-async def test_an_internal_error_while_reading_does_not_block_the_deletion() -> None:
-    world = ClusterWithBucket()
-
-    async def broken(_attempt: int, _found: object) -> Mapping[Output, str]:
-        raise KeyError("defect")
-
-    async with Outputs(
-        cast("Any", world), clock=world.clock, changed=world.woken.append, read=cast("Any", broken)
-    ) as outputs:
-        outputs.collect(world.loaded(Exit.FAILED), world.address)
-        await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
-
-
 def ranks(*pods: PodRecord, restarts: int = 0) -> AttemptObjects:
     return AttemptObjects(top=jobset(restarts=restarts), pods=pods)
 

@@ -186,6 +186,12 @@ def submitter(name: str, container: str = "ray-job-submitter") -> Any:
     return pod_object(name, container=status(container), others=[status("istio-proxy")])
 
 
+async def test_an_internal_error_is_logged_and_the_output_is_left_out() -> None:
+    with capture_logs() as logs:
+        assert await printed(1, cast("Any", object())) == {}
+    assert "unexpected error" in logs[0]["event"]
+
+
 async def test_a_submitter_of_the_templates_own_name_is_read() -> None:
     client = FakePodLogs()
     client.lists, client.logs = [submitter("sub", "mine")], {("sub", "mine"): "trained\n"}

@@ -22,7 +22,7 @@ from spotladder.operator.storage import record_streams as module
 from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.record_streams import BACKLOG_TIMEOUT, WRITE_INTERVAL, RecordStreams
 from spotladder.operator.storage.retries import RETRY_INTERVALS
-from spotladder.records import stored
+from spotladder.records import stored, stored_reading
 from spotladder.records.model import Began, Committed, Ended, Moved, Noted, Reached, Record, encode
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -105,7 +105,7 @@ class Bucket:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        return stored.read(self.folder).records
+        return stored_reading.read(self.folder).records
 
     def kinds(self) -> list[type]:
         return [type(record) for record in self.records]
@@ -164,7 +164,7 @@ async def test_the_end_has_the_state_and_everything_before_it() -> None:
         bucket.see(streams, after=30.0)
     kinds = bucket.kinds()
     assert kinds.index(Ended) > max(index for index, kind in enumerate(kinds) if kind is Moved)
-    assert stored.read(bucket.folder).state == bucket.state
+    assert stored_reading.read(bucket.folder).state == bucket.state
 
 
 async def test_a_bucket_that_does_not_answer_delays_nothing_and_gets_the_records_later() -> None:

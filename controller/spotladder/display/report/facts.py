@@ -33,9 +33,9 @@ from spotladder.records.model import (
     NodeChanged,
     PoolChanged,
     Record,
-    Recorded,
     Specified,
 )
+from spotladder.records.recorded import Recorded
 from spotladder.records.restarts import Restart, restarts
 
 

@@ -11,7 +11,7 @@ from spotladder.api.record import API_VERSION
 from spotladder.api.stored import JobRecord
 from spotladder.api.tenancy import TenantRule
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
-from spotladder.core.backend import launch_variables
+from spotladder.core.attempt_program import launch_variables
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver

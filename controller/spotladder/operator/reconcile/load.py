@@ -90,8 +90,8 @@ def resolve(
     return Tiers(resolved, missing)
 
 
-def spec_of(spec: JobSpec, tiers: Tiers, *, reading: Reading, attribution_window: Seconds, deleting: bool) -> JobSpec:
-    """The job's parsed spec with what changes without it. A job that is being deleted is suspended.
+def spec_of(spec: JobSpec, tiers: Tiers, *, reading: Reading, attribution_window: Seconds) -> JobSpec:
+    """The job's parsed spec with what changes without it.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
@@ -102,7 +102,6 @@ def spec_of(spec: JobSpec, tiers: Tiers, *, reading: Reading, attribution_window
             replace(tiers.resolved[tier.name].core, template=tier.template) if tier.name in tiers.resolved else tier
             for tier in spec.tiers
         ),
-        suspend=spec.suspend or deleting,
         attribution_window=attribution_window,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )

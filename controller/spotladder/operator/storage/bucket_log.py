@@ -10,8 +10,8 @@ from importlib import import_module
 from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Commit
+from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
@@ -40,8 +40,8 @@ class BucketLog:
         grant = address.grant
         host = grant.endpoint.host if grant.endpoint is not None else ""
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, only_host=host)
-        self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
-        read = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid, brief=True)
+        self._log = EntryLog(store, address.job, namespace=address.namespace, uid=address.uid)
+        read = EntryLog(store, address.job, namespace=address.namespace, uid=address.uid, brief=True)
         self._follower = Follower(read)
         self._secrets = secret_values(grant.secret)
         self._checked = not self._log.store.endpoint  # The pods have their own mounts of a folder.
@@ -97,7 +97,7 @@ class BucketLog:
         return stored.append(stored.of_job(self._log.store, self._log.owner.uid), lines, after)
 
 
-def keep_outputs(log: CommitLog, texts: Mapping[Output, str], known: Sequence[str] = ()) -> None:
+def keep_outputs(log: EntryLog, texts: Mapping[Output, str], known: Sequence[str] = ()) -> None:
     """Store the output of the job's programs beside its log without secrets, of which `known` are known. Raises
     ForeignLog: the folder belongs to another job.
 

@@ -25,7 +25,7 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.clusters.clock import Clock, wait_at_most
-from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.attempt_program import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
-
 from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.throttle import Throttle
@@ -56,7 +54,6 @@ AT_ONCE = 8
 READS_PER_SECOND = 1.0
 """Maximum rate of the reads of all jobs together, beyond the first `AT_ONCE`. Each takes the API server a few calls."""
 
-_log = structlog.get_logger("spotladder")
 _printed = partial(printed, lines=LINES, ranks=1)
 
 
@@ -154,7 +151,8 @@ class Outages:
             if self._clock.now() < watched.quiet_at:  # It has committed in the meantime.
                 pause = 0.0
                 continue
-            before, texts = watched.reported, await self._texts(watched)
+            async with self._gate:
+                before, texts = watched.reported, await self._read(watched.attempt, watched.found)
             grown = self._has_grown(watched, texts)
             if texts:
                 self._note(watched, last_reported("\n".join(texts.values())))
@@ -164,19 +162,6 @@ class Outages:
                 self._changed(key)
             longer = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
             pause = OUTAGE_POLL_INTERVAL if watched.reported is not None else longer
-
-    async def _texts(self, watched: _WatchedAttempt) -> Mapping[Output, str]:
-        """The end of the program's output; empty if it cannot be read."""
-        try:
-            async with self._gate:
-                return await self._read(watched.attempt, watched.found)
-        except Exception as error:  # noqa: BLE001 – a defect here must not end the following
-            _log.error(
-                "reading the output of an attempt failed with an unexpected error",
-                attempt=watched.attempt,
-                exc_info=error,
-            )
-            return {}
 
     def _has_grown(self, watched: _WatchedAttempt, texts: Mapping[Output, str]) -> bool:
         """Whether the output differs from that of the last read; True if it cannot be read."""

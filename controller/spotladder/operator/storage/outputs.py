@@ -152,13 +152,8 @@ class Outputs:
         return known.setdefault(attempt, _AttemptOutput())
 
     async def _reading(self, entry: _AttemptOutput, attempt: int, found: Located) -> None:
-        try:
-            async with self._gate:
-                entry.texts.update(await self._read(attempt, found))
-        except Exception as error:  # noqa: BLE001 – a defect here must not keep anything from being deleted
-            _log.error(
-                "reading the output of an attempt failed with an unexpected error", attempt=attempt, exc_info=error
-            )
+        async with self._gate:
+            entry.texts.update(await self._read(attempt, found))
 
     async def _last_reading(self, entry: _AttemptOutput, attempt: int, found: Located, address: Address) -> None:
         if before := {task for task in (entry.ended, entry.restarting) if task is not None}:

@@ -66,6 +66,14 @@ async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: in
 
     At most `lines` lines of a driver, or of each of a limited number of ranks.
     """
+    try:
+        return await _printed(attempt, found, lines, ranks)
+    except Exception as error:  # noqa: BLE001 – a defect here must not keep an attempt from being deleted
+        _log.error("reading the output of an attempt failed with an unexpected error", attempt=attempt, exc_info=error)
+        return {}
+
+
+async def _printed(attempt: int, found: Located, lines: int, ranks: int) -> dict[Output, str]:
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
     client, top, text = found.cluster.client, found.objects.top, ""

@@ -34,19 +34,15 @@ from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.observed_attempt import attempt_seen
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
-NO_CAPACITY = "the zone has no capacity for the gang now"
-
 
 @dataclass
 class SimBackend:
-    """`tiers` maps the name of a tier to its zone. `probed`: the availability of all tiers is always known, for the
-    smallest size of an elastic gang; otherwise only attempts reveal it."""
+    """`tiers` maps the name of a tier to its zone. Only attempts reveal whether a zone has capacity."""
 
     market: Market
     workers: int
     program: ProgramPlan
     tiers: Mapping[str, str]
-    probed: bool = False
     bill: Tally = field(default_factory=Tally)
     log: SimulatedLog = field(init=False)
     changes: int = 0
@@ -151,23 +147,15 @@ class SimBackend:
         attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
         grants = ((tier, self.market.grants.newest(zone)) for tier, zone in self.tiers.items())
         granted = {tier: START + at for tier, at in grants if at is not None}
-        if not self.probed:
-            return Observation(self.changes, attempts, progress, granted=granted)
-        offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
-        dry = {tier: NO_CAPACITY for tier in self.tiers if tier not in offered}
-        return Observation(self.changes, attempts, progress, dry, offered=offered, granted=granted)
+        return Observation(self.changes, attempts, progress, granted=granted)
 
     # --- the world ---
 
     @property
     def watched(self) -> set[str]:
-        """The zones whose changes the job may observe: those of its attempts, and those with known
-        capacity or prices."""
-        zones = set(self.tiers.values())
-        if self.probed:
-            return zones
+        """The zones whose changes the job may observe: those of its attempts, and those with known prices."""
         used = {attempt.zone for attempt in self._attempts.values()}
-        return used | {name for name in zones if self.market.zones[name].varying}
+        return used | {name for name in self.tiers.values() if self.market.zones[name].varying}
 
     def next_event(self) -> Seconds:
         """The time of the job's next event, apart from the market; infinity: never."""
@@ -251,13 +239,6 @@ class SimBackend:
         if program is not None and program.grows_at <= now and self._size(attempt) > attempt.size:
             attempt.handing_over = True
             program.stop(now)
-
-    def _offers(self, zone: str) -> bool:
-        """Whether the zone has capacity for the smallest size of the gang, including the nodes that this job keeps
-        there."""
-        pods = [pod for one in self._attempts.values() if one.zone == zone for pod in one.pods]
-        kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
-        return self.market.free(zone) + kept >= min(self.program.sizes, default=self.workers)
 
     def _pod(self, attempt: SimAttempt) -> SimPod:
         return SimPod(f"{attempt.number}-{next(self._uids)}")
