@@ -176,7 +176,10 @@ WRONG: list[tuple[str, ...]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "errors"), [(old, new, errors) for old, new, *errors in WRONG], ids=str)
+@pytest.mark.parametrize(
+    ("old", "new", "errors"),
+    [pytest.param(old, new, errors, id=errors[0]) for old, new, *errors in WRONG],
+)
 def test_a_bad_fleet(old: str, new: str, errors: list[str], tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec) as refused:
         fleet_file(tmp_path, (old, new))
