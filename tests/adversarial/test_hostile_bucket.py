@@ -142,7 +142,7 @@ def test_a_message_of_any_length_is_cut() -> None:
 
 def test_a_gzip_bomb_is_refused_while_it_is_unpacked() -> None:
     store, output = MemoryStore(), Output(1, 0, "driver")
-    store.objects[output.key] = gzip.compress(bytes(300 * MIB))
+    store.objects[output.key] = gzip.compress(bytes(32 * MIB))
     assert len(store.objects[output.key]) < outputs.LARGEST_STORED
 
     def read() -> None:
@@ -196,13 +196,13 @@ def test_a_follower_of_many_logs_keeps_no_lists_of_files(monkeypatch: pytest.Mon
     monkeypatch.setattr(Writer, "_check_uploaded", lambda *_: None)
     store = MemoryStore()
     writer = CommitLog(store, "job").start(1)
-    many = [FileEntry(f"file-{number:08d}", 10, "00000000") for number in range(2_000)]
-    for step in range(1, 30):
+    many = [FileEntry(f"file-{number:08d}", 10, "00000000") for number in range(200)]
+    for step in range(1, 6):
         writer.commit(step, many)
     followers = {brief: Follower(CommitLog(store, "job", brief=brief)) for brief in (False, True)}
     assert followers[True].progress() == followers[False].progress()
     assert followers[True].progress() == followers[False].progress(), "the size is known without the files"
-    assert followers[True].progress().size.files == 2_000
+    assert followers[True].progress().size.files == 200
     assert sum(len(commit.files) for commit in followers[True].history.commits) == 0
-    writer.commit(30, many[:7])
+    writer.commit(6, many[:7])
     assert followers[True].progress() == followers[False].progress()

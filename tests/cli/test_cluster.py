@@ -43,12 +43,6 @@ def test_a_missing_kubeconfig_is_an_error(command: str, capsys: Capture, tmp_pat
     assert answer.err == f"error: {expected}\n"
 
 
-def test_an_unknown_context_is_an_error(capsys: Capture, tmp_path: Path) -> None:
-    answer = call(capsys, "get", "--kubeconfig", kubeconfig(tmp_path, "http://127.0.0.1:1"), "--context", "west")
-    assert answer.code == 5
-    assert answer.err.endswith("there is no context 'west'; there is: east\n")
-
-
 def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

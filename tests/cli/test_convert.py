@@ -58,19 +58,14 @@ def test_standard_input(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     ("text", "error"),
-    [
-        ("", "error: {file}: is empty; specify the manifest of a job\n"),
-        ("metadata: {{ .Values.meta }}\n", "error: {file}: is a template ({{{{ … }}}}), not YAML: convert what helm"),
-        ("- a\n", "error: {file}:1:1: must be a mapping, not "),
-        ("kind: Pod\napiVersion: v1\n", "error: {file}:1:7: kind: Pod (v1) cannot be converted (expected RayJob, "),
-    ],
+    [("", "{file}: is empty; specify the manifest of a job\n"), ("- a\n", "{file}:1:1: must be a mapping, not ")],
 )
 def test_a_file_that_is_no_job_is_an_error(capsys: Capture, tmp_path: Path, text: str, error: str) -> None:
     file = tmp_path / "given.yaml"
     file.write_text(text, encoding="utf-8")
     answer = call(capsys, "convert", file)
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith(error.format(file=file))
+    assert answer.err.startswith(f"error: {error.format(file=file)}")
 
 
 @pytest.mark.parametrize(

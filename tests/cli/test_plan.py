@@ -65,7 +65,7 @@ def test_without_history_only_the_runs_give_an_estimate_and_its_range_is_wide(ca
     assert answer.code == 0
     assert "The closed formulas need the eviction rates of the spot tiers: set --evictions-per-node-hour" in answer.out
     assert "assumed: nothing is known about losses on spot-a: each run draws a rate" in answer.out
-    found = json.loads(planned(capsys, tmp_path, "-o", "json", "--runs", "30", world=UNKNOWN_RATE).out)
+    found = json.loads(planned(capsys, tmp_path, "-o", "json", "--runs", "12", world=UNKNOWN_RATE).out)
     assert found["estimate"] is None
     usd = found["simulation"]["costUsd"]
     assert usd["p90"] > 1.5 * usd["p10"]

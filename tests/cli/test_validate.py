@@ -9,8 +9,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.api.builders import JOB, WORLD, changed, written
-from tests.cli.terminal import call, start
-from tests.workloads.test_review import JOBSET, cluster_job
+from tests.cli.terminal import call
+from tests.workloads.test_review import cluster_job
 
 Capture = pytest.CaptureFixture[str]
 
@@ -66,19 +66,6 @@ def test_json_and_yaml_carry_the_problems(capsys: Capture, tmp_path: Path) -> No
     assert (answer.code, answer.err, YAML(typ="safe").load(answer.out)) == (2, "", expected)
 
 
-def test_an_invalid_jobset_is_rejected_offline(capsys: Capture, tmp_path: Path) -> None:
-    job = written(tmp_path, "job.yaml", JOBSET)
-    answer = call(capsys, "validate", job)
-    assert answer.code == 2
-    assert "replicatedJobs[0].template.spec.template.spec.restartPolicy: is Never" in answer.err
-
-
-def test_empty_standard_input_is_rejected() -> None:
-    answer = start("validate", "-")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "error: <stdin>: is empty; specify a TieredJob, CapacityTier or world file\n"
-
-
 @pytest.mark.parametrize("cluster", [False, True], ids=["offline", "--for-cluster"])
 def test_warnings_of_the_program_do_not_make_a_file_invalid(capsys: Capture, tmp_path: Path, cluster: bool) -> None:
     """Without --for-cluster these are the only warnings."""
@@ -92,12 +79,6 @@ def test_warnings_of_the_program_do_not_make_a_file_invalid(capsys: Capture, tmp
     assert masked.startswith("a pipe has the exit code of its last command")
     assert unused.startswith("the program train.py does not import spotladder.train")
     assert cluster or len(answer.err.splitlines()) == 2
-
-
-def test_a_missing_file_is_rejected(capsys: Capture, tmp_path: Path) -> None:
-    answer = call(capsys, "validate", tmp_path / "no.yaml")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; specify the path of a YAML file\n")
 
 
 def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:

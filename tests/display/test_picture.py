@@ -63,18 +63,6 @@ def test_the_picture_has_the_same_height_throughout_the_run(run: PlayedRun, widt
     assert len(heights) == 1
 
 
-def test_the_picture_shows_phase_progress_cost_commits_and_nodes(run: PlayedRun) -> None:
-    text = "\n".join(drawn(*at(run, 20)))
-    for wanted in ("team-a/digits", "Running", "0:00:20", "70/400", "18\u202f%", "5.0 steps/s", "1m 06s left"):
-        assert wanted in text
-    for wanted in ("loss 1.361", "committed step 50, 4s ago", "spot-a-1-1", "$0.0040 spent", "0/1"):
-        assert wanted in text
-    assert "saved" not in text, "the time of a step is unknown after one commit"
-    assert "65\u202f% saved" in "\n".join(drawn(*at(run, 30)))
-    assert "committed step 50, loss 1.589" in text
-    assert "Ctrl-C drains and commits" in text
-
-
 def seen(*pods: PodSeen, **more: object) -> Observation:
     return Observation(1, (AttemptSeen(1, pods, **more),))  # type: ignore[arg-type]
 

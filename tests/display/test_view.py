@@ -33,12 +33,6 @@ def test_plain_lines_match_the_golden_file(run: PlayedRun) -> None:
     golden.check("display/golden/view-plain.txt", "\n".join(plainly(run)) + "\n")
 
 
-def test_plain_lines_report_progress_at_intervals(run: PlayedRun) -> None:
-    progress = [line for line in plainly(run) if "cost $" in line]
-    assert 10 <= len(progress) <= 14
-    assert "Running on spot-a, step 70/400" in "".join(progress)
-
-
 def test_events_before_a_resume_are_not_printed_again(run: PlayedRun) -> None:
     assert len(plainly(run, history=60)) < len(plainly(run))
     assert not any("begins" in line for line in plainly(run, history=60))

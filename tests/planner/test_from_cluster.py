@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.cli.terminal import call
+from tests.cli.test_cluster import kubeconfig
 from tests.docs.markdown import ROOT
-from tests.planner.api_server import api_server
 
 JOB = ROOT / "examples" / "on-a-cluster" / "digits.yaml"
 Capture = pytest.CaptureFixture[str]
@@ -22,6 +26,31 @@ STATUS = {
     "attempts": 8,
     "waits": [{"upTo": "2m", "count": 7}],
 }
+
+
+@contextmanager
+def api_server(folder: Path, objects: Mapping[str, dict[str, Any]]) -> Iterator[Path]:
+    """The kubeconfig of an API server that has these objects, by their paths, and nothing else."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = objects.get(self.path.split("?")[0])
+            body = json.dumps(found or {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """No line on standard error."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield kubeconfig(folder, f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
 
 
 def capacity_tier(name: str, kind: str, price: str, **more: Any) -> dict[str, Any]:
@@ -41,8 +70,8 @@ def planned(capsys: Capture, folder: Path, status: dict[str, Any]) -> dict[str, 
         capacity_tier("m6i-on-demand", "on-demand", "1.41"),
     ]
     listed = {"kind": "CapacityTierList", "metadata": {"resourceVersion": "7"}, "items": tiers}
-    with api_server(folder, {"/apis/spotladder.io/v1alpha1/capacitytiers": listed}) as kubeconfig:
-        answer = call(capsys, "plan", JOB, "--kubeconfig", kubeconfig, "--hours", "5", "--runs", "1", "-o", "json")
+    with api_server(folder, {"/apis/spotladder.io/v1alpha1/capacitytiers": listed}) as file:
+        answer = call(capsys, "plan", JOB, "--kubeconfig", file, "--hours", "5", "--runs", "1", "-o", "json")
     assert (answer.code, answer.err) == (0, "")
     found: dict[str, Any] = json.loads(answer.out)
     return found

@@ -20,6 +20,14 @@ from spotladder.records.model import Began
 from tests.display.builders import SPEC, CloudEvents, PlayedRun
 from tests.display.report_checks import facts_of
 
+
+@pytest.fixture
+def _fewer_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spotladder.planner.hindsight.RUNS", 24)
+
+
+few = pytest.mark.usefixtures("_fewer_runs")
+
 CALM = CloudEvents(notices={}, kills=frozenset())
 NEVER_LOST = KnownCapacity(evictions=0.0, ready_after=3.0)
 
@@ -33,6 +41,7 @@ def finished(*, spot: KnownCapacity, world: CloudEvents = CALM, until: int = 10_
     return facts_of(run.play(until))
 
 
+@few
 def test_a_run_without_losses_takes_as_long_as_a_plan_without_losses_says() -> None:
     facts = finished(spot=NEVER_LOST)
     found = hindsight(facts)
@@ -60,6 +69,7 @@ async def test_a_plan_that_is_not_wanted_any_more_leaves_no_process() -> None:
     assert psutil.wait_procs(found, timeout=60)[1] == []
 
 
+@few
 def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = finished(spot=NEVER_LOST, bucket=BucketPrice(per_write=0.01))
     assert facts.state.extra.requests > 0
@@ -79,6 +89,7 @@ def test_losses_that_the_plan_did_not_expect_put_the_run_above_all_planned_ones(
     assert found.hours.share > 0.99
 
 
+@few
 def test_a_lucky_run_on_tiers_with_many_losses_lies_at_the_low_end() -> None:
     found = hindsight(finished(spot=KnownCapacity(evictions=60.0, ready_after=3.0)))
     assert found is not None
@@ -87,6 +98,7 @@ def test_a_lucky_run_on_tiers_with_many_losses_lies_at_the_low_end() -> None:
     assert found.hours.value < found.hours.p50 < found.hours.p90
 
 
+@few
 def test_a_run_that_failed_has_a_place_by_its_cost_and_no_finish_time() -> None:
     world = CloudEvents(dry=frozenset(tier.name for tier in SPEC.tiers[1:]), kills=frozenset({20, 40}))
     facts = finished(spot=NEVER_LOST, world=world)
@@ -115,6 +127,7 @@ def test_a_start_that_an_older_version_recorded_has_no_plan() -> None:
     assert hindsight(facts_of(PlayedRun(SPEC, CALM).play())) is None
 
 
+@few
 def test_without_prices_a_run_has_no_place_by_its_cost() -> None:
     tiers = tuple(replace(tier, price=Price(known=False)) for tier in SPEC.tiers)
     found = hindsight(finished(spot=NEVER_LOST, tiers=tiers))

@@ -88,11 +88,11 @@ def test_if_all_spot_pools_are_always_closed_one_run_is_that_of_every_seed(
     )
     asked = replace(question(never, BACKUP, max_duration=8 * 3600.0), policy=policy)
     run = simulator(asked, Assumptions())
-    found = [run(seed) for seed in range(4)]
-    assert (made, found) == ([0], found[:1] * 4)
+    found = [run(seed) for seed in range(2)]
+    assert (made, found) == ([0], found[:1] * 2)
     monkeypatch.setattr(TierFacts, "never_open", False)
     seeded = simulator(asked, Assumptions())
-    results = [(one.cost, one.finished, one.attempts, one.path) for one in map(seeded, range(4))]
+    results = [(one.cost, one.finished, one.attempts, one.path) for one in map(seeded, range(2))]
     assert results == [(one.cost, one.finished, one.attempts, one.path) for one in found]
 
 
@@ -125,7 +125,7 @@ def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> No
     rough = question(
         TierFacts(replace(tier, max_failures=-1), "a", KnownCapacity(evictions=0.4)), BACKUP, bucket=bucket, keep=2
     )
-    found = forecast(rough, Assumptions(commit_size=size), 20)
+    found = forecast(rough, Assumptions(commit_size=size), 8)
     most = found.losses.mean * 5 * 0.2
     assert 0.5 * most < found.extra.egress <= most, "a program that is lost before its first commit reads nothing"
     extra = forecast(rough, Assumptions(), 3).extra
@@ -273,7 +273,7 @@ SPOT_FACTS: tuple[tuple[str, float, Any], ...] = (("spot-a", 0.1, 0.5), ("spot-b
 
 
 @pytest.mark.parametrize("policy", sorted(FOR_DEADLINES))
-@pytest.mark.parametrize("hours", [5.5, 7.0, 12.0])
+@pytest.mark.parametrize("hours", [5.5, 12.0])
 def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
     tiers = [
         TierFacts(

@@ -59,7 +59,7 @@ def recorded_world(seed: int) -> list[Record]:
     return records
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(32), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32))
 def test_the_policy_of_the_job_decides_as_recorded(seed: int) -> None:
     found = replayed(read_back(recorded_world(seed)), "ordered")

@@ -39,12 +39,3 @@ def test_a_gang_of_its_smallest_size_leaves_its_zone_in_time_for_the_deadline(po
     done = simulate(gangs.scenario(Gang("elastic", 4, 2), place, 24, deadline), policy, 0)
     assert (done.succeeded, done.attempts) == (True, 2)
     assert done.node_hours["us-east-1a"] > 3.5 * (deadline - 24) - 2, "it uses nearly all of its slack there"
-
-
-def test_each_row_stands_beside_on_demand() -> None:
-    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 16)]})
-    first, *others = gangs.compared(Gang("2 of 2", 2), [place], HOURS, DEADLINE, 1)
-    assert first.name == "2 of 2: on-demand"
-    assert first.reference is None
-    assert [row.name for row in others] == [f"2 of 2: {name}, 1 zone" for name in gangs.POLICIES]
-    assert all(row.met and row.reference == first.measured and row.also["deadlines missed"] == 0 for row in others)

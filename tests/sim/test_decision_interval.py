@@ -119,7 +119,7 @@ def test_a_job_stays_on_an_on_demand_tier_that_runs_when_a_cheaper_one_may_be_ba
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_spot_attempt_that_starts_near_the_deadline_stays_for_the_least_time(policy: str, spec: str) -> None:
     """The commit of a forced drain left slack: the job started on spot again and was forced off seconds later."""
-    for seed in range(66, 74):  # without the rule, seed 70 is forced off
+    for seed in (69, 70, 71):  # without the rule, 70 is forced off
         found = outcome(policy, seed, SPECS[spec], SimulationRun)
         started = {one.move.attempt: one.at for one in found.path if one.move.target is Stage.STARTING}
         for one in found.path:

@@ -46,11 +46,3 @@ def test_a_pool_beside_one_with_a_trace_is_unavailable_too(capsys: Capture, tmp_
     (row,) = [line.split() for line in answer.out.splitlines() if line.startswith("ordered")]
     (hours,) = [int(word.removesuffix("h")) for word in row if word[0].isdigit() and word.endswith("h")]
     assert hours >= 3 + 5 - 1
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_duration_below_the_work_names_its_field(capsys: Capture, tmp_path: Path, command: str) -> None:
-    job = changed(JOB, ("  suspend: false", "  suspend: false\n  maxDuration: 2h"))
-    answer = asked(capsys, tmp_path, command, job=job)
-    assert answer.code == 2
-    assert "spec.maxDuration: leaves 2 h (expected at least the work, 5 h)" in answer.err

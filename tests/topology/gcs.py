@@ -7,37 +7,30 @@ this project uses them; every other field or parameter is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-Check = Callable[[Any], bool]
+import jsonschema
 
 DAY = 24 * 3600
+FLAG = {"type": "boolean"}
 
 
-def _retention(value: Any) -> bool:
-    """An int64, which JSON has as text: 0, or 7 to 90 days."""
-    return isinstance(value, str) and value.isdigit() and (int(value) == 0 or 7 * DAY <= int(value) <= 90 * DAY)
+def record(**fields: Any) -> dict[str, Any]:
+    """An object with some of these fields and no other."""
+    return {"type": "object", "properties": fields, "additionalProperties": False}
 
 
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _location(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[A-Za-z]+(-?[A-Za-z0-9]+)*", value) is not None
-
-
-BUCKET: Mapping[str, Any] = {
-    "name": lambda value: isinstance(value, str) and re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", value),
-    "location": _location,
-    "iamConfiguration": {
-        "uniformBucketLevelAccess": {"enabled": _flag},
-        "publicAccessPrevention": lambda value: value in ("inherited", "enforced"),
-    },
-    "versioning": {"enabled": _flag},
-    "softDeletePolicy": {"retentionDurationSeconds": _retention},
-}
+BUCKET = record(
+    name={"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"},
+    location={"type": "string", "pattern": "^[A-Za-z]+(-?[A-Za-z0-9]+)*$"},
+    iamConfiguration=record(
+        uniformBucketLevelAccess=record(enabled=FLAG), publicAccessPrevention={"enum": ["inherited", "enforced"]}
+    ),
+    versioning=record(enabled=FLAG),
+    # An int64, which JSON has as text: 0, or 7 to 90 days.
+    softDeletePolicy=record(retentionDurationSeconds={"enum": ["0", *(str(day * DAY) for day in range(7, 91))]}),
+)
 
 PARAMETERS: Mapping[tuple[str, str], frozenset[str]] = {
     ("POST", "b"): frozenset({"project"}),
@@ -71,26 +64,9 @@ def refusal(method: str, path: str, query: Mapping[str, Sequence[str]], body: An
         return "Required parameter: name"
     if method == "PATCH" and body.keys() & {"name", "location"}:
         return "Cannot be changed: name, location"
-    return _checked(body, BUCKET, "")
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(BUCKET).iter_errors(body))
+    return "" if problem is None else f"Invalid argument: {problem.message}"
 
 
 def _kind(found: re.Match[str]) -> str:
     return "b/BUCKET" + ("/o" if found[1] else "") + ("/OBJECT" if found[2] else "")
-
-
-def _checked(value: Any, fields: Mapping[str, Any], at: str) -> str:
-    if not isinstance(value, dict):
-        return f"Invalid argument: {at} is no object"
-    for name, inner in value.items():
-        where = f"{at}.{name}".lstrip(".")
-        if name not in fields:
-            return f"Invalid argument: unknown field {where}"
-        wanted = fields[name]
-        problem = _checked(inner, wanted, where) if isinstance(wanted, Mapping) else _value(inner, wanted, where)
-        if problem:
-            return problem
-    return ""
-
-
-def _value(value: Any, check: Check, where: str) -> str:
-    return "" if check(value) else f"Invalid argument: {where}"
