@@ -13,7 +13,7 @@ from spotladder.api.problems import Path, Problem, dotted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
-from spotladder.core.model import BucketPrice, Instant, JobSpec, Overlap, Price, Seconds, Tier
+from spotladder.core.model import Instant, JobSpec, Overlap, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
@@ -30,7 +30,6 @@ def tier_of(entry: JobTier) -> Tier:
         provision_timeout=entry.provision_timeout,
         price=Price(known=False),
         on_insufficient_capacity=entry.on_insufficient_capacity,
-        surge=entry.surge,
         queue_timeout=entry.queue_timeout,
     )
 
@@ -39,7 +38,6 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
     """The job as the core's JobSpec, with these tiers in its order. Raises InvalidSpec for a workload without Ray,
     unless `workers`, its number of worker pods, is given."""
     spec = job.spec
-    bucket = spec.checkpoints.price
     return JobSpec(
         tiers=tuple(tiers),
         overlap=overlap_of(job),
@@ -61,7 +59,7 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
         max_duration=spec.max_duration,
         budget=spec.budget,
         suspend=spec.suspend,
-        bucket=BucketPrice(bucket.per_gi_b_month, bucket.per_thousand_writes / 1000, bucket.per_thousand_reads / 1000),
+        storage_per_gib_month=spec.checkpoints.storage_per_gi_b_month or 0.0,
         keep=spec.checkpoints.keep,
     )
 
