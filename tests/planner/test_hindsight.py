@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.model import KnownCapacity, Price
+from spotladder.core.accounting import GIB, HOUR
+from spotladder.core.model import CommitSize, KnownCapacity, Price
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
 from spotladder.planner.hindsight import hindsight, hindsight_aside
@@ -61,7 +61,8 @@ async def test_a_plan_that_is_not_wanted_any_more_leaves_no_process() -> None:
 
 
 def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = finished(spot=NEVER_LOST, storage_per_gib_month=50.0)
+    large = replace(CALM, commit_size=CommitSize(GIB))
+    facts = finished(spot=NEVER_LOST, world=large, storage_per_gib_month=50.0)
     assert facts.state.extra.storage > 0
     asked = Mock(wraps=outcomes)
     monkeypatch.setattr("spotladder.planner.hindsight.outcomes", asked)
