@@ -202,7 +202,7 @@ def test_a_follower_of_many_logs_keeps_no_lists_of_files(monkeypatch: pytest.Mon
     followers = {brief: Follower(CommitLog(store, "job", brief=brief)) for brief in (False, True)}
     assert followers[True].progress() == followers[False].progress()
     assert followers[True].progress() == followers[False].progress(), "the size is known without the files"
-    assert followers[True].progress().size.files == 200
+    assert followers[True].progress().size.bytes == 2_000
     assert sum(len(commit.files) for commit in followers[True].history.commits) == 0
     writer.commit(6, many[:7])
     assert followers[True].progress() == followers[False].progress()

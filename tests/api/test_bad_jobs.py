@@ -85,6 +85,7 @@ CASES = [
     ("maxFailures: 3", "maxFailures: -2", "10:18: spec.tiers[0].maxFailures: must be at least -1, not -2"),
     ("handover: Fenced", "handover: WhenGone\n  overlap: {maxDuration: 30m}", "18:3: spec.overlap: needs handover"),
     ("handover: Fenced", "overlap: {maxDuration: 0s}", "17:26: spec.overlap.maxDuration: must be more than 0s"),
+    ("handover: Fenced", "source: {uri: s3://b/x.zip}", "17:17: spec.source.uri: must end in the archive's SHA-256"),
     ("handover: Fenced", 'overlap: {budget: "0"}', "17:21: spec.overlap.budget: must be more than 0: increase it"),
     ("handover: Fenced", "overlap: {hedgeAfter: 5m}", "17:13: spec.overlap.hedgeAfter: needs overlap.budget, which"),
     (

@@ -35,10 +35,7 @@ def test_the_allowed_numbers_of_workers(elastic: str, allowed: tuple[int, ...]) 
     assert sizes(job(elastic)) == allowed
 
 
-def test_a_job_grows_after_ten_minutes_by_default() -> None:
-    elastic = job("{min: 4}").spec.elastic
-    assert elastic is not None
-    assert elastic.grow_after == 600
+def test_a_job_that_is_not_elastic_has_no_sizes() -> None:
     assert sizes(checked(documents_of(JOB, "job.yaml")[0], TieredJob)) == ()
 
 

@@ -9,7 +9,6 @@ import pytest
 from spotladder.api.local_mode import local_program, local_spec
 from spotladder.api.read import read_job, read_world
 from spotladder.core.model import (
-    BucketPrice,
     CapacityType,
     Exhausted,
     FailureUnit,
@@ -34,8 +33,8 @@ def test_a_program_without_the_library_waits_until_the_last_attempt_is_gone(tmp_
 
 def test_tiers_have_the_capacity_type_and_price_of_their_pools(tmp_path: Path) -> None:
     assert resolved(tmp_path).tiers == (
-        Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41), notice=5.0, surge=True),
-        Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41), notice=30.0, surge=True),
+        Tier("spot-a", 3, 600.0, CapacityType.SPOT, Price(0.42, 1.41), notice=5.0),
+        Tier("on-demand", 1, 1800.0, CapacityType.ON_DEMAND, Price(1.41, 1.41), notice=30.0),
     )
 
 
@@ -179,7 +178,6 @@ def test_the_output_of_kubectl_get_is_accepted(tmp_path: Path) -> None:
     assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"
 
 
-def test_the_price_of_the_bucket_is_for_each_object(tmp_path: Path) -> None:
-    price = '{perGiBMonth: "0.023", perThousandWrites: "5", perThousandReads: "0.4"}'
-    text = changed(JOB, ("interval: 5m\n", f"interval: 5m\n    price: {price}\n"))
-    assert resolved(tmp_path, text).bucket == BucketPrice(0.023, 0.005, 0.4 / 1000)
+def test_the_price_of_the_bucket_is_converted(tmp_path: Path) -> None:
+    text = changed(JOB, ("interval: 5m\n", 'interval: 5m\n    storagePerGiBMonth: "0.023"\n'))
+    assert resolved(tmp_path, text).storage_per_gib_month == 0.023

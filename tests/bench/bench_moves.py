@@ -120,9 +120,9 @@ def _first_step(here: E2eCluster, *first: Object, **spec: Any) -> float:
 def elastic(site: E2eSite) -> Iterator[Row]:
     """The pause when the job loses a worker, and when it has all workers again."""
     with site.world() as here:
-        waited = _loses_a_worker(here, WORKERS + 1, {"min": WORKERS, "growAfter": "10m"})
+        waited = _loses_a_worker(here, WORKERS + 1, {"min": WORKERS})
     with site.world() as here:
-        shrunk = _loses_a_worker(here, WORKERS, {"min": 2, "growAfter": "10s"})
+        shrunk = _loses_a_worker(here, WORKERS, {"min": 2})
         what = f"one of {WORKERS} workers killed: last step → first step with {WORKERS - 1}"
         compared_with, met = f"elastic.min {WORKERS}, another node is free", shrunk.seconds <= ELASTIC_GOAL
         yield shrunk.row(what, f"≤ {ELASTIC_GOAL:g} s", met, waited, compared_with)
@@ -136,7 +136,8 @@ def elastic(site: E2eSite) -> Iterator[Row]:
 
 def _loses_a_worker(here: E2eCluster, machines: int, spec: Object) -> Pause:
     here.pool(SPOT, machines)
-    here.submit({"name": SPOT, "maxFailures": 5}, workload=workload(here, WORKERS), elastic=spec)
+    tier = {"name": SPOT, "maxFailures": 5, "overrides": {"env": {"SPOTLADDER_GROW_AFTER": "10s"}}}
+    here.submit(tier, workload=workload(here, WORKERS), elastic=spec)
     here.runs(SPOT)
     before = here.done()[-1].process
     here.cluster.kill(here.worker_node())

@@ -34,7 +34,7 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert log.newest() == commit
     assert commit.metrics == {"loss": 0.5}
     assert (commit.path, commit.attempt, commit.tier, commit.at) == ("attempts/0001/ckpt-000010", 1, "spot-a", AT)
-    files = CommitSize(len(commit.files), commit.size, len(commit.files), commit.size)
+    files = CommitSize(commit.size, commit.size)
     assert progress(log) == Progress(
         step=10, total=100, committed_at=AT, attempt=1, size=files, start=0, commit=1, committed_by=1
     )

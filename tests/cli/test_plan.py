@@ -157,13 +157,12 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
 
 
 def test_stored_commits_cost_what_the_bucket_charges(capsys: Capture, tmp_path: Path) -> None:
-    priced = "interval: 5m\n    price: {perGiBMonth: 20, perThousandWrites: 0.005}"
-    job = changed(JOB, ("interval: 5m", priced))
+    job = changed(JOB, ("interval: 5m", "interval: 5m\n    storagePerGiBMonth: 20"))
     unknown = planned(capsys, tmp_path, *RATE, job=job).out
     assert "assumed: commits cost nothing: their size is unknown, set --checkpoint-gib\n" in unknown
     known = planned(capsys, tmp_path, *RATE, "--checkpoint-gib", "10", job=job).out
     assert "assumed: commits cost nothing" not in known
-    assert " for storage, " in known
+    assert " for storage, which" in known
 
 
 @pytest.mark.parametrize(

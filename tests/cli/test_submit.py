@@ -146,15 +146,15 @@ def test_a_folder_is_sent_with_the_job_and_named_again_at_an_update(
     answer = call(capsys, "submit", file, "--working-dir", files, "--pip", pip)
     assert answer.code == 0, answer.err
     source = client.written[0]["spec"]["source"]
-    assert (Path(source["uri"].removeprefix("file://")).stem, source["pip"]) == (source["sha256"], "requirements.txt")
-    assert [path.name for path in (bucket / "digits/source").iterdir()] == [f"{source['sha256']}.zip"]
+    assert source["pip"] == "requirements.txt"
+    assert [path.as_uri() for path in (bucket / "digits/source").iterdir()] == [source["uri"]]
 
     answer = call(capsys, "submit", file, "--update")
     assert (answer.code, len(client.written)) == (2, 1)
     assert "has the files of --working-dir: give --working-dir again" in answer.err
     (files / "train.py").write_text("changed")
     assert call(capsys, "submit", file, "--update", "--working-dir", files).code == 0
-    assert client.written[1]["spec"]["source"]["sha256"] != source["sha256"]
+    assert client.written[1]["spec"]["source"]["uri"] != source["uri"]
 
 
 def test_requirements_without_a_folder_are_refused(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:

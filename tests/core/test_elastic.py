@@ -239,7 +239,7 @@ def asked(made: SteppedJob) -> list[tuple[tuple[str, ...], bool, bool]]:
 def test_a_program_that_does_not_see_notices_is_asked_to_continue_without_the_noticed_pod() -> None:
     made = on_a_cluster(job())
     rest, going = workers("a", "b", "c"), noticed("d", made.now + 60)
-    made.see(seen(*rest, going, size=4, surplus=0), after=1)
+    made.see(seen(*rest, going, size=4, surplus=0), surge_room=0, after=1)
     made.see_again(after=0)
     assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 1)
     assert asked(made) == [(("d",), True, False)]
@@ -251,9 +251,7 @@ def test_a_program_that_does_not_see_notices_is_asked_to_continue_without_the_no
 
 
 def test_without_capacity_for_a_replacement_the_program_continues_with_fewer_workers() -> None:
-    made = on_a_cluster(
-        SteppedJob(spec(tier("spot-a", 3, surge=True), tier("on-demand", -1), workers=4, min_workers=2))
-    )
+    made = on_a_cluster(SteppedJob(spec(tier("spot-a", 3), tier("on-demand", -1), workers=4, min_workers=2)))
     pods = [*workers("a", "b", "c"), noticed("d", made.now + 60)]
     made.see(seen(*pods, size=4, surplus=0), after=1)
     assert asked(made) == [(("d",), False, False)]
@@ -271,15 +269,15 @@ def test_without_capacity_for_a_replacement_the_program_continues_with_fewer_wor
 def test_a_program_that_cannot_be_asked_to_continue_is_drained(going: str, more: dict[str, object]) -> None:
     made = on_a_cluster(job(9), **more)
     pods = [noticed(name, made.now + 60) if name in going else worker(name) for name in "abcd"]
-    decision = made.see(seen(*pods, size=4, surplus=0), after=1)
+    decision = made.see(seen(*pods, size=4, surplus=0), surge_room=0, after=1)
     assert made.state.stage is Stage.DRAINING
     assert any(isinstance(action, Drain) for action in decision.actions or made.see_again(after=0).actions)
 
 
 def test_a_second_notice_while_the_program_hands_over_asks_it_to_continue_without_both() -> None:
     made = on_a_cluster(job())
-    made.see(seen(*workers("a", "b", "c"), noticed("d"), size=4, surplus=0), after=1)
-    made.see(seen(*workers("a", "b"), noticed("c"), noticed("d"), size=4, surplus=0), after=1)
+    made.see(seen(*workers("a", "b", "c"), noticed("d"), size=4, surplus=0), surge_room=0, after=1)
+    made.see(seen(*workers("a", "b"), noticed("c"), noticed("d"), size=4, surplus=0), surge_room=0, after=1)
     made.see_again(after=0)
     assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 2)
     assert asked(made) == [(("d", "c"), True, False)]
@@ -289,7 +287,7 @@ def test_a_program_that_does_not_hand_over_is_drained_after_the_grace() -> None:
     made = on_a_cluster(job(grace=20.0))
     pods = [*workers("a", "b", "c"), noticed("d", made.now + 99)]
     for seconds in (1.0, 0.0, 21.0):
-        made.see(seen(*pods, size=4, surplus=0), after=seconds)
+        made.see(seen(*pods, size=4, surplus=0), surge_room=0, after=seconds)
     assert (made.state.stage, made.reasons[-1]) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
 
 

@@ -1,4 +1,4 @@
-"""What a job costs beside its workers' nodes: heads, storage, requests and egress."""
+"""What a job costs beside its workers' nodes: heads, storage and egress."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from spotladder.core import savings
-from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, Price, Progress, Stage
+from spotladder.core.model import CommitSize, ExtraCosts, Price, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, lost, spec, tier, worker
 
 HOUR, GIB, MONTH = 3600.0, 2**30, 730 * 3600.0
-SIZE = CommitSize(files=5, bytes=10 * GIB, shared_files=2, shared_bytes=4 * GIB)
+SIZE = CommitSize(bytes=10 * GIB, shared_bytes=4 * GIB)
 PRICE = Price(1.0, 3.0)
 
 
@@ -27,7 +27,7 @@ def job(**more: Any) -> SteppedJob:
         tier("spot-a", 0, price=PRICE, head_per_hour=0.2),
         tier("on-demand", -1, price=Price(3.0, 3.0), head_per_hour=0.2, egress_per_gib=0.09),
     )
-    return SteppedJob(spec(*tiers, bucket=BucketPrice(0.023, 0.005, 0.0004), keep=3, **more))
+    return SteppedJob(spec(*tiers, storage_per_gib_month=0.023, keep=3, **more))
 
 
 def committed(made: SteppedJob, step: int, start: int, number: int) -> SteppedJob:
@@ -53,16 +53,6 @@ def test_the_bucket_stores_the_commits_that_are_kept() -> None:
     assert made.state.extra.storage == near(10 * 3 * 0.023)
 
 
-def test_a_commit_writes_its_files_and_an_entry() -> None:
-    made = committed(job().running(), 10, 0, 1)
-    made.see_again(after=1.0)
-    assert made.state.extra.requests == near(6 * 0.005), "the first start has nothing to read"
-    made.see_again(after=1.0)
-    assert made.state.extra.requests == near(6 * 0.005)
-    committed(made, 20, 0, 1).see_again(after=1.0)
-    assert made.state.extra.requests == near(12 * 0.005)
-
-
 def moved_to_another_region(made: SteppedJob) -> SteppedJob:
     committed(made.running(), 10, 0, 1).see_again(after=60.0)
     made.lose_attempt(lost("w1-0"), worker("w1-1"))
@@ -78,7 +68,6 @@ def test_a_start_in_another_region_pays_for_what_its_workers_read() -> None:
     made = moved_to_another_region(job())
     read = 10 + 4  # GiB: all files once, and the shared ones by the other worker
     assert made.state.extra.egress == near(read * 0.09)
-    assert made.state.extra.requests == near(6 * 0.005 + 7 * 0.0004)
     made.progress = replace(made.progress, start=9)  # the program starts again inside the attempt
     made.see(all_ready(2), after=60.0)
     assert made.state.extra.egress == near(2 * read * 0.09)
@@ -105,7 +94,7 @@ def test_the_controller_looks_again_when_the_budget_ends() -> None:
         assert decision.wake_at - made.now <= (20.0 - made.state.spent_usd) / rate + 1e-6
         return decision.wake_at - made.now
 
-    assert lasts() < lasts(bucket=BucketPrice())
+    assert lasts() < lasts(storage_per_gib_month=0.0)
 
 
 def test_egress_is_no_cost_of_the_run_that_the_job_is_compared_with() -> None:
@@ -121,7 +110,7 @@ def test_egress_is_no_cost_of_the_run_that_the_job_is_compared_with() -> None:
     assert nodes is not None
     extra = made.state.extra
     heads = extra.heads * nodes / made.state.on_demand_usd
-    assert found == near(nodes + heads + extra.storage + extra.requests)
+    assert found == near(nodes + heads + extra.storage)
     with_egress, without = savings.savings(made.spec, made.state), savings.savings(made.spec, free)
     assert with_egress is not None
     assert without is not None

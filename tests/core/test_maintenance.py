@@ -83,8 +83,8 @@ def test_an_attempt_that_does_not_run_yet_ends_at_once() -> None:
 
 
 def replaceable() -> SteppedJob:
-    """A job that runs on a tier with surge, and whose first failure exhausts the tier."""
-    made = SteppedJob(spec(tier("on-demand", 0, 900.0, surge=True), tier("other", -1), grace=20.0)).running()
+    """A job whose program can hand over, and whose first failure exhausts the tier."""
+    made = SteppedJob(spec(tier("on-demand", 0, 900.0), tier("other", -1), grace=20.0)).running()
     made.progress = Progress(5, 100, START, 1, hands_over=True)
     return made
 

@@ -11,7 +11,7 @@ from spotladder.core.tier_view import view_of
 from tests.core.builders import SteppedJob, spec, tier
 
 HOUR, GIB = 3600.0, 2**30
-SIZE = CommitSize(files=5, bytes=10 * GIB, shared_files=2, shared_bytes=4 * GIB)
+SIZE = CommitSize(bytes=10 * GIB, shared_bytes=4 * GIB)
 
 
 def job(**more: Any) -> SteppedJob:

@@ -133,7 +133,7 @@ def test_the_head_may_be_noticed_on_a_tier_that_stays_open() -> None:
 
 def test_workers_that_can_be_replaced_are_replaced_inside_the_attempt() -> None:
     made = tiers()
-    made = replace(made, tiers=(replace(made.tiers[0], max_failures=3, surge=True), made.tiers[1]))
+    made = replace(made, tiers=(replace(made.tiers[0], max_failures=3), made.tiers[1]))
     job = training(made, hands_over=True)
     job.see(gang(job.now + NOTICE, surplus=0), after=1)
     assert (job.state.stage, job.state.standby) == (Stage.REPLACING, None)

@@ -32,8 +32,8 @@ NOTICE = 45.0
 
 
 def job(first: Tier | None = None) -> SteppedJob:
-    """A job that runs on a tier with surge, whose program can hand over."""
-    made = SteppedJob(spec(first or tier("spot-a", 3, surge=True), tier("on-demand", -1), grace=20.0)).running()
+    """A running job whose program can hand over."""
+    made = SteppedJob(spec(first or tier("spot-a", 3), tier("on-demand", -1), grace=20.0)).running()
     made.progress = Progress(5, 100, START, 1, hands_over=True)
     return made
 
@@ -100,7 +100,7 @@ def test_a_lingering_pod_and_the_surplus_worker_are_removed_after_the_handover()
             False,
             Stage.DRAINING,
             "no capacity for a replacement in time",
-            id="without capacity as without surge",
+            id="without capacity",
         ),
         pytest.param(
             True, Stage.REPLACING, "w1-0 (Interruption)", id="on a node: the program waits for it inside the attempt"
@@ -137,8 +137,7 @@ def test_an_attempt_handed_over_before_the_replacement_is_ready_recovers_in_plac
 
 
 NOT_POSSIBLE = {
-    "the tier does not want it": ({"tiers": (tier("spot-a", 3), tier("on-demand", -1))}, {}, {}),
-    "its failures exhaust the tier": ({"tiers": (tier("spot-a", 0, surge=True), tier("on-demand", -1))}, {}, {}),
+    "its failures exhaust the tier": ({"tiers": (tier("spot-a", 0), tier("on-demand", -1))}, {}, {}),
     "the job has had too many failures": ({"backoff_limit": 0}, {}, {}),
     "the program does not use the log": ({"handover": Handover.WHEN_GONE}, {}, {}),
     "the program cannot hand over": ({}, {"hands_over": False}, {}),
@@ -235,7 +234,7 @@ def test_no_commit_is_asked_for_once_the_program_hands_over_or_after_the_replace
 
 
 def test_a_second_notice_that_exhausts_the_tier_drains_the_attempt() -> None:
-    made = job(tier("spot-a", 1, surge=True))
+    made = job(tier("spot-a", 1))
     give_notice(made)
     made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 60), surplus=1), after=1)
     assert made.state.stage is Stage.DRAINING
@@ -261,7 +260,7 @@ def test_a_program_that_does_not_continue_within_grace_is_drained() -> None:
 
 
 def test_the_surplus_node_time_is_billed_and_recorded() -> None:
-    made = job(tier("spot-a", 3, surge=True, price=Price(3.6, 7.2)))
+    made = job(tier("spot-a", 3, price=Price(3.6, 7.2)))
     give_notice(made)
     paid = made.state.spent_usd
     pods = (noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"))

@@ -37,7 +37,7 @@ def ended(seen: AttemptSeen, how: Exit = Exit.SUCCEEDED) -> AttemptSeen:
 
 
 def training(step: int = 0, total: int = 100, **more: Any) -> SteppedJob:
-    tiers = (tier("spot-a", 2, surge=False), tier("on-demand", -1))
+    tiers = (tier("spot-a", 2), tier("on-demand", -1))
     job = SteppedJob(spec(*tiers, attribution_window=WINDOW, stall_timeout=STALL, **more)).running()
     if step:
         job.commit(step, total).see(all_ready(1), after=1)

@@ -255,7 +255,7 @@ def test_many_elastic_worlds_contain_a_takeover_and_a_standby_that_begins_with_f
             edit(world)
         return {"takeover": world.takeovers > 0, "smaller": world.held_smaller > 0}
 
-    worlds_contain(contains, seeds=120, takeover=10, smaller=2)
+    worlds_contain(contains, seeds=240, takeover=10, smaller=2)
 
 
 @many
@@ -273,14 +273,14 @@ def test_many_worlds_contain_a_hedge_that_is_ready_first() -> None:
         decider.run(60)
         return {"hedge": decider.hedged > 0}
 
-    worlds_contain(contains, seeds=60, hedge=10)
+    worlds_contain(contains, seeds=120, hedge=10)
 
 
 def world_of_notices(seed: int, suspicions: float = 0.0, maintenance: float = 0.0) -> RandomWorld:
     dice = Random(seed)
     grace = dice.choice([5.0, 30.0])
     # The decider's clock jumps in these worlds, and provisionTimeout with it.
-    job = spec(tier("spot-a", -1, surge=True), workers=dice.randint(1, 3), grace=grace, exhausted=Exhausted.RESTART)
+    job = spec(tier("spot-a", -1), workers=dice.randint(1, 3), grace=grace, exhausted=Exhausted.RESTART)
     return RandomWorld(job, dice, notices_only=True, suspicions=suspicions, maintenance=maintenance)
 
 

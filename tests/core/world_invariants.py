@@ -35,7 +35,6 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
             f"tier-{index}",
             dice.choice([-1, 0, 1, 3]),
             dice.choice([20.0, 60.0, 300.0]),
-            surge=dice.random() < 0.7,
             notice=dice.choice([0.0, 45.0]),
         )
         for index in range(dice.randint(1, 4))
@@ -84,13 +83,11 @@ def elastic_world(seed: int, **fixed: object) -> RandomWorld:
     dice = Random(seed)
     workers = dice.randint(2, 4)
     job = specs(dice, workers=workers, min_workers=dice.randint(1, workers - 1), handover=Handover.FENCED, **fixed)
-    surge, begins_with_all_workers = dice.random() < 0.5, dice.random() < 0.5
-    tiers = tuple(replace(entry, surge=surge) for entry in job.tiers)
     return RandomWorld(
-        replace(job, tiers=tiers),
+        job,
         dice,
         silences=dice.choice([0.0, 30.0]),
-        begins_with_all_workers=begins_with_all_workers,
+        begins_with_all_workers=dice.random() < 0.5,
         maintenance=dice.choice([0.0, 0.05]),
     )
 

@@ -13,6 +13,7 @@ from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     CapacityType,
+    CommitSize,
     Decision,
     Delete,
     Drain,
@@ -79,6 +80,7 @@ class CloudEvents:
     start: int = 4  # seconds from all workers ready to the first step
     total: int = TOTAL
     suspended: frozenset[int] = frozenset()  # seconds in which the job is suspended
+    commit_size: CommitSize = field(default_factory=CommitSize)
 
 
 class PlayedRun:
@@ -176,7 +178,7 @@ class PlayedRun:
 
     def _commit(self) -> None:
         self.committed = self.step
-        self.job.commit(self.step, self.world.total)
+        self.job.commit(self.step, self.world.total, size=self.world.commit_size)
         loss = 2.3 * 0.992**self.step + 0.05
         self.records.append(Committed(self.now, self.live, self.tier, self.step, self.world.total, {"loss": loss}))
 

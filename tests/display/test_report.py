@@ -45,7 +45,7 @@ def test_the_data_have_the_figures_of_the_run(digits: Facts) -> None:
     assert rounded({name: cost[name] for name in sums}) == {
         "paid": 0.04985, "nodeHours": 0.055833, "onDemandSameNodes": 0.078725, "onDemandUninterrupted": 0.065748,
     }  # fmt: skip
-    assert (cost["extra"], cost["unpricedTiers"]) == ({"heads": 0, "storage": 0, "requests": 0, "egress": 0}, [])
+    assert (cost["extra"], cost["unpricedTiers"]) == ({"heads": 0, "storage": 0, "egress": 0}, [])
     assert data["failures"] == {"total": 2, "byCause": {"Interruption": 1, "NodeLost": 1}}
     assert [(tier["name"], tier["failures"], tier["attempts"], tier["spent"]) for tier in data["tiers"]] == [
         ("spot-a", 2, 2, "MaxFailuresExceeded"),

@@ -31,8 +31,9 @@ def trains_with(e2e: E2eCluster, workers: int) -> None:
 
 def test_an_elastic_job_begins_with_the_workers_that_get_a_node_grows_and_continues_with_fewer(e2e: E2eCluster) -> None:
     e2e.pool(SPOT, 2)
-    tier = {"name": SPOT, "maxFailures": 5, "provisionTimeout": "60s"}
-    e2e.submit(tier, workload=workload(e2e, 3), elastic={"min": 2, "growAfter": "5s"})
+    grows = {"env": {"SPOTLADDER_GROW_AFTER": "5s"}}
+    tier = {"name": SPOT, "maxFailures": 5, "provisionTimeout": "60s", "overrides": grows}
+    e2e.submit(tier, workload=workload(e2e, 3), elastic={"min": 2})
     e2e.runs(SPOT)
     trains_with(e2e, 2)
     assert (e2e.status()["attempt"], e2e.status()["failures"]) == (1, 0)

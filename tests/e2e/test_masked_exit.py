@@ -9,10 +9,10 @@ STEPS = 400
 
 
 def test_a_job_whose_program_always_exits_0_reaches_its_last_step_after_a_notice(e2e: E2eCluster) -> None:
-    e2e.pool(SPOT, 3)
-    # Without surge the attempt ends at the notice.
-    tier = {"name": SPOT, "maxFailures": -1, "surge": False}
-    e2e.submit(tier, program=f"chain.py --steps {STEPS} 2>&1 | tee /tmp/log")
+    e2e.pool(SPOT, 2)
+    e2e.pool("on-demand", 2)
+    # The notice exhausts the tier, so the attempt ends instead of replacing the worker.
+    e2e.submit(SPOT, "on-demand", program=f"chain.py --steps {STEPS} 2>&1 | tee /tmp/log")
     e2e.runs(SPOT)
     e2e.processes.append(e2e.cluster.notice(e2e.worker_node(), 30))
     e2e.until("the next attempt starts", lambda: e2e.status()["attempt"] >= 2)

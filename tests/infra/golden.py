@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.topology.differences import differences
+from tests.topology.differences import differences, lines
 
 Stack = dict[str, Any]
 
@@ -24,7 +24,7 @@ def golden(stacks: dict[str, Stack]) -> dict[str, str]:
             if set(named) - set(west.get(kind, {}))
         }
     }
-    return {name: json.dumps(_compact(stack), indent=1, sort_keys=True) + "\n" for name, stack in found.items()}
+    return {name: lines(_sorted(_compact(stack))) for name, stack in found.items()}
 
 
 def _compact(stack: Stack) -> Stack:
@@ -36,6 +36,10 @@ def _compact(stack: Stack) -> Stack:
         if kind == "aws_iam_role_policy":
             resources[kind] = dict.fromkeys(sorted(named), "see test_policies.py")
     return {**stack, "resource": resources}
+
+
+def _sorted(node: Any) -> Any:
+    return json.loads(json.dumps(node, sort_keys=True))
 
 
 def _plain(node: Any) -> Any:

@@ -39,7 +39,7 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
 def test_golden(cluster: str, configuration: Configuration) -> None:
-    check(f"infra/golden/{cluster}.json", golden(configuration)[cluster])
+    check(f"infra/golden/{cluster}.txt", golden(configuration)[cluster])
 
 
 def test_a_stack_has_no_path_of_the_machine_that_wrote_it(stacks: dict[str, Path]) -> None:

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.model import BucketPrice, KnownCapacity, Price
+from spotladder.core.accounting import GIB, HOUR
+from spotladder.core.model import CommitSize, KnownCapacity, Price
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
 from spotladder.planner.hindsight import hindsight, hindsight_aside
@@ -71,15 +71,16 @@ async def test_a_plan_that_is_not_wanted_any_more_leaves_no_process() -> None:
 
 @few
 def test_commits_that_cost_something_are_in_the_plan_and_need_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = finished(spot=NEVER_LOST, bucket=BucketPrice(per_write=0.01))
-    assert facts.state.extra.requests > 0
+    large = replace(CALM, commit_size=CommitSize(GIB))
+    facts = finished(spot=NEVER_LOST, world=large, storage_per_gib_month=50.0)
+    assert facts.state.extra.storage > 0
     asked = Mock(wraps=outcomes)
     monkeypatch.setattr("spotladder.planner.hindsight.outcomes", asked)
     found = hindsight(facts)
     assert found is not None
     assert found.cost is not None
     assert found.cost.p50 == pytest.approx(facts.spent, rel=0.15)
-    assert asked.call_args.args[0].spec.bucket == BucketPrice(), "else each commit wakes the controller"
+    assert asked.call_args.args[0].spec.storage_per_gib_month == 0, "else each commit wakes the controller"
 
 
 def test_losses_that_the_plan_did_not_expect_put_the_run_above_all_planned_ones() -> None:

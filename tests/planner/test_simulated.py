@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spotladder.core.accounting import GIB
-from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, KnownCapacity, Price, Tier
+from spotladder.core.model import CapacityType, CommitSize, ExtraCosts, KnownCapacity, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
 from spotladder.planner.advice import interval, max_failures
@@ -106,25 +106,22 @@ def test_the_periods_in_which_a_pool_is_closed_are_assumed() -> None:
     assert "requests for nodes on spot succeed at all other times: their capacity is unknown" in sentences
 
 
-def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> None:
-    """The head runs from the launch on. A program that starts again reads both files."""
+def test_heads_stored_commits_and_egress_are_a_part_of_the_cost() -> None:
+    """The head runs from the launch on."""
     tier = replace(SPOT, head_per_hour=0.05, egress_per_gib=0.2)
-    bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=0.01)
-    size = CommitSize(files=2, bytes=5 * GIB)
-    calm = question(TierFacts(tier, "a", KnownCapacity(evictions=0.0)), BACKUP, bucket=bucket, keep=2)
+    stored: dict[str, Any] = {"storage_per_gib_month": 0.73, "keep": 2}
+    size = CommitSize(bytes=5 * GIB)
+    calm = question(TierFacts(tier, "a", KnownCapacity(evictions=0.0)), BACKUP, **stored)
     found = forecast(calm, Assumptions(commit_size=size), 3)
     hours = 5 + (180 + 180 + 10) / 3600
     assert found.extra.heads == pytest.approx(0.05 * hours)
     assert found.extra.storage == pytest.approx(2 * 5 * 0.73 / 730 * hours, rel=0.05)
-    assert found.extra.requests == pytest.approx(3 * 0.001 * 61, abs=0.02)
     assert found.extra.egress == 0.0
     nodes = 2 * 0.1 * (5 + 190 / 3600)
     assert found.cost.mean == pytest.approx(nodes + sum(asdict(found.extra).values()))
     assert found.tiers[0].cost.mean == pytest.approx(nodes)
 
-    rough = question(
-        TierFacts(replace(tier, max_failures=-1), "a", KnownCapacity(evictions=0.4)), BACKUP, bucket=bucket, keep=2
-    )
+    rough = question(TierFacts(replace(tier, max_failures=-1), "a", KnownCapacity(evictions=0.4)), BACKUP, **stored)
     found = forecast(rough, Assumptions(commit_size=size), 8)
     most = found.losses.mean * 5 * 0.2
     assert 0.5 * most < found.extra.egress <= most, "a program that is lost before its first commit reads nothing"
@@ -134,11 +131,11 @@ def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> No
 
 def test_the_run_on_demand_has_a_head_and_stores_commits() -> None:
     dear = replace(ON_DEMAND, head_per_hour=0.1)
-    bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=5.0)
-    asked = question(CALM, TierFacts(dear, "b", KnownCapacity(evictions=0.0)), bucket=bucket, keep=2)
+    backup = TierFacts(dear, "b", KnownCapacity(evictions=0.0))
+    asked = question(CALM, backup, storage_per_gib_month=0.73, keep=2)
     assert expected_uninterrupted_usd(asked, Assumptions()) == pytest.approx(5 * (2 * 1.0 + 0.1))
-    size = Assumptions(commit_size=CommitSize(files=2, bytes=5 * GIB))
-    more = 5 * 2 * 5 * 0.73 / 730 + 3 * 0.001 * 5 * 3600 / 300
+    size = Assumptions(commit_size=CommitSize(bytes=5 * GIB))
+    more = 5 * 2 * 5 * 0.73 / 730
     assert expected_uninterrupted_usd(asked, size) == pytest.approx(5 * (2 * 1.0 + 0.1) + more)
     assert (
         expected_uninterrupted_usd(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +14,7 @@ from tests.sim.builders import HOUR, market, runner, zone
 def job(*steps: tuple[float, int], notice: float = 120.0, hands_over: bool = True, **more: Any) -> SimulationRun:
     """Two workers. A spot node is ready after 30 s; the program restarts in 60 s, commits take 10 s."""
     here = market(zone("spot", *steps, notice=notice, provision_delay=30.0), zone("on-demand", price=3.0))
-    found = runner(here, workers=2, hands_over=hands_over, **more)
-    found.spec = replace(found.spec, tiers=tuple(replace(tier, surge=True) for tier in found.spec.tiers))
-    return found
+    return runner(here, workers=2, hands_over=hands_over, **more)
 
 
 def outcome(asked: SimulationRun) -> SimulationOutcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
 from tests.golden import check
 from tests.topology.builders import fleet_file
-from tests.topology.differences import differences
+from tests.topology.differences import differences, lines
 
 IN_CLOUDS = ("east", "west", "alpha")
 
@@ -28,7 +27,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 @pytest.mark.parametrize("name", IN_CLOUDS)
 def test_golden(name: str, fleet: Fleet) -> None:
-    check(f"topology/golden/{name}.json", rendered(fleet, name))
+    check(f"topology/golden/{name}.txt", rendered(fleet, name))
 
 
 def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
@@ -75,8 +74,7 @@ def rendered(fleet: Fleet, cluster: str) -> str:
     for node_class in made.get("nodeClasses", ()):
         if "networkInterfaces" in node_class["spec"]:
             node_class["spec"]["networkInterfaces"] = "see test_pool_options.py"
-    found = {key: _compact(objects) for key, objects in made.items() if objects}
-    return json.dumps(found, indent=1) + "\n"
+    return lines({key: _compact(objects) for key, objects in made.items() if objects})
 
 
 def _compact(objects: Any) -> Any:

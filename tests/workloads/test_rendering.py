@@ -65,10 +65,9 @@ def _pod_templates(thing: Any) -> list[dict[str, Any]]:
 
 
 def test_the_pods_of_an_elastic_job_know_its_sizes() -> None:
-    elastic = env_of(workers(job(elastic={"min": 1, "growAfter": "5m"}))["containers"][0])
+    elastic = env_of(workers(job(elastic={"min": 1}))["containers"][0])
     assert {name: value for name, value in elastic.items() if name not in env_of(workers(job())["containers"][0])} == {
         "SPOTLADDER_SIZES": "1,2",
-        "SPOTLADDER_GROW_AFTER": "300s",
         "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1",
         "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5",
         "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "1",

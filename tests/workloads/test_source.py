@@ -18,7 +18,7 @@ from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template
 from tests.workloads.rendering import env_of, head, rendered, workers
 
-SOURCE = {"uri": "s3://bucket/prefix/digits/source/x.zip", "sha256": "0" * 64}
+SOURCE = {"uri": f"s3://bucket/prefix/digits/source/{'0' * 64}.zip"}
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()])
@@ -30,7 +30,7 @@ def test_every_pod_unpacks_the_files_with_the_image_of_the_program(template: dic
         assert (init["name"], init["image"]) == (CONTAINER, program["image"])
         assert init["securityContext"] == program["securityContext"]
         assert init["command"][:2] == ["python3", "-c"]
-        assert init["command"][5:] == [SOURCE["uri"], SOURCE["sha256"], "requirements.txt"]
+        assert init["command"][5:] == [SOURCE["uri"], "requirements.txt"]
         assert program["workingDir"] == f"{MOUNT}/source"
         assert env_of(program)["PYTHONPATH"] == f"{MOUNT}/source:{MOUNT}/packages"
         assert {"name": CONTAINER, "emptyDir": {}} in pod["volumes"]
@@ -38,7 +38,7 @@ def test_every_pod_unpacks_the_files_with_the_image_of_the_program(template: dic
 
 
 def test_other_files_are_other_pods() -> None:
-    other = job(ray_template(), source={**SOURCE, "sha256": "1" * 64})
+    other = job(ray_template(), source={"uri": SOURCE["uri"].replace("0", "1")})
     assert digests_of(other) != digests_of(job(ray_template(), source=SOURCE)) != digests_of(job(ray_template()))
 
 
@@ -71,8 +71,8 @@ def test_the_init_container_prepares_the_program(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as files:
         files.writestr("helper.py", "word = 'from the archive'")
         files.writestr("requirements.txt", "# nothing\n")
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    source = {"uri": f"file://{archive}", "sha256": digest, "pip": "requirements.txt"}
+    named = archive.rename(tmp_path / f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.zip")
+    source = {"uri": f"file://{named}", "pip": "requirements.txt"}
     pod = workers(job(jobset_template(), source=source))
     mount = tmp_path / "mount"
     mount.mkdir()

@@ -54,7 +54,8 @@ def interval_seconds(interval: str) -> Seconds | None:
     return None if interval.endswith("steps") else parse_duration(interval)
 
 
-def _uri(value: Any) -> str:
+def checkpoint_uri(value: Any) -> str:
+    """The address of a folder or an object of a bucket. Raises the validator's error for another value."""
     uri = checked_text(value)
     if variable := _VARIABLE.search(uri):
         home = "; ~ stands for the home folder" if "://" not in uri else ""
@@ -86,7 +87,7 @@ def _uri(value: Any) -> str:
     return f"{scheme.lower()}://{rest}"
 
 
-CheckpointUri = Annotated[str, BeforeValidator(_uri)]
+CheckpointUri = Annotated[str, BeforeValidator(checkpoint_uri)]
 
 
 def _program_folder(value: Any) -> str:

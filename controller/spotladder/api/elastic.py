@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from spotladder.api.fields import Duration, Finding, WholeNumber
+from spotladder.api.fields import Finding, WholeNumber
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import Record
 from spotladder.api.workload import Workload
@@ -14,9 +14,6 @@ from spotladder.core.contract import Variable
 from spotladder.core.model import Handover
 
 MAX_SIZES = 100
-
-GROW_AFTER = 600.0
-"""Default of `growAfter`, in seconds."""
 
 
 class Elastic(Record):
@@ -29,10 +26,6 @@ class Elastic(Record):
         max_length=MAX_SIZES,
         description="Allowed numbers of workers, with min and the workload's number among them. Default: all from "
         "min on.",
-    )
-    grow_after: Duration = Field(
-        default=GROW_AFTER,
-        description="How long the job trains with its current workers before it restarts with more.",
     )
 
 
@@ -51,7 +44,6 @@ def elastic_environment(elastic: Elastic | None, sizes: tuple[int, ...]) -> dict
         return {}
     return {
         Variable.SIZES: ",".join(map(str, sizes)),
-        Variable.GROW_AFTER: f"{elastic.grow_after:g}s",
         **NOTICES_BY_RAY,
         **RANK_POLLS,
     }

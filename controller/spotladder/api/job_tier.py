@@ -13,7 +13,6 @@ from spotladder.api.fields import (
     PositiveDuration,
     PrivateText,
     Quantity,
-    Switch,
     WholeNumber,
     choice,
 )
@@ -84,11 +83,6 @@ class JobTier(Record):
         default=None,
         description="How long an attempt may wait for quota before the job moves to the next tier. Default: without "
         "limit.",
-    )
-    surge: Switch = Field(
-        default=True,
-        description="At an eviction notice, replace each noticed worker inside the attempt where possible. Otherwise"
-        " the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
     groups: dict[FilledText, GroupTier] = Field(

@@ -8,7 +8,7 @@ from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.elastic import sizes_of
 from spotladder.api.job_tier import JobTier
 from spotladder.api.tieredjob import Checkpoints, TieredJob
-from spotladder.core.model import BucketPrice, Instant, JobSpec, Overlap, Price, Seconds, Tier
+from spotladder.core.model import Instant, JobSpec, Overlap, Price, Seconds, Tier
 
 _LEAST_STALL_TIMEOUT = 600.0
 _STALL_INTERVALS = 5
@@ -24,7 +24,6 @@ def tier_of(entry: JobTier) -> Tier:
         provision_timeout=entry.provision_timeout,
         price=Price(known=False),
         on_insufficient_capacity=entry.on_insufficient_capacity,
-        surge=entry.surge,
         queue_timeout=entry.queue_timeout,
     )
 
@@ -32,7 +31,6 @@ def tier_of(entry: JobTier) -> Tier:
 def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, workers: int) -> JobSpec:
     """The job as the core's JobSpec, with these tiers in its order. `workers` is its number of worker pods."""
     spec = job.spec
-    bucket = spec.checkpoints.price
     return JobSpec(
         tiers=tuple(tiers),
         overlap=overlap_of(job),
@@ -54,7 +52,7 @@ def job_spec(job: TieredJob, tiers: Iterable[Tier], *, submitted_at: Instant, wo
         max_duration=spec.max_duration,
         budget=spec.budget,
         suspend=spec.suspend,
-        bucket=BucketPrice(bucket.per_gi_b_month, bucket.per_thousand_writes / 1000, bucket.per_thousand_reads / 1000),
+        storage_per_gib_month=spec.checkpoints.storage_per_gi_b_month or 0.0,
         keep=spec.checkpoints.keep,
     )
 

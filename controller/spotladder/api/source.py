@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from spotladder.api.checkpoint_fields import CheckpointUri
+from spotladder.api.checkpoint_fields import checkpoint_uri
 from spotladder.api.fields import filled_text, refused
 from spotladder.api.record import Record
 
 FOLDER = "source"
 """The folder of the archives, beside the log of the job."""
 
+_NAME = re.compile(r".*/[0-9a-f]{64}\.zip")
+
 
 def key_of(sha256: str) -> str:
     """The key of an archive in the folder of the job."""
     return f"{FOLDER}/{sha256}.zip"
+
+
+def _archive(value: Any) -> str:
+    uri = checkpoint_uri(value)
+    if not _NAME.fullmatch(uri):
+        raise refused("must end in the archive's SHA-256 in hexadecimal digits and .zip")
+    return uri
 
 
 def _inside(value: Any) -> str:
@@ -29,12 +39,11 @@ def _inside(value: Any) -> str:
 class Source(Record):
     """The files of the program, for images that do not have them."""
 
-    uri: CheckpointUri = Field(
-        description="Address of a zip archive, read with the credentials of the checkpoints: s3://, gs://, az:// or "
-        "file:///."
-    )
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(
-        description="SHA-256 of the archive in hexadecimal digits."
+    uri: Annotated[
+        str, BeforeValidator(_archive), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+    ] = Field(
+        description="Address of a zip archive whose name is its SHA-256, read with the credentials of the "
+        "checkpoints: s3://, gs://, az:// or file:///."
     )
     pip: Annotated[str, BeforeValidator(_inside), WithJsonSchema({"type": "string", "minLength": 1})] | None = Field(
         default=None,

@@ -142,9 +142,6 @@ class CostStatus(StatusRecord):
     )
     heads: str = Field(default="", description="Part of spent for the heads' nodes, in USD; empty if it is 0.")
     storage: str = Field(default="", description="Part of spent for stored commits, in USD; empty if it is 0.")
-    requests: str = Field(
-        default="", description="Part of spent for requests to the checkpoint bucket, in USD; empty if it is 0."
-    )
     egress: str = Field(
         default="",
         description="Part of spent for commits that attempts have read from another region, in USD; empty if it is 0.",

@@ -54,14 +54,6 @@ class CheckpointCredentials(Record):
     )
 
 
-class CheckpointPrice(Record):
-    """The price of the bucket, for the cost of the job. Default of each: nothing."""
-
-    per_gi_b_month: Usd = Field(default=0.0, alias="perGiBMonth", description="USD per GiB stored for a month.")
-    per_thousand_writes: Usd = Field(default=0.0, description="USD per 1,000 objects written (PUT).")
-    per_thousand_reads: Usd = Field(default=0.0, description="USD per 1,000 objects read (GET).")
-
-
 class Checkpoints(Record):
     """Location, interval and retention of commits."""
 
@@ -94,9 +86,10 @@ class Checkpoints(Record):
         description="Size of a volume (an emptyDir) that keeps the newest checkpoint on the machines that wrote it, "
         "for restarts inside the attempt. Allow for two checkpoints of all ranks of a pod.",
     )
-    price: CheckpointPrice = Field(
-        default_factory=CheckpointPrice,
-        description="Price of storage and requests, for the cost of the job.",
+    storage_per_gi_b_month: Usd | None = Field(
+        default=None,
+        alias="storagePerGiBMonth",
+        description="USD per GiB stored in the bucket for a month, for the cost of the job. Default: nothing.",
     )
 
 

@@ -67,7 +67,7 @@ def size_of(commit: Commit) -> CommitSize:
     folder also those of rank 0."""
     ranks = {rank_of(file.name) for file in commit.files} - {None}
     shared = [file.size for file in commit.files if len(ranks) <= 1 or rank_of(file.name) is None]
-    return CommitSize(len(commit.files), commit.size, len(shared), sum(shared))
+    return CommitSize(commit.size, sum(shared))
 
 
 def went_back(known: Progress, read: Progress) -> str:

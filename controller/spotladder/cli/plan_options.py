@@ -66,7 +66,7 @@ CheckpointGibOption = Annotated[
     typer.Option(
         min=0,
         max=MOST,
-        help="Size of a commit, for the costs of storage, requests and egress. Default: that of the newest commit of a "
+        help="Size of a commit, for the costs of storage and egress. Default: that of the newest commit of a "
         "run of the job.",
     ),
 ]

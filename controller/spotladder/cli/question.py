@@ -66,9 +66,7 @@ def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
     measured = given.commit_time is None and commit > 0
     policy = job.spec.policy
     question = Question(known.spec, known.tiers, given.hours, overhead, interval, commit, measured, policy)
-    if (elastic := job.spec.elastic) is not None:
-        question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)
-    return question, known
+    return replace(question, sizes=sizes(job)), known
 
 
 def assumed_program(question: Question, known: KnownFacts, given: Given) -> Assumptions:
@@ -113,7 +111,7 @@ def _ends_at(trace: Trace, now: Instant) -> bool:
 
 
 def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:
-    """The size of a commit: the GiB in one file of each worker, otherwise that of the job's run. None if unknown."""
+    """The size of a commit: the GiB, otherwise that of the newest commit of the job's run. None if unknown."""
     if gib is not None:
-        return CommitSize(known.spec.workers, round(gib * GIB))
-    return None if known.run is None or not known.run.progress.size.files else known.run.progress.size
+        return CommitSize(round(gib * GIB))
+    return None if known.run is None or not known.run.progress.size.bytes else known.run.progress.size

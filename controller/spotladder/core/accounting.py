@@ -92,7 +92,7 @@ def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
 
 def stored_per_second(state: JobState, spec: JobSpec) -> float:
     """USD per second for the commits in the bucket."""
-    return state.progress.size.bytes / GIB * spec.keep * spec.bucket.per_gib_month / MONTH
+    return state.progress.size.bytes / GIB * spec.keep * spec.storage_per_gib_month / MONTH
 
 
 def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> JobState:

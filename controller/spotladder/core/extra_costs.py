@@ -1,10 +1,9 @@
-"""What a job costs beside its workers' nodes: heads, stored commits, requests to the bucket, and egress.
+"""What a job costs beside its workers' nodes: heads, stored commits, and egress.
 
 Rules
  1. A head's node costs from the observation of the running head to that of its end.
  2. The bucket holds `keep` commits of the size of the newest one.
- 3. A commit writes each of its files and one entry of the log.
- 4. A program that starts reads the newest commit: each worker the shared files, and one worker each other file.
+ 3. A program that starts reads the newest commit: each worker the shared files, and one worker each other file.
     Egress is due for these bytes, at the price of the attempt's tier.
 
 The sizes come from the commit log. A commit that no observation has seen as the newest is not counted.
@@ -19,22 +18,14 @@ from spotladder.core.gang import launched_workers
 from spotladder.core.model import CommitSize, JobSpec, JobState, Observation, PodPhase, PodRole, Progress, Tier
 
 
-def with_progress(state: JobState, spec: JobSpec, progress: Progress) -> JobState:
-    """Charge the requests of a commit and of the start of a program that `progress` shows and `state` does not, and the
-    egress of the start."""
-    requests = egress = 0.0
-    if progress.committed_at != state.progress.committed_at:
-        requests += (progress.size.files + 1) * spec.bucket.per_write
-    if progress.start != state.progress.start and (resumed := state.progress.size).files:
-        others = (progress.workers or _workers(state, spec, progress.attempt)) - 1
-        requests += (resumed.files + others * resumed.shared_files) * spec.bucket.per_read
-        tier = spec.tier(_tier(state, progress.attempt))
-        if tier is not None:
-            egress = egress_usd(resumed, others + 1, tier)
-    if not (requests or egress):
+def with_egress(state: JobState, spec: JobSpec, progress: Progress) -> JobState:
+    """Charge the egress of the start of a program that `progress` shows and `state` does not."""
+    tier = spec.tier(_tier(state, progress.attempt))
+    if progress.start == state.progress.start or tier is None:
         return state
-    extra = state.extra
-    return replace(state, extra=replace(extra, requests=extra.requests + requests, egress=extra.egress + egress))
+    workers = progress.workers or _workers(state, spec, progress.attempt)
+    egress = egress_usd(state.progress.size, workers, tier)
+    return replace(state, extra=replace(state.extra, egress=state.extra.egress + egress)) if egress else state
 
 
 def egress_usd(size: CommitSize, workers: int, tier: Tier) -> float:

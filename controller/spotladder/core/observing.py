@@ -9,7 +9,7 @@ from spotladder.core.availability import with_sightings
 from spotladder.core.changing import counted
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
-from spotladder.core.extra_costs import with_heads, with_progress
+from spotladder.core.extra_costs import with_egress, with_heads
 from spotladder.core.leaving_behind import with_left_observed
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import (
@@ -105,7 +105,7 @@ def _with_progress(situation: Situation) -> Situation:
         state = replace(state, attempt=replace(attempt, start_step=newest.step))
     if newest.committed_at != before.committed_at:
         state = replace(state, denials=0, denied="", commit_seconds=_commit_seconds(situation))
-    state = with_progress(with_pace(state, spec, newest, now), spec, newest)
+    state = with_egress(with_pace(state, spec, newest, now), spec, newest)
     at = now if _grown(before, newest) else state.progress_at
     state = _with_end_step(replace(with_total(state, newest.total), progress=newest, progress_at=at))
     return replace(situation, state=state)

@@ -5,7 +5,7 @@
 2. When the replacements are ready, or at the last moment if they are at least placed, the program is asked to commit
    again and to continue without the noticed pods, which are removed.
 3. Without capacity in time, an elastic program that has enough workers left continues with fewer. It does so at once
-   if there is no time for a replacement, or the tier wants none.
+   if there is no time or no room for a replacement.
 4. Otherwise, and for a program that cannot hand over, the attempt is drained as for any notice.
 
 The notice is counted as a failure in either case, once. Pods on nodes that an administrator drains are replaced in the
@@ -118,7 +118,7 @@ def commit_due(situation: Situation, notices: list[PodSeen]) -> Instant:
 
 def _possible(situation: Situation, pods: list[PodSeen]) -> bool:
     """Whether these pods can be replaced inside the attempt."""
-    if situation.tier is None or not situation.tier.surge or not _can_hand_over(situation, pods):
+    if situation.tier is None or not _can_hand_over(situation, pods):
         return False
     if limits.over_tier_limit(situation) or limits.over_backoff_limit(situation):
         return False

@@ -25,7 +25,7 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     step = state.timed_seconds / state.timed_steps + spec.step_time
     needed = (boot + state.progress.step * step) * spec.workers
     extra = state.extra
-    return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage + extra.requests
+    return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage
 
 
 def savings(spec: JobSpec, state: JobState) -> float | None:

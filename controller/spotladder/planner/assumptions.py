@@ -135,11 +135,8 @@ def _closed(facts: TierFacts) -> str:
 
 
 def _priced_commits(question: Question) -> bool:
-    """Whether stored commits, requests or egress have a price."""
-    bucket = question.spec.bucket
-    return bool(bucket.per_gib_month or bucket.per_write or bucket.per_read) or any(
-        facts.tier.egress_per_gib for facts in question.tiers
-    )
+    """Whether stored commits or egress have a price."""
+    return bool(question.spec.storage_per_gib_month) or any(facts.tier.egress_per_gib for facts in question.tiers)
 
 
 def chosen_by(policy: str) -> str:

@@ -20,7 +20,7 @@ from statistics import fmean, median
 from subprocess import DEVNULL, PIPE
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import BucketPrice, Stage
+from spotladder.core.model import Stage
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.errors import InvalidSpec
@@ -45,7 +45,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     hours = facts.time.new / HOUR * max(1.0, facts.total / facts.steps)
     # The step time is part of the work. What the commits of the run have cost is that of each simulated run, too: a
     # decision after each commit would take minutes.
-    spec, stored = replace(start.spec, step_time=0.0, bucket=BucketPrice()), facts.state.extra
+    spec, stored = replace(start.spec, step_time=0.0, storage_per_gib_month=0.0), facts.state.extra
     assumptions = _assumptions(facts)
     if looks_at_progress(start.policy, spec):
         least = hours * HOUR / MOST_COMMITS
@@ -66,7 +66,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     return PlanPlace(
         len(runs),
         len(ends) / len(runs),
-        _placed(facts.spent, [run.cost + stored.storage + stored.requests for run in runs]) if priced else None,
+        _placed(facts.spent, [run.cost + stored.storage for run in runs]) if priced else None,
         _placed(facts.time.total / HOUR, ends) if succeeded and ends else None,
     )
 
@@ -107,7 +107,7 @@ def _assumptions(facts: Facts) -> Assumptions:
         restart=fmean(boots) if boots else usual.restart,
         commit_time=state.commit_seconds or usual.commit_time,
         commit_interval=(median(gaps) if gaps else 0.0) or usual.commit_interval,
-        commit_size=state.progress.size if state.progress.size.files else None,
+        commit_size=state.progress.size if state.progress.size.bytes else None,
     )
 
 

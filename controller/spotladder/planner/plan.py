@@ -60,8 +60,8 @@ class Question:
     """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
     `interval` the seconds between commits, None if commits are counted in steps. `commit_time` is the duration of a
     commit in seconds, 0 if unknown; `measured`: a run of the job measured it. `policy` is the name of the policy that
-    chooses the tiers in simulated runs; the closed formulas describe `ordered`. `sizes` and `grow_after` are those of
-    an elastic job, which only the simulated runs know."""
+    chooses the tiers in simulated runs; the closed formulas describe `ordered`. `sizes` are those of an elastic
+    job, which only the simulated runs know."""
 
     spec: JobSpec
     tiers: tuple[TierFacts, ...]
@@ -72,7 +72,6 @@ class Question:
     measured: bool = False
     policy: str = "ordered"
     sizes: tuple[int, ...] = ()
-    grow_after: Seconds = 600.0
 
     def uses(self, facts: TierFacts) -> bool:
         """Whether the job can ever train on this tier, by what is known about it."""

@@ -16,9 +16,7 @@ from functools import cache
 from statistics import fmean, quantiles, stdev
 
 from spotladder.core.accounting import HOUR, stored_per_second
-from spotladder.core.extra_costs import with_progress
 from spotladder.core.model import (
-    BucketPrice,
     CommitSize,
     ExtraCosts,
     Instant,
@@ -104,7 +102,7 @@ class Forecast:
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
     `success_range` is its 95 % confidence interval, in which the runs on a record count as no more than follow each
     other in it. `overhead` is the mean time from ready workers to the first step in hours, `waiting` the mean cost in
-    USD of nodes of gangs that were not complete, and `extra` that of heads, storage, requests and egress, both parts of
+    USD of nodes of gangs that were not complete, and `extra` that of heads, storage and egress, both parts of
     `cost`."""
 
     runs: int
@@ -150,8 +148,8 @@ def simulator(
     the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
-        spec = replace(spec, bucket=BucketPrice())
-    each_commit = recording is not None or _pays_for_commits(spec)
+        spec = replace(spec, storage_per_gib_month=0.0)
+    each_commit = recording is not None or spec.storage_per_gib_month > 0
     program = ProgramPlan(
         max(1, round(question.hours * HOUR)),
         assumptions.restart,
@@ -162,7 +160,6 @@ def simulator(
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
         sizes=question.sizes,
-        grow_after=question.grow_after,
         commit_size=assumptions.commit_size or NO_COMMIT,
     )
     _check_losses(question, horizon)
@@ -184,11 +181,6 @@ def simulator(
         only = cache(lambda: run(0))  # The seed draws nothing but the capacity of spot tiers.
         return lambda _seed: only()
     return run
-
-
-def _pays_for_commits(spec: JobSpec) -> bool:
-    """Whether each commit costs something. The controller counts it when it observes it."""
-    return bool(spec.bucket.per_gib_month or spec.bucket.per_write)
 
 
 def looks_at_progress(policy: str, spec: JobSpec) -> bool:
@@ -286,10 +278,8 @@ def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> 
     usd = question.hours * (price + lasting[0].head_per_hour)
     if assumptions.commit_size is None:
         return usd
-    saved = Progress(committed_at=0.0, size=assumptions.commit_size)
-    commits = question.hours * HOUR / assumptions.commit_interval
-    requests = with_progress(JobState(), spec, saved).extra.requests * commits
-    return usd + requests + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
+    saved = Progress(size=assumptions.commit_size)
+    return usd + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
 
 
 def _wilson(hits: float, runs: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Unpacks the archive of a job in its pod: `python -m spotladder.train.source FOLDER URI SHA256 [REQUIREMENTS]`.
+"""Unpacks the archive of a job in its pod: `python -m spotladder.train.source FOLDER URI [REQUIREMENTS]`.
 
 The files are then in FOLDER/source. The packages of the requirements file that this Python does not have are installed
 in its virtual environment.
@@ -24,9 +24,9 @@ from spotladder.train.store_retry import StoreRetry
 _log = logging.getLogger("spotladder.train")
 
 
-def unpack(folder: Path, uri: str, sha256: str) -> None:
-    """Download the archive and unpack it into the folder. Raises InvalidSpec for a missing archive or one with another
-    hash, and StoreRefused. Waits while the store is unavailable."""
+def unpack(folder: Path, uri: str) -> None:
+    """Download the archive, whose name is its SHA-256, and unpack it into the folder. Raises InvalidSpec for a missing
+    archive or one with another hash, and StoreRefused. Waits while the store is unavailable."""
     around, _, name = uri.rpartition("/")
     store = open_store(around)
     with tempfile.TemporaryDirectory() as temporary:
@@ -37,8 +37,8 @@ def unpack(folder: Path, uri: str, sha256: str) -> None:
             raise InvalidSpec(f"{uri} does not exist: run spotladder submit again", where="spec.source.uri") from None
         with archive.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != sha256:
-            raise InvalidSpec(f"{uri} has the hash {found}, not {sha256}", where="spec.source.sha256")
+        if name != f"{found}.zip":
+            raise InvalidSpec(f"{uri} has the SHA-256 {found}, not that of its name", where="spec.source.uri")
         with zipfile.ZipFile(archive) as files:
             for entry in files.infolist():
                 path = Path(files.extract(entry, folder))
@@ -48,12 +48,12 @@ def unpack(folder: Path, uri: str, sha256: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Unpack the archive and install its requirements. Returns the exit code."""
-    folder, uri, sha256, *pip = sys.argv[1:] if arguments is None else arguments
+    folder, uri, *pip = sys.argv[1:] if arguments is None else arguments
     logging.basicConfig(format="spotladder: %(message)s")
     logging.getLogger("spotladder").setLevel(logging.INFO)
     exit_with_what_happened()
     source = Path(folder, "source")
-    unpack(source, uri, sha256)
+    unpack(source, uri)
     _log.info("unpacked %s", uri)
     if not pip:
         return 0

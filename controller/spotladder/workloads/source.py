@@ -52,7 +52,7 @@ def add_source(spec: dict[str, Any], program: dict[str, Any], source: Source) ->
         for kind, amounts in asked.items()
         if amounts
     }
-    words = [MOUNT, _library(), source.uri, source.sha256, *filter(None, [source.pip])]
+    words = [MOUNT, _library(), source.uri, *filter(None, [source.pip])]
     unpacks: dict[str, Any] = {
         "name": CONTAINER,
         "command": ["python3", "-c", _START, *words],

@@ -92,7 +92,7 @@ class Archive:
 def with_source(archive: Archive, pip: str | None, body: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a job with the uploaded archive."""
     uri = archive.upload(body["spec"]["checkpoints"]["uri"], body["metadata"]["name"])
-    source = {"uri": uri, "sha256": archive.sha256, **({"pip": pip} if pip else {})}
+    source = {"uri": uri, **({"pip": pip} if pip else {})}
     return {**body, "spec": {**body["spec"], "source": source}}
 
 

@@ -31,7 +31,6 @@ from spotladder.core.model.observation import QueueEviction as QueueEviction
 from spotladder.core.model.observation import QueueSeen as QueueSeen
 from spotladder.core.model.spec import FOR_EVER as FOR_EVER
 from spotladder.core.model.spec import NOTHING_KNOWN as NOTHING_KNOWN
-from spotladder.core.model.spec import BucketPrice as BucketPrice
 from spotladder.core.model.spec import CapacityType as CapacityType
 from spotladder.core.model.spec import Exhausted as Exhausted
 from spotladder.core.model.spec import FailureUnit as FailureUnit

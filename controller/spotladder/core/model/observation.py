@@ -227,12 +227,10 @@ class AttemptSeen:
 
 @dataclass(frozen=True, slots=True)
 class CommitSize:
-    """The files of a commit and their size. `shared_files`, of `shared_bytes`, are those that every worker downloads
-    when it resumes; each of the others is downloaded by one worker."""
+    """The size of the files of a commit. `shared_bytes` is that of the files that every worker downloads when it
+    resumes; each of the others is downloaded by one worker."""
 
-    files: int = 0
     bytes: int = 0
-    shared_files: int = 0
     shared_bytes: int = 0
 
 

@@ -80,25 +80,15 @@ class PricePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketPrice:
-    """USD for a GiB that is stored for a month, for an object that is written, and for one that is read."""
-
-    per_gib_month: float = 0.0
-    per_write: float = 0.0
-    per_read: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Tier:
     """One entry of a job's ordered tiers. `notice` is how long before a reclaim the cloud announces it, in seconds; 0
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
-    admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible. `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB
-    costs that an attempt on it reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of
-    their workers there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest
-    first. Tiers with the same `queue` may wait in the same admission queue. `auxiliary` are the groups of pods that are
-    not on the tier, with the price of a node of each in USD; None: unknown.
+    admission queue; None: without limit. `head_per_hour` is the price of the head's node in USD, and `egress_per_gib`
+    what a GiB costs that an attempt on it reads from the checkpoint bucket. `wait` is how long jobs usually waited
+    until all of their workers there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has
+    had, oldest first. Tiers with the same `queue` may wait in the same admission queue. `auxiliary` are the groups of
+    pods that are not on the tier, with the price of a node of each in USD; None: unknown.
     """
 
     name: str
@@ -110,7 +100,6 @@ class Tier:
     notice: Seconds = 0.0
     template: str = ""
     queue_timeout: Seconds | None = None
-    surge: bool = False
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
     wait: Seconds = 0.0
@@ -168,7 +157,8 @@ class JobSpec:
     attempt needs until it makes progress, without the wait for capacity; None: it is measured. `decision_interval` is
     the longest time between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an
     observation shows lasts for `decision_interval`, so that work done in it is never lost; true only in a world of
-    ticks. `bucket` is the price of the checkpoint bucket, and `keep` the number of newest commits that it keeps.
+    ticks. `storage_per_gib_month` is the price of the checkpoint bucket in USD, and `keep` the number of newest
+    commits that it keeps.
 
     `step_time` is training time that costs count for each step in addition to the time that passes; only in a world of
     the local mode, whose small program stands for one with longer steps.
@@ -201,7 +191,7 @@ class JobSpec:
     decision_interval: Seconds = 60.0
     capacity_lasts: bool = False
     min_workers: int | None = None
-    bucket: BucketPrice = BucketPrice()
+    storage_per_gib_month: float = 0.0
     keep: int = 1
     step_time: Seconds = 0.0
 

@@ -162,18 +162,17 @@ class NodeFailures:
 
 @dataclass(frozen=True, slots=True)
 class ExtraCosts:
-    """USD for the heads' nodes, for the storage of commits, for requests to the checkpoint bucket, and for checkpoints
-    that attempts have read from another region or cloud."""
+    """USD for the heads' nodes, for the storage of commits, and for checkpoints that attempts have read from another
+    region or cloud."""
 
     heads: float = 0.0
     storage: float = 0.0
-    requests: float = 0.0
     egress: float = 0.0
 
     @property
     def total(self) -> float:
         """The sum."""
-        return self.heads + self.storage + self.requests + self.egress
+        return self.heads + self.storage + self.egress
 
 
 @dataclass(frozen=True, slots=True)

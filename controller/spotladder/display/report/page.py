@@ -131,7 +131,7 @@ def _figures(facts: Facts) -> list[tuple[str, str, str]]:
 def _paid(facts: Facts) -> tuple[str, str]:
     hours, extra = f"{facts.node_hours:.3g} node-hours", facts.state.extra.total
     if extra:
-        hours += f", and {money(extra)} for heads, storage, requests and egress"
+        hours += f", and {money(extra)} for heads, storage and egress"
     if not facts.unpriced:
         return money(facts.spent), hours
     return (

@@ -128,7 +128,6 @@ def of_state(
             uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
             heads=_part(state.extra.heads),
             storage=_part(state.extra.storage),
-            requests=_part(state.extra.requests),
             egress=_part(state.extra.egress),
             overlap=_part(state.surplus_usd),
             unpriced=unpriced,

@@ -99,7 +99,7 @@ class Metrics:
         )
         self.extra_cost = counter(
             "spotladder_extra_cost_usd",
-            "USD spent beside workers' nodes, by kind: heads, storage, requests or egress.",
+            "USD spent beside workers' nodes, by kind: heads, storage or egress.",
             ["kind"],
         )
         self.saved = counter("spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.")

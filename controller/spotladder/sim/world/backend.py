@@ -1,7 +1,7 @@
 """One job in a world, as an `AttemptBackend`: the decision core uses it like a cluster.
 
 The head of an attempt runs on capacity that is always available, as by default on a cluster. The decision core bills
-it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them.
+it, the stored commits and their egress, if the spec has prices of them.
 """
 
 from __future__ import annotations

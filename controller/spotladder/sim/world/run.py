@@ -68,9 +68,9 @@ class SimulationOutcome:
     """The result of one run in USD, seconds and counts. The job ended `finished` seconds after the start of the run,
     `succeeded` says whether it succeeded, `reason` why it ended. `recomputed` is work that was lost before it was
     committed, `overhead` the time from ready workers to the first step. `waiting` is the part of the cost for nodes of
-    gangs that were not complete, `overlap` that for standby attempts, and `extra` that for heads, storage, requests and
-    their egress. `node_hours`, `tier_usd`, `tier_evictions` and `tier_recomputed` are by tier. `path` has every
-    transition, and `losses` every counted failure."""
+    gangs that were not complete, `overlap` that for standby attempts, and `extra` that for heads, storage and egress.
+    `node_hours`, `tier_usd`, `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition, and
+    `losses` every counted failure."""
 
     succeeded: bool
     reason: Reason
