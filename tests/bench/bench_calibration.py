@@ -2,8 +2,8 @@
 
 `SPOTLADDER_TRACES` names the folder with the traces of single zones (`frontier-cs`) and of clusters (`bamboo`), which
 have numbers of nodes. The job waits on one spot tier, or falls back to on-demand. Of the runs, 80 % should fall between
-p10 and p90 of their plan. A run of which several simulated runs have exactly the same figure falls at a random place
-among these.
+p10 and p90 of their plan. Many simulated runs have exactly the same figure, such as the earliest end. A real run with
+this figure counts by the share of their places that is between p10 and p90 (C. Czado, T. Gneiting and L. Held, 2009).
 
 The jobs are measured in a random order, so that `--jobs 80` is a sample. The results are kept in `.bench` until the
 code changes: an interrupted measurement continues.
@@ -29,7 +29,6 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, KnownCapacity, Price, Tier
 from spotladder.display.report.axes import Scale
 from spotladder.display.report.markup import element
-from spotladder.planner.hindsight import place
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
@@ -71,17 +70,30 @@ ON_DEMAND = Tier("on-demand", FOR_EVER, price=Price(3.06, 3.06), capacity_type=C
 @dataclass(frozen=True)
 class Planned:
     """A run beside its plan. `day` is the day on which it began, the same for all zones; `late`: in the second half of
-    the starts. `cost` and `hours` are the places of the run among the simulated runs, 0 to 1. `chances` has for each
-    deadline the chance by the plan, that by the closed formula (0 or 1), and whether the run kept it."""
+    the starts. `cost` is in USD and `end` in hours, of `work` hours of work; `costs` and `ends` are those of the
+    simulated runs. `formula` is the end by the closed formula."""
 
     trace: str
     day: str
     late: bool
     gang: int
     kind: str
+    work: float
+    formula: float
     cost: float
-    hours: float
-    chances: tuple[tuple[float, float, bool], ...]
+    end: float
+    costs: Sequence[float]
+    ends: Sequence[float]
+
+    @property
+    def chances(self) -> list[tuple[float, float, bool]]:
+        """For each deadline the chance by the plan, that by the closed formula (0 or 1), and whether the run kept
+        it."""
+        limits = [self.work * factor for factor in DEADLINES]
+        return [
+            (fmean(end <= limit for end in self.ends), float(self.formula <= limit), self.end <= limit)
+            for limit in limits
+        ]
 
 
 def measure(runs: int, jobs: int) -> Sequence[Row]:
@@ -123,13 +135,29 @@ def of_group(name: str, found: Sequence[Planned]) -> list[Row]:
 
 def coverage(group: str, found: Sequence[Planned]) -> list[Row]:
     return [
-        covered(f"cost, {group} ({len(found)} runs): between p10 and p90", found, [one.cost for one in found]),
-        covered(f"end, {group} ({len(found)} runs): between p10 and p90", found, [one.hours for one in found]),
+        covered(
+            f"cost, {group} ({len(found)} runs): between p10 and p90",
+            found,
+            [inside(one.cost, one.costs) for one in found],
+        ),
+        covered(
+            f"end, {group} ({len(found)} runs): between p10 and p90",
+            found,
+            [inside(one.end, one.ends) for one in found],
+        ),
     ]
 
 
-def covered(what: str, found: Sequence[Planned], places: Sequence[float]) -> Row:
-    within = [float(0.1 <= place <= 0.9) for place in places]
+def inside(value: float, simulated: Sequence[float]) -> float:
+    """The share of the places that the value can have among the simulated ones that is between p10 and p90: of n, n + 1
+    places are equally likely. Equal values differ by rounding errors."""
+    places = len(simulated) + 1
+    first = sum(one < value and not math.isclose(one, value) for one in simulated) / places
+    last = first + (sum(math.isclose(one, value) for one in simulated) + 1) / places
+    return max(0.0, min(last, 0.9) - max(first, 0.1)) / (last - first)
+
+
+def covered(what: str, found: Sequence[Planned], within: Sequence[float]) -> Row:
     share, (low, high) = fmean(within), COVERED
     goal = f"{100 * low:.0f} to {100 * high:.0f} %"
     also = {ERROR: standard_error(found, within)}
@@ -278,24 +306,18 @@ def planned(trace: Trace, index: int, gang: int, kind: str, runs: int) -> Planne
     real = simulate(scenario, "ordered", 0)
     formula = estimated(question)
     expected = formula.scenario.total_hours if formula else work
-    chances = tuple(
-        (
-            fmean(ended(one, work) <= work * factor for one in simulated),
-            float(expected <= work * factor),
-            ended(real, work) <= work * factor,
-        )
-        for factor in DEADLINES
-    )
-    dice = Random(f"{trace.zone} {start} {gang} {kind}")
     return Planned(
         trace.zone,
         f"{'zones' if trace.zone in published.ZONES else trace.zone}, {start // (24 * HOUR):g}",
         index >= STARTS // 2,
         gang,
         kind,
-        place(real.cost, [one.cost for one in simulated], dice.random()),
-        place(ended(real, work), [ended(one, work) for one in simulated], dice.random()),
-        chances,
+        work,
+        expected,
+        real.cost,
+        ended(real, work),
+        [one.cost for one in simulated],
+        [ended(one, work) for one in simulated],
     )
 
 

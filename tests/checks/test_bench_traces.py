@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from spotladder.sim.trace import Trace
-from tests.bench.bench_calibration import Planned, standard_error
+from tests.bench.bench_calibration import Planned, inside, standard_error
 from tests.bench.bench_regret import by_tick
 
 
 def clusters(*pairs: str) -> list[Planned]:
     """Runs of these traces and days, such as "a1"."""
-    return [Planned(pair[0], pair[1], False, 1, "spot only", 0.5, 0.5, ()) for pair in pairs]
+    return [Planned(pair[0], pair[1], False, 1, "spot only", 1, 1, 1, 1, [], []) for pair in pairs]
 
 
 def test_runs_of_one_trace_or_of_one_day_count_once_in_the_standard_error() -> None:
@@ -25,6 +25,17 @@ def test_runs_of_one_trace_or_of_one_day_count_once_in_the_standard_error() -> N
     of_days = clusters(*(f"{trace}{day}" for trace in "abcde" for day in "1234"))
     assert standard_error(of_days, values * 5) == pytest.approx(alone)
     assert standard_error(clusters("a1", "a1"), [0.0, 1.0]) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [range(41), [0] * 41, [0] * 30 + [1] * 9 + [2] * 2, [0.1 + 0.2, 0.3] * 20 + [7]],
+    ids=["different", "equal", "some equal", "rounding errors"],
+)
+def test_a_run_like_the_simulated_ones_is_between_p10_and_p90_in_four_of_five_cases(values: list[float]) -> None:
+    values = list(values)
+    shares = [inside(value, values[:index] + values[index + 1 :]) for index, value in enumerate(values)]
+    assert sum(shares) / len(shares) == pytest.approx(0.8)
 
 
 def test_a_tick_has_the_nodes_that_the_trace_had_during_all_of_it() -> None:

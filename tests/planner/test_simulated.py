@@ -13,7 +13,7 @@ from spotladder.core.accounting import GIB
 from spotladder.core.model import CapacityType, CommitSize, ExtraCosts, KnownCapacity, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
-from spotladder.planner.advice import interval, max_failures
+from spotladder.planner.advice import LIMITS, interval, max_failures, with_limits
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import (
@@ -227,6 +227,13 @@ def test_the_advised_max_failures_saves_more_than_chance() -> None:
     assert found.usd[0] - found.usd[1] == pytest.approx(found.saving)
     calm = question(CALM, BACKUP)
     assert max_failures(calm, Assumptions(), outcomes(calm, Assumptions(), seeds), seeds) is None
+
+
+def test_a_run_that_does_not_reach_a_limit_stands_for_all_higher_ones() -> None:
+    seeds = range(4)
+    found = with_limits(question(), Assumptions(), seeds)
+    assert found == {limit: outcomes(with_max_failures(question(), limit), Assumptions(), seeds) for limit in LIMITS}
+    assert found[0] != found[LIMITS[1]] != found[LIMITS[-1]]
 
 
 def test_the_recommended_commit_interval_is_youngs() -> None:

@@ -31,6 +31,8 @@ def replanned(situation: Situation, **changes: Any) -> Situation:
 def counted(situation: Situation, pods: Sequence[PodSeen]) -> Situation:
     """The situation in which these pods are counted as failures of the tier, each pod once."""
     state, losses = count(situation.state, list(pods), situation.spec.failure_unit)
+    if not losses:
+        return situation
     changes = replace(situation.changes, losses=(*situation.changes.losses, *losses))
     return replace(situation, state=state, changes=changes)
 

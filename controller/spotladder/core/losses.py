@@ -190,7 +190,7 @@ def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
     alive = tuple(
         sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.role is not PodRole.AUXILIARY)
     )
-    return replace(attempt, known_pods=alive)
+    return attempt if alive == attempt.known_pods else replace(attempt, known_pods=alive)
 
 
 def head_lost(seen: AttemptSeen) -> bool:

@@ -146,8 +146,10 @@ def _commit_seconds(situation: Situation) -> Seconds:
 def _planned_with_spec(situation: Situation, attempt: Attempt, *, launched: bool) -> Situation:
     """The situation in which the attempt has the workers and the template of the current spec, if it is not launched
     yet."""
+    if launched or situation.state.stage is not Stage.STARTING:
+        return situation
     planned = launched_with(attempt, situation.spec)
-    if launched or situation.state.stage is not Stage.STARTING or planned == attempt:
+    if planned == attempt:
         return situation
     changes = replace(situation.changes, replanned=True)
     return replace(situation, state=replace(situation.state, attempt=planned), changes=changes)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, stdev
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import FOR_EVER, Seconds
+from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, between_failures, first_lossy
-from spotladder.planner.simulated import Assumptions, outcomes, with_max_failures
+from spotladder.planner.simulated import Assumptions, simulator, with_max_failures
 from spotladder.sim.world.run import SimulationOutcome
 
 LIMITS = (0, 1, 2, 3, 5, 8, 13, FOR_EVER)
@@ -45,7 +48,7 @@ def max_failures(
     before, seeds = list(own[:LIMIT_RUNS]), seeds[:LIMIT_RUNS]
     if not any(facts.spot for facts in question.tiers) or not before:
         return None
-    tried = {limit: outcomes(with_max_failures(question, limit), assumptions, seeds) for limit in LIMITS}
+    tried = with_limits(question, assumptions, seeds)
     best = min(tried, key=lambda limit: _rank(tried[limit]))
     after = tried[best]
     savings = [one.cost - other.cost for one, other in zip(before, after, strict=True)]
@@ -55,6 +58,23 @@ def max_failures(
         return None
     success = (-failed / len(before), -failed_after / len(after))
     return LimitAdvice(best, (usd, usd_after), success, saving, error, len(before))
+
+
+def with_limits(
+    question: Question, assumptions: Assumptions, seeds: Sequence[int]
+) -> dict[int, list[SimulationOutcome]]:
+    """The runs of these seeds with each of LIMITS. A run that has no more losses on a tier than a limit is the same
+    with all higher ones."""
+    runs = {limit: simulator(with_max_failures(question, limit), assumptions) for limit in LIMITS}
+
+    def of_seed(seed: int) -> list[SimulationOutcome]:
+        found = [runs[LIMITS[0]](seed)]
+        for lower, limit in pairwise(LIMITS):
+            losses = Counter(one.loss.tier for one in found[-1].losses)
+            found.append(runs[limit](seed) if max(losses.values(), default=0) > lower else found[-1])
+        return found
+
+    return dict(zip(LIMITS, map(list, zip(*spread(of_seed, seeds), strict=True)), strict=True))
 
 
 def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:

@@ -86,11 +86,11 @@ async def hindsight_aside(facts: Facts) -> PlanPlace | None:
     return found
 
 
-def place(value: float, simulated: Sequence[float], luck: float = 0.5) -> float:
-    """The share of the simulated runs below the value; of equal ones (to 1 %), the part `luck`."""
+def place(value: float, simulated: Sequence[float]) -> float:
+    """The share of the simulated runs below the value, and half of those that are equal to it (to 1 %)."""
     below = sum(one < value * 0.99 for one in simulated)
     equal = sum(value * 0.99 <= one <= value * 1.01 for one in simulated)
-    return (below + luck * (equal + 1)) / (len(simulated) + 1)
+    return (below + 0.5 * (equal + 1)) / (len(simulated) + 1)
 
 
 def _placed(value: float, simulated: Sequence[float]) -> Place:
