@@ -307,3 +307,18 @@ def test_a_file_without_an_object_is_refused(text: str, tmp_path: Path) -> None:
     (file := tmp_path / "jobs.yaml").write_text(text)
     with pytest.raises(InvalidSpec, match="is empty; specify the manifest of a job"):
         convert(read_sources([file]), Options())
+
+
+def test_amounts_of_skypilot_keep_their_units() -> None:
+    made = draft_of("run: python t.py\nresources: {cpus: 4+, memory: 64GB+, disk_size: 1.5TB}\n")
+    assert pod(made)["containers"][0]["resources"]["requests"] == {
+        "cpu": "4",
+        "memory": "64G",
+        "ephemeral-storage": "1.5T",
+    }
+    assert "Removed resources.memory: 4x" in comments(draft_of("run: python t.py\nresources: {memory: 4x}\n"))
+
+
+def test_a_timeout_of_aichor_that_is_no_duration_is_reported() -> None:
+    text = (FOLDER / "aichor-kuberay.yaml").read_text(encoding="utf-8").replace("1d12h", "90")
+    assert "Removed spec.timeout: 90" in comments(draft_of(text))
