@@ -88,7 +88,8 @@ def script_of(file: Path) -> Script:
         raise InvalidSpec(f"cannot be read: {error.strerror}; name a Python script", where=str(file)) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f"{file}:{getattr(error, 'lineno', None) or 1}"
-        raise InvalidSpec(f"is not a Python script: {getattr(error, 'msg', error)}", where=where) from None
+        why = str(getattr(error, "msg", error)) or "it is nested too deeply"
+        raise InvalidSpec(f"is not a Python script: {why}", where=where) from None
     if not tree.body:
         raise InvalidSpec("is empty: name the script that trains", where=str(file))
     packages = set(_packages(tree))
