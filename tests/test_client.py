@@ -6,20 +6,29 @@ import asyncio
 import json
 import os
 import signal
+import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spotladder.client import Jobs
+from spotladder.client import AsyncJobs, Jobs
+from spotladder.errors import Refused
 
 
-def test_a_signal_ends_the_call_that_waits(tmp_path: Path) -> None:
-    """As Ctrl-C in a notebook, or the signal by which a workflow engine cancels a task."""
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
     cluster, context = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}, {"cluster": "c", "user": "u"}
     user = {"name": "u", "user": {"token": "t"}}
     config = {"clusters": [cluster], "users": [user], "contexts": [{"name": "c", "context": context}]}
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps({**config, "current-context": "c"}))
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps({**config, "current-context": "c"}))
+    return str(file)
+
+
+def test_a_signal_ends_the_call_that_waits(kubeconfig: str) -> None:
+    """As Ctrl-C in a notebook, or the signal by which a workflow engine cancels a task."""
     ended = []
 
     async def waiting() -> None:
@@ -30,6 +39,36 @@ def test_a_signal_ends_the_call_that_waits(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             ended.append("waiting")
 
-    with pytest.raises(KeyboardInterrupt), Jobs(kubeconfig=str(kubeconfig)) as jobs:
+    with pytest.raises(KeyboardInterrupt), Jobs(kubeconfig=kubeconfig) as jobs:
         jobs._run(waiting())
     assert ended == ["waiting"]
+
+
+def test_the_output_is_not_read_on_when_its_reader_has_left(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    async def endless(_jobs: AsyncJobs, _name: str, **_options: Any) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "a line"
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(AsyncJobs, "logs", endless)
+    with Jobs(kubeconfig=kubeconfig) as jobs:
+        for line in jobs.logs("digits", follow=True):
+            assert line == "a line"
+            break
+        assert ended.wait(60)
+        left = jobs.logs("digits", follow=True)
+        next(left)
+    left.close()
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b"])
+def test_a_name_that_would_be_another_path_is_refused(kubeconfig: str, name: str) -> None:
+    """An empty name is the list of all jobs, which never ends."""
+    with Jobs(kubeconfig=kubeconfig) as jobs, pytest.raises(Refused):
+        jobs.wait(name)
+    with pytest.raises(Refused), Jobs("..", kubeconfig=kubeconfig):
+        pass

@@ -220,8 +220,12 @@ class Jobs:
         async def following() -> str | None:
             return await anext(lines, None)
 
-        while (line := self._run(following())) is not None:
-            yield line
+        try:
+            while (line := self._run(following())) is not None:
+                yield line
+        finally:
+            if not self._loop.is_closed():  # The caller may have left before the end.
+                asyncio.run_coroutine_threadsafe(lines.aclose(), self._loop)
 
     def report(self, name: str) -> dict[str, Any]:
         """As `AsyncJobs.report`."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spotladder.conversion.draft import Draft
+from spotladder.conversion.reading import read_sources
+from spotladder.conversion.registry import convert
+from spotladder.conversion.source import Options
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of
 from tests.conversion.sources import FOLDER, comments, converted, draft, draft_of
@@ -295,3 +299,26 @@ def test_errors_name_the_field_and_what_to_do(text: str, message: str) -> None:
     with pytest.raises(InvalidSpec) as error:
         draft_of(text)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "apiVersion: v1\nkind: List\nitems: []\n", "name: pipeline\n"])
+def test_a_file_without_an_object_is_refused(text: str, tmp_path: Path) -> None:
+    """As what kubectl prints if there are no jobs."""
+    (file := tmp_path / "jobs.yaml").write_text(text)
+    with pytest.raises(InvalidSpec, match="is empty; specify the manifest of a job"):
+        convert(read_sources([file]), Options())
+
+
+def test_amounts_of_skypilot_keep_their_units() -> None:
+    made = draft_of("run: python t.py\nresources: {cpus: 4+, memory: 64GB+, disk_size: 1.5TB}\n")
+    assert pod(made)["containers"][0]["resources"]["requests"] == {
+        "cpu": "4",
+        "memory": "64G",
+        "ephemeral-storage": "1.5T",
+    }
+    assert "Removed resources.memory: 4x" in comments(draft_of("run: python t.py\nresources: {memory: 4x}\n"))
+
+
+def test_a_timeout_of_aichor_that_is_no_duration_is_reported() -> None:
+    text = (FOLDER / "aichor-kuberay.yaml").read_text(encoding="utf-8").replace("1d12h", "90")
+    assert "Removed spec.timeout: 90" in comments(draft_of(text))

@@ -280,3 +280,11 @@ def test_a_main_that_needs_a_command_line_or_a_launcher_is_tested_as_a_job(tmp_p
     file.write_text(text)
     assert "spotladder" in files_for(script_of(file))["test_recovery_of_train.py"]
     assert "import main" not in files_for(script_of(file))["test_recovery_of_train.py"]
+
+
+@pytest.mark.parametrize(
+    "script", [b"\xef\xbb\xbfimport torch\n", b"# -*- coding: latin-1 -*-\nimport torch\nx = '\xe9'\n"]
+)
+def test_a_script_is_read_with_the_encoding_that_python_uses(script: bytes, tmp_path: Path) -> None:
+    (file := tmp_path / "train.py").write_bytes(script)
+    assert script_of(file).torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 from typing import Any
 
 from spotladder.train.testing import interrupt_at
@@ -29,7 +30,9 @@ def weights(variables: dict[str, Any]) -> list[bytes]:
 def main() -> None:
     backend = os.environ["KERAS_BACKEND"]
     run = program(script("train.keras.callback()", QUIET), weights)
-    uninterrupted = interrupt_at(run, step=[])
+    with tempfile.TemporaryDirectory() as folder:
+        uninterrupted = interrupt_at(run, step=[], folder=folder)
+        assert interrupt_at(run, step=[], folder=folder) == uninterrupted, "a finished training stays finished"
     killed = [1, *sorted(random.Random(1).sample(range(2, 40), 2))]
     assert interrupt_at(run, step=killed, notice=False, interval="7steps") == uninterrupted, killed
     assert interrupt_at(run, step=WITHIN_EPOCHS) == uninterrupted

@@ -9,12 +9,14 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from spotladder.errors import InvalidSpec
+from spotladder.notify import beside, targets
 from spotladder.notify import outbox as outbox_module
-from spotladder.notify import targets
+from spotladder.notify.follow import Follower
 from spotladder.notify.messages import Message
 from spotladder.notify.notices import Kind, Notice
 from spotladder.notify.outbox import MAX_WAITING, TRIES, Outbox
@@ -147,6 +149,9 @@ async def test_an_address_where_nothing_listens_is_undelivered_and_stays_secret(
     [
         ("nonsense://secret", "", "the address nonsense://… is none that Apprise understands"),
         ("webhook+https:///secret", "", "the address of a webhook has no host"),
+        ("webhook+https://[host/secret", "", r"the address webhook\+https://… is not valid"),
+        ("webhook+https://host:port/secret", "", r"the address webhook\+https://… is not valid"),
+        ("slack:/secret", "", "the address ://… is none that Apprise understands"),
         ("webhook+https://host/secret", "whsec_?", "the rest is not base64"),
     ],
 )
@@ -154,3 +159,33 @@ def test_an_address_that_is_none_is_refused_without_its_secrets(url: str, key: s
     with pytest.raises(InvalidSpec, match=said) as caught:
         target_of(url, key)
     assert "/secret" not in str(caught.value)
+
+
+async def test_a_defect_of_a_service_is_undelivered_and_does_not_end_the_messages() -> None:
+    async with receiving() as receiver:
+        service = target_of(f"json://{receiver.address}/secret")
+
+        def defect(**_message: str) -> bool:
+            raise KeyError("secret")
+
+        service._service.notify = defect  # type: ignore[attr-defined]
+        async with sending(service) as (outbox, warnings):
+            outbox.add([notice()])
+            await outbox.flush()
+    assert warnings == ["json://…: KeyError, 8 times; lost: Failed: team-a/digits (west)"]
+
+
+async def test_what_is_lost_at_the_end_of_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "LAST_SECONDS", 0.2)
+    monkeypatch.setattr(Follower, "look", lambda following: following._outbox.add([notice()]))
+    warnings: list[str] = []
+    async with receiving(0, 0) as silent:
+        ready = asyncio.Event()
+        target = target_of(f"webhook+http://{silent.address}/secret")
+        run = asyncio.create_task(
+            beside.notify_of_runs(tmp_path, [target], warnings.append, lambda _ready: ready.set())
+        )
+        await ready.wait()
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    assert warnings == ["the last messages about the run were not delivered within 0.2 s"]

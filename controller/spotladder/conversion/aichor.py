@@ -121,4 +121,6 @@ def _limit(draft: Draft, spec: dict[str, Any]) -> None:
         units = {"h": 3600, "m": 60, "s": 1}
         parts = re.findall(r"([0-9]+)([hms])", match[2])
         seconds = int(match[1] or 0) * 86_400 + sum(int(number) * units[unit] for number, unit in parts)
-    limits.limit_duration(draft, seconds, "timeout" if timeout else "activeDeadlineSeconds")
+    elif timeout:
+        skeleton.leftovers(draft, {"timeout": timeout}, "spec.", "is no duration such as 1d12h: set spec.maxDuration")
+    limits.limit_duration(draft, seconds, "timeout" if timeout and match else "activeDeadlineSeconds")

@@ -32,10 +32,10 @@ def read_sources(files: Sequence[Path]) -> list[Source]:
                 message = "is a template ({{ … }}), not YAML: convert what helm template prints"
                 raise InvalidSpec(message, where=file_name(file)) from None
             raise
-        if not documents:
+        objects = [one for document in documents for one in _objects(document)]
+        if not objects:
             raise InvalidSpec("is empty; specify the manifest of a job", where=file_name(file))
-        for document in documents:
-            found += list(_objects(document))
+        found += objects
     return found
 
 

@@ -83,12 +83,13 @@ def script_of(file: Path) -> Script:
     if file.suffix == ".ipynb":
         raise InvalidSpec("is a notebook: export it with jupyter nbconvert --to script", where=str(file))
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
+        tree = ast.parse(file.read_bytes(), str(file))
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror}; name a Python script", where=str(file)) from None
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f"{file}:{getattr(error, 'lineno', None) or 1}"
-        raise InvalidSpec(f"is not a Python script: {getattr(error, 'msg', error)}", where=where) from None
+        why = str(getattr(error, "msg", error)) or "it is nested too deeply"
+        raise InvalidSpec(f"is not a Python script: {why}", where=where) from None
     if not tree.body:
         raise InvalidSpec("is empty: name the script that trains", where=str(file))
     packages = set(_packages(tree))

@@ -11,7 +11,7 @@ from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 from spotladder.conversion.trainjob import IMAGE
 
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:[A-Za-z]*)\+?")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:([MGTP])i?B?)?\+?", re.IGNORECASE)
 _DOCKER = "docker:"
 _ADDRESSES = """\
 # The host names of all nodes, rank 0 first, in the place of their addresses.
@@ -124,7 +124,7 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
     requests = {}
     for field, name, unit in (("cpus", "cpu", ""), ("memory", "memory", "G"), ("disk_size", "ephemeral-storage", "G")):
         if match := _AMOUNT.fullmatch(str(resources.get(field))):
-            requests[name] = match[1] + unit
+            requests[name] = match[1] + (match[2] or unit).upper()
             resources.pop(field)
     result: dict[str, Any] = {"requests": requests} if requests else {}
     return {**result, "limits": {"nvidia.com/gpu": accelerator[1]}} if accelerator[1] else result

@@ -26,12 +26,12 @@ class ConnectedCluster:
     def __init__(self, client: Client, namespace: str | None = None) -> None:
         self.client = client
         self.context = client.connection.context
-        self.namespace = namespace or _namespace_of(client.connection)
+        self.namespace = kubernetes_names.namespace(namespace) if namespace else _namespace_of(client.connection)
 
     async def job(self, name: str) -> Object:
         """The TieredJob. Raises Refused if it does not exist."""
         try:
-            return await self.client.get(TIEREDJOBS, name, self.namespace)
+            return await self.client.get(TIEREDJOBS, kubernetes_names.job(name), self.namespace)
         except NotFound:
             raise await self.absent(name) from None
 

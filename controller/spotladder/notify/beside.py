@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from spotladder.notify.follow import Follower
@@ -28,9 +27,11 @@ async def notify_of_runs(
         ready(None)
         await follower.follow()
     finally:
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(LAST_SECONDS):
                 here.look()
                 follower.look()
                 await outbox.flush()
+        except TimeoutError:
+            given_up(f"the last messages about the run were not delivered within {LAST_SECONDS:g} s")
         sending.cancel()

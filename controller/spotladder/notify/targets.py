@@ -39,15 +39,17 @@ class Target(Protocol):
 def target_of(url: str, key: str = "") -> Target:
     """The receiver with this address. `key` signs webhooks. Raises InvalidSpec, without the address, which may be a
     secret."""
-    scheme = urlsplit(url).scheme
-    return _Webhook(url, key) if scheme in WEBHOOK else _Service(url)
+    scheme = url.partition("://")[0] if "://" in url else ""
+    try:
+        return _Webhook(url, key) if scheme in WEBHOOK else _Service(url, scheme)
+    except ValueError:
+        raise InvalidSpec(f"the address {scheme}://… is not valid: check its host and port") from None
 
 
 class _Service:
     """A service that Apprise knows."""
 
-    def __init__(self, url: str) -> None:
-        scheme = url.partition("://")[0]
+    def __init__(self, url: str, scheme: str) -> None:
         service = apprise.Apprise.instantiate(url)
         if service is None:
             raise InvalidSpec(
@@ -62,6 +64,8 @@ class _Service:
                 done = await asyncio.to_thread(self._service.notify, body=message.body, title=message.title)
         except TimeoutError:
             raise Undelivered(f"no answer in {TIMEOUT:g} s") from None
+        except Exception as error:  # noqa: BLE001 – a service may have defects: they must not end the messages
+            raise Undelivered(type(error).__name__) from None
         if not done:
             raise Undelivered("the service does not answer, or refuses the message")
 
@@ -72,7 +76,7 @@ class _Webhook:
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url.removeprefix("webhook+")
-        host = urlsplit(self._url).hostname
+        host, _port = urlsplit(self._url).hostname, urlsplit(self._url).port
         if not host:
             raise InvalidSpec("the address of a webhook has no host: write webhook+https://HOST/PATH")
         self.name = f"webhook {host}"

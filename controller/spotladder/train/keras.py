@@ -54,6 +54,8 @@ class _Hooks:
         model._initial_epoch = found.step // self._steps or None if found else None  # noqa: SLF001 – as Keras' own BackupAndRestore
         self._train = model.train_function
         model.train_function = self._trained
+        if self._start >= self.params["epochs"] * self._steps:
+            self._resume()  # No epoch is left, which would restore it.
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch, self._batch, self._replacement = epoch, 0, None
@@ -97,7 +99,7 @@ class _Hooks:
             self._continue = found.merged()
             self._seed = restore_variables(self.model, self._continue)
         remedy = "call fit once for each job, with the data of the commit"
-        self._loop.begin(self._start, self.params["epochs"] * self._steps, remedy)
+        self._loop.begin(self._start, max(self._start, self.params["epochs"] * self._steps), remedy)
 
     def _to_position(self, folder: Path) -> None:
         """The first step after the commit: continue in the data and with the random state of the commit."""
