@@ -48,3 +48,8 @@ def test_a_stream_is_left_as_it_is() -> None:
             return iter(range(4))
 
     assert batches(torch.utils.data.DataLoader(Stream(), 2), 1) == [[0, 1], [2, 3]]
+
+
+def test_a_loader_of_another_library_is_left_as_it_is() -> None:
+    loader = [torch.ones(2), torch.zeros(2)]
+    assert batches(loader, 1) == [[1.0, 1.0], [0.0, 0.0]]

@@ -17,11 +17,13 @@ from spotladder.train import randomness
 def seed_batches(loader: Any, seed: int) -> None:
     """Make the batches of this DataLoader a function of `seed` and of their examples, from its next iteration on.
 
-    A loader of an IterableDataset, or one without batches, is left as it is.
+    A loader of an IterableDataset, one without batches, or one that is not PyTorch's is left as it is.
     """
-    from torch.utils.data import IterableDataset
+    from torch.utils.data import DataLoader, IterableDataset
 
     loader = getattr(loader, "base_dataloader", loader)  # Accelerate's loaders contain PyTorch's.
+    if not isinstance(loader, DataLoader):
+        return
     if not isinstance(loader.dataset, _Batches):
         if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
             return
