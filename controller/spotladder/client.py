@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +123,7 @@ class AsyncJobs:
 
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """The lines of the program, attempt by attempt, as `spotladder logs` prints them. A followed stream that breaks
         is opened again; lines in between are missing."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -213,7 +213,7 @@ class Jobs:
 
     def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """As `AsyncJobs.logs`."""
         lines = self._jobs.logs(name, attempt=attempt, follow=follow, tail=tail)
 

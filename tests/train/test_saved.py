@@ -122,6 +122,16 @@ def test_a_step_inside_a_file_whose_name_has_none_is_known(tmp_path: Path) -> No
     assert set(only(tmp_path).roots) == {"last.pt", "optimizer.pt"}
 
 
+def test_a_compressed_file_that_is_damaged_inside_has_no_step(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "last.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("last/data.pkl", pickle.dumps({"step": 20, "epochs": list(range(1000))}))
+        start = archive.infolist()[0].FileHeader()
+    content = bytearray((tmp_path / "last.pt").read_bytes())
+    content[len(start) : len(start) + 100] = b"\xff" * 100
+    (tmp_path / "last.pt").write_bytes(content)
+    assert saved_in(tmp_path)[-1].step is None
+
+
 def test_a_zip_file_without_its_end_is_torn(tmp_path: Path) -> None:
     lightning(tmp_path / "step-60.ckpt", 60)
     whole = (tmp_path / "step-60.ckpt").read_bytes()

@@ -20,6 +20,7 @@ import os
 import pickletools
 import re
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -244,7 +245,7 @@ def _step_inside(folder: Path, file: SavedFile) -> int | None:
             with archive.open(pickled) as data:
                 for key, number in _numbers(islice(pickletools.genops(data), _MOST_OPERATIONS)):
                     found.setdefault(key, number)
-    except (OSError, ValueError, StopIteration, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile, zlib.error, RuntimeError, EOFError):
         pass
     return next((found[key] for key in _STEPS if key in found), None)
 
