@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,9 +51,11 @@ time take six times as long as one after the other.
 
 def pytest_configure() -> None:
     """A shell starts a background job with SIGINT ignored, and `nohup` one with SIGHUP ignored. Tests and the programs
-    that they start have the default dispositions, however the tests were started."""
+    that they start have the default dispositions, and `python` is this one, however the tests were started."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # A fresh machine may have no `python` but this one.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
