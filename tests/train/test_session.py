@@ -132,6 +132,14 @@ def test_a_commit_needs_a_higher_step(tmp_path: Path, step: int) -> None:
         pass
 
 
+def test_a_commit_that_is_not_accepted_leaves_no_files(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    with pytest.raises(CheckpointCorrupt), one.commit(1) as folder:
+        (folder / "weights").write_text("1")
+        one._member.commits._error = CheckpointCorrupt("the previous commit failed meanwhile")
+    assert not folder.exists()
+
+
 def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None:
     one = job(tmp_path)
     with one.commit(1) as folder:
