@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy
 import pytest
 
+from spotladder.checkpoints import entries, garbage
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
@@ -149,6 +150,16 @@ def test_a_commit_that_is_not_accepted_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(CheckpointCorrupt), one.commit(1) as folder:
         one._member.commits._error = CheckpointCorrupt("the previous commit failed meanwhile")
     assert not folder.exists()
+
+
+def test_a_log_that_is_too_large_for_a_snapshot_does_not_stop_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
+    monkeypatch.setattr(entries, "LARGEST_ENTRY", 900)
+    assert train(job(tmp_path), 40) == [10, 20, 30, 40]
+    assert committed(tmp_path) == [(1, 20), (1, 30), (1, 40)]
+    assert "old checkpoints were not deleted: log entry" in caplog.text
 
 
 def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None:
