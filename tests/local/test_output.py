@@ -34,6 +34,7 @@ def test_an_incomplete_line_takes_little_memory(tmp_path: Path) -> None:
             assert len(reader._rest) < 100
         file.write(b"\r100%\r\n" + bytes(CHUNK))
         assert reader.lines() == ["100%"]
+        assert LogReader(log).lines() == ["100%"], "no lines means the end of the log, for those who read all of it"
         file.write(bytes(CHUNK))
         assert sum(map(len, reader.lines())) > CHUNK
         assert len(reader._rest) <= CHUNK

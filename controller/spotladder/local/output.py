@@ -39,11 +39,13 @@ class LogReader:
         self._path, self._offset, self._rest = path, offset, b""
 
     def lines(self) -> list[str]:
-        """The lines since the last call; none while the log does not exist."""
-        *lines, rest = (self._rest + self._read()).split(b"\n")
-        self._rest = _shown(rest)
-        if len(self._rest) > CHUNK:
-            lines, self._rest = [*lines, self._rest], b""
+        """The next lines since the last call; none at the end of the log, or while it does not exist."""
+        lines: list[bytes] = []
+        while not lines and (more := self._read()):
+            *lines, rest = (self._rest + more).split(b"\n")
+            self._rest = _shown(rest)
+            if len(self._rest) > CHUNK:
+                lines, self._rest = [*lines, self._rest], b""
         return [_text(line) for line in lines]
 
     def rest(self) -> list[str]:
