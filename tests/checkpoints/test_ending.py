@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spotladder.checkpoints import entries, garbage
 from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
@@ -57,6 +58,16 @@ def test_an_interrupted_end_can_be_repeated(
     assert end_job(log, "Succeeded", keep=1) == ""
     assert files(store) == 1
     assert [entry.kind for entry in log.tail()] == entries  # Neither the outcome nor the drop is appended twice.
+
+
+def test_the_outcome_is_recorded_in_a_log_that_is_too_large_for_a_snapshot(
+    log: CommitLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
+    monkeypatch.setattr(entries, "LARGEST_ENTRY", 900)
+    assert "log entry 11: has at least" in end_job(log, "Succeeded", keep=3)
+    assert steps_of(log) == [4, 5, 6]
+    assert log.read().end is not None
 
 
 def test_the_outcome_is_recorded_without_permission_to_delete(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spotladder.checkpoints import entries as entries_module
 from spotladder.checkpoints.entries import (
     Commit,
     Drop,
@@ -24,7 +25,7 @@ from spotladder.checkpoints.entries import (
     encode,
 )
 from spotladder.checkpoints.metrics import metrics_of
-from spotladder.errors import LogCorrupt
+from spotladder.errors import LogCorrupt, TooLarge
 
 names = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
     lambda name: ".." not in name and not name.startswith("/")
@@ -113,6 +114,14 @@ def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> N
     data = json.dumps({**json.loads(encode(GOOD)), **change}).encode()
     with pytest.raises(LogCorrupt, match=f"^s3://b/digits/log/00000003.json: .*{says}.*"):
         decode(data, "s3://b/digits/log/00000003.json", 3)
+
+
+@pytest.mark.parametrize("limit", ["LARGEST_ENTRY", "MOST_VALUES"])
+def test_an_entry_that_no_reader_accepts_is_not_written(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(entries_module, limit, 1000)
+    large = replace(GOOD, files=tuple(FileEntry(f"{number}", 1, "00000000") for number in range(250)))
+    with pytest.raises(TooLarge, match=r"log entry 3: .* 1,000 are read .*: commit fewer, larger files"):
+        encode(large)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"3", b"{}", b'{"v": 1}', b'{"kind": "start"}'])

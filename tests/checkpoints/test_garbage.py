@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.checkpoints import garbage
+from spotladder.checkpoints import entry_log, garbage
 from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import InvalidSpec
-from tests.checkpoints.builders import a_log, committed
+from tests.checkpoints.builders import a_log, committed, uploaded
 from tests.checkpoints.memory_store import MemoryStore
 
 
@@ -58,6 +58,17 @@ def test_a_commit_without_its_files_does_not_displace_a_complete_one(log: Commit
     del store.objects[f"digits/{writer.folder(3)}/w"]
     writer.collect(1)
     assert steps(log) == [2, 3]
+
+
+def test_a_log_of_large_entries_stays_readable(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry has the list of all files of its commit."""
+    for module in (entry_log, garbage):
+        monkeypatch.setattr(module, "LARGEST_TAIL", 40_000, raising=False)
+    writer = log.start(1)
+    for step in range(1, 30):
+        writer.commit(step, uploaded(writer, step, "w" * 2000))
+        writer.collect(2)
+        assert steps(log) == [*range(max(1, step - 1), step + 1)]
 
 
 def test_keep_0_is_rejected(log: CommitLog) -> None:

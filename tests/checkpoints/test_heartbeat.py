@@ -24,7 +24,21 @@ def test_a_heartbeat_of_an_earlier_group_of_ranks_is_ignored() -> None:
     assert heartbeat.read(store, 2, 0) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"7", b'{"start": 0}', b'{"start": 0, "step": "x"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"7",
+        b'{"start": 0}',
+        b'{"start": 0, "step": "x"}',
+        b'{"start": 0, "step": -1}',
+        b'{"start": 0, "step": 1e300}',
+        b'{"start": 0, "step": 1, "total": -1}',
+        b'{"start": 0, "step": 1, "total": 1' + b"0" * 400 + b"}",
+        b"\xff",
+    ],
+)
 def test_an_object_that_is_no_heartbeat_is_ignored(content: bytes) -> None:
     store = MemoryStore()
     store.objects["attempts/0001/heartbeat.json"] = content

@@ -301,6 +301,13 @@ def test_a_later_copy_uses_the_memory_of_a_dropped_one(device: str) -> None:
     assert copied([source], snapshots)[0].data_ptr() == address
 
 
+def test_memory_of_tensors_that_have_another_size_now_is_not_kept(device: str) -> None:
+    snapshots = Snapshots()
+    for size in range(1, 9):
+        copied([torch.ones(1000, device=device), torch.ones(size * 1000, device=device)], snapshots)
+    assert sum(buffer.numel() for buffers in snapshots._idle.values() for buffer in buffers) <= 2 * 9000 * 4
+
+
 def test_without_free_memory_there_is_no_copy() -> None:
     snapshots = Snapshots(free=lambda: 7999)
     assert snapshots.take([torch.ones(1000)]) is None

@@ -21,6 +21,8 @@ def test_the_list_of_visible_gpus_has_precedence(tmp_path: Path) -> None:
     (tmp_path / "nvidia0").touch()
     assert of_machine({"CUDA_VISIBLE_DEVICES": "3, GPU-5ebe9f43"}, tmp_path) == ("3", "GPU-5ebe9f43")
     assert of_machine({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ()
+    assert of_machine({"CUDA_VISIBLE_DEVICES": "-1"}, tmp_path) == ()
+    assert of_machine({"CUDA_VISIBLE_DEVICES": "1,-1,2"}, tmp_path) == ("1",)
 
 
 def test_a_node_gets_the_gpus_that_the_fewest_others_use() -> None:

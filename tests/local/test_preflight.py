@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py")
         pytest.param("python train.py --epochs 3", id="with arguments"),
         pytest.param("PYTHONHASHSEED=0 python train.py", id="with a variable"),
         pytest.param("./run.sh", id="a path"),
+        pytest.param("PYTHONPATH=src python elsewhere.py", id="with a path for modules"),
         pytest.param("python -m http.server", id="a module"),
         pytest.param("cd elsewhere && python other.py", id="a shell construct is left to the shell"),
         pytest.param("python $SCRIPT", id="a variable is left to the shell"),
@@ -36,7 +39,15 @@ def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py")
 def test_entrypoints_that_may_work_are_accepted(tmp_path: Path, entrypoint: str) -> None:
     script(tmp_path)
     script(tmp_path, "#!/bin/sh\n", "run.sh")
+    script(tmp_path, "import no_such_module\n", "elsewhere.py")
     preflight.check_entrypoint(entrypoint, tmp_path)
+
+
+def test_modules_may_be_on_a_path_of_the_jobs_environment(tmp_path: Path) -> None:
+    script(tmp_path, "import no_such_module\n")
+    with pytest.raises(EnvironmentFailure, match="no_such_module is not installed"):
+        preflight.check_entrypoint("python train.py", tmp_path)
+    preflight.check_entrypoint("python train.py", tmp_path, {"PYTHONPATH": "src"})
 
 
 @pytest.mark.parametrize(
@@ -77,12 +88,19 @@ def test_the_error_for_a_missing_framework_names_the_extra_to_install(
         pytest.param("try:\n    import no_such_module\nexcept ImportError:\n    pass\n", id="one that may be missing"),
         pytest.param("if False:\n    import no_such_module\n", id="one under a condition"),
         pytest.param("from . import sibling\n", id="a relative one"),
+        pytest.param("import __main__\n", id="the script itself"),
+        pytest.param("import compiled\n", id="an extension beside it"),
+        pytest.param("import sys\nsys.path.insert(0, 'src')\nimport no_such_module\n", id="one on a path that it adds"),
         pytest.param("", id="an empty script"),
     ],
 )
-def test_resolvable_and_optional_imports_are_accepted(tmp_path: Path, text: str) -> None:
+def test_resolvable_and_optional_imports_are_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     script(tmp_path, name="beside.py")
+    script(tmp_path, name=f"compiled{EXTENSION_SUFFIXES[0]}")
     (tmp_path / "package").mkdir()
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)  # as in the command
     preflight.check_imports(script(tmp_path, text))
 
 

@@ -61,6 +61,16 @@ def test_a_full_disk_is_reported_and_the_last_state_is_kept(folder: JobFolder, m
     assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "state.json"]
 
 
+def test_a_file_system_without_locks_is_reported(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_locks(_file: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with pytest.raises(EnvironmentFailure, match=r"digits: cannot lock it: No locks.*--state-dir"), folder.owned():
+        pass
+    assert folder.owner() is None
+
+
 def test_clear_deletes_the_files_of_the_run_and_no_others(folder: JobFolder) -> None:
     with folder.owned():
         folder.save(STATE)

@@ -67,6 +67,15 @@ def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(
     assert uri("a/train.py", **named) == uri("b/train.py", **named) == f"{tmp_path}/default/checkpoints"
 
 
+def test_scripts_of_one_folder_share_no_checkpoints_in_any_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = []
+    for script in ("训练.py", "评估.py", "训练2.py", "评估2.py", "modèle.py", "modéle.py", "script.py"):
+        monkeypatch.setattr("sys.argv", [script])
+        names.append(Environment({}).job)
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+
+
 def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/somewhere/My Script.py"])
     here = Environment({"XDG_STATE_HOME": "/home/me/state"})

@@ -112,6 +112,15 @@ def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
         assert found.kind == heard
 
 
+def test_a_handover_that_its_source_repeats_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    in_a_worker(monkeypatch, SimpleNamespace(deadline_ms=2500, preempted_node_to_ranks={"n3": [3]}), 3)
+    listener = Listener([RayPreemption(least=2)])
+    assert [listener.poll() for _ in range(3)] == [Notice("handover", deadline=2.5)] * 3
+    assert caplog.text.count("committing and stopping") == 1
+
+
 def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     in_a_worker(monkeypatch, SimpleNamespace(deadline_ms=0))

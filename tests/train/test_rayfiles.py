@@ -47,6 +47,14 @@ def test_ray_stores_its_files_beside_the_log(bucket: str, tmp_path: Path) -> Non
         assert Path(folder, "sub", "state").read_text() == "x"
 
 
+@pytest.mark.parametrize("as_address", [False, True])
+def test_a_folder_whose_address_is_quoted_is_the_same_folder_for_ray(tmp_path: Path, as_address: bool) -> None:
+    folder = tmp_path / "my checkpoints é"
+    uri = folder.as_uri() if as_address else str(folder)
+    path, filesystem = storage_of(Environment({"SPOTLADDER_URI": uri, "SPOTLADDER_JOB": "digits"}), "attempts/0001")
+    assert (path, filesystem) == (f"{folder}/digits/attempts/0001", None)
+
+
 @pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
 def test_rays_uploads_wait_for_the_end_of_an_outage(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

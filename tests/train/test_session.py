@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
+import numpy
 import pytest
 
+from spotladder.checkpoints import entries, garbage
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
@@ -80,6 +82,17 @@ def test_invalid_step_ranges(tmp_path: Path, start: int, total: int) -> None:
         list(job(tmp_path).steps(start, total))
 
 
+def test_a_step_may_be_an_integer_of_any_library(tmp_path: Path) -> None:
+    one, whole = job(tmp_path, heartbeat=tmp_path / "heartbeat.json"), cast("Any", numpy.int64)
+    for step in one.steps(whole(0), whole(10)):
+        if one.should_commit(whole(step)):
+            with one.commit(whole(step)):
+                pass
+    assert committed(tmp_path) == [(1, 10)]
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        one.should_commit(cast("Any", 11.5))
+
+
 def test_should_commit_gives_the_same_answer_for_the_same_step(tmp_path: Path) -> None:
     asked = job(tmp_path)
     assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]
@@ -130,6 +143,23 @@ def test_a_commit_needs_a_higher_step(tmp_path: Path, step: int) -> None:
         pass
     with pytest.raises(ValueError, match="expected a higher step"), one.commit(step):
         pass
+
+
+def test_a_commit_that_is_not_accepted_leaves_no_files(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    with pytest.raises(CheckpointCorrupt), one.commit(1) as folder:
+        one._member.commits._error = CheckpointCorrupt("the previous commit failed meanwhile")
+    assert not folder.exists()
+
+
+def test_a_log_that_is_too_large_for_a_snapshot_does_not_stop_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
+    monkeypatch.setattr(entries, "LARGEST_ENTRY", 900)
+    assert train(job(tmp_path), 40) == [10, 20, 30, 40]
+    assert committed(tmp_path) == [(1, 20), (1, 30), (1, 40)]
+    assert "old checkpoints were not deleted: log entry" in caplog.text
 
 
 def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None:

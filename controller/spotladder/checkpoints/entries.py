@@ -185,8 +185,9 @@ def encode(entry: Entry) -> bytes:
     """The entry as one JSON object with a final newline. Raises TooLarge: no reader would accept it."""
     raw = {"v": VERSION, **_as_json(entry)}
     data = (json.dumps(raw, separators=(",", ":"), default=_as_json) + "\n").encode()
-    if len(data) > LARGEST_ENTRY:
-        raise TooLarge(f"log entry {entry.seq}", "bytes", len(data), LARGEST_ENTRY, "commit fewer, larger files")
+    for unit, found, most in (("bytes", len(data), LARGEST_ENTRY), ("values", _values(data), MOST_VALUES)):
+        if found > most:
+            raise TooLarge(f"log entry {entry.seq}", unit, found, most, "commit fewer, larger files")
     return data
 
 
@@ -196,7 +197,7 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
     Rejects torn, foreign and newer entries, an entry whose number differs from its object's name, and file names
     outside of the folder to which they are downloaded.
     """
-    values = sum(map(data.count, (b",", b"[", b"{")))
+    values = _values(data)
     if values > MOST_VALUES:
         raise LogCorrupt(
             f"{name}: has {values:,} values, and at most {MOST_VALUES:,} are read (no setting raises this limit): "
@@ -237,6 +238,11 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
             "nothing was changed"
         )
     return entry
+
+
+def _values(data: bytes) -> int:
+    """At least the number of values in the entry."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 def _as_json(record: Any) -> dict[str, Any]:

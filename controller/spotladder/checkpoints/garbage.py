@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from spotladder.checkpoints.entries import Commit, Drop, Snapshot
+from spotladder.checkpoints.entries import Commit, Drop, Snapshot, encode
 from spotladder.checkpoints.entry_keys import key_of
-from spotladder.checkpoints.entry_log import EntryLog
+from spotladder.checkpoints.entry_log import LARGEST_TAIL, EntryLog
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.store import listed
 from spotladder.errors import InvalidSpec
 
 COMPACT_AFTER = 64
-"""Number of entries after the last snapshot at which the log is compacted."""
+"""Number of entries after the last snapshot at which the log is compacted, unless they are large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def collect(
     due = [path for path in history.dropped if path not in deleted]
     done = replace(_delete(log, due), dropped=dropped)
     deleted.update(due)
-    if history.since_snapshot > COMPACT_AFTER:
+    if history.since_snapshot > COMPACT_AFTER or _is_large(history):
         history = _compact(log, history, fence)
     return history, done
 
@@ -86,6 +86,13 @@ def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
         else:
             broken.add(commit.path)
     return broken
+
+
+def _is_large(history: History) -> bool:
+    """Whether the entries after the last snapshot may be half of what a reader accepts, if each is as large as the
+    newest commit, which has the list of its files."""
+    newest = history.newest
+    return newest is not None and history.since_snapshot * len(encode(newest)) > LARGEST_TAIL // 2
 
 
 def _compact(log: EntryLog, history: History, fence: Callable[[History], None]) -> History:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from spotladder.checkpoints.entries import LONGEST_TEXT
+from spotladder.checkpoints.entries import LARGEST_INTEGER, LONGEST_TEXT
 from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.core.contract import Milestone
 from spotladder.errors import TooLarge
@@ -63,7 +63,7 @@ def read(store: Store, attempt: int, start: int, uid: str = "") -> StoredHeartbe
             str(content.get("uid", "")),
             Milestone.reported(content.get("reached")),
         )
-        if not 0 <= found.every < math.inf:
+        if not 0 <= found.every < math.inf or not all(0 <= one < LARGEST_INTEGER for one in (found.step, found.total)):
             return None
     except (ObjectMissing, TooLarge, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
@@ -17,9 +18,10 @@ GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def of_machine(environ: Mapping[str, str] = os.environ, devices: Path = Path("/dev")) -> tuple[str, ...]:
-    """The GPUs that programs on this machine may use, as CUDA_VISIBLE_DEVICES lists them."""
+    """The GPUs that programs on this machine may use, as CUDA_VISIBLE_DEVICES lists them: those before a -1."""
     if (listed := environ.get(GPUS_VARIABLE)) is not None:
-        return tuple(filter(None, (word.strip() for word in listed.split(","))))
+        words = filter(None, (word.strip() for word in listed.split(",")))
+        return tuple(takewhile(lambda word: word != "-1", words))
     found = [file for file in devices.glob("nvidia*") if file.name.removeprefix("nvidia").isdigit()]
     return tuple(str(index) for index in range(len(found)))
 

@@ -29,14 +29,23 @@ def end_of(log: Path, longest: int) -> str:
 
 
 class LogReader:
-    """Reads one log, from the end of the last read. Returns complete lines; `rest` returns an incomplete last line."""
+    """Reads one log, from the end of the last read. Returns complete lines; `rest` returns an incomplete last line.
+
+    Of a line that a progress bar writes again and again, the last text is returned, as a terminal shows it. A line of
+    more than `CHUNK` bytes is returned in parts.
+    """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._path, self._offset, self._rest = path, offset, b""
 
     def lines(self) -> list[str]:
-        """The lines since the last call; none while the log does not exist."""
-        *lines, self._rest = (self._rest + self._read()).split(b"\n")
+        """The next lines since the last call; none at the end of the log, or while it does not exist."""
+        lines: list[bytes] = []
+        while not lines and (more := self._read()):
+            *lines, rest = (self._rest + more).split(b"\n")
+            self._rest = _shown(rest)
+            if len(self._rest) > CHUNK:
+                lines, self._rest = [*lines, self._rest], b""
         return [_text(line) for line in lines]
 
     def rest(self) -> list[str]:
@@ -55,8 +64,13 @@ class LogReader:
         return more
 
 
+def _shown(line: bytes) -> bytes:
+    """The text after the last carriage return, except one at the end: a line feed may follow it."""
+    return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
+
+
 def _text(line: bytes) -> str:
-    return line.decode(errors="replace").rstrip("\r")
+    return _shown(line).decode(errors="replace").rstrip("\r")
 
 
 class WithOutput:

@@ -9,8 +9,11 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
 from spotladder import memory
 from spotladder.core.accounting import GIB
@@ -35,10 +38,11 @@ def ray_version() -> str:
     return version("ray")
 
 
-def check_entrypoint(entrypoint: str, cwd: Path) -> None:
+def check_entrypoint(entrypoint: str, cwd: Path, environment: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check that the program exists and that every module that its script imports is installed.
 
-    Only certain errors are reported: shell constructs are not interpreted.
+    Only certain errors are reported: shell constructs are not interpreted, and modules may be anywhere if `environment`
+    or the entrypoint sets PYTHONPATH.
     """
     try:
         words = shlex.split(entrypoint)
@@ -62,25 +66,37 @@ def check_entrypoint(entrypoint: str, cwd: Path) -> None:
     file = cwd / script
     if not file.is_file():
         raise InvalidSpec(f'no file "{script}" in {cwd}', path=_ENTRYPOINT)
-    check_imports(file)
+    if "PYTHONPATH" not in environment and "PYTHONPATH=" not in entrypoint:
+        check_imports(file)
 
 
 def check_imports(script: Path) -> None:
-    """Check that this Python finds every module that the script imports unconditionally."""
+    """Check that this Python finds every module that the script imports unconditionally, unless it changes
+    `sys.path`."""
     try:
-        tree = ast.parse(script.read_bytes(), str(script))
+        content = script.read_bytes()
+        tree = ast.parse(content, str(script))
     except SyntaxError as error:
         raise InvalidSpec(f"invalid Python: {error.msg}", where=f"{script}:{error.lineno}:{error.offset}") from error
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"cannot be read: {error}", where=str(script)) from error
+    if b"sys.path" in content:
+        return
     for line, module in _imports(tree.body):
-        beside = script.parent / module
-        if beside.is_dir() or beside.with_suffix(".py").exists() or module in sys.builtin_module_names:
-            continue
-        if importlib.util.find_spec(module) is None:
+        if not _is_found(module, script.parent):
             extra = EXTRAS.get(module)
             remedy = f"pip install 'spotladder[{extra}]'" if extra else f"install the package that provides {module}"
             raise EnvironmentFailure(f"{script}:{line}: {module} is not installed in {sys.prefix}: {remedy}")
+
+
+def _is_found(module: str, folder: Path) -> bool:
+    """Whether this Python finds the module, in this folder or elsewhere."""
+    if PathFinder.find_spec(module, [str(folder)]) is not None:
+        return True
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:
+        return True  # It is loaded, and has no specification: `__main__`.
 
 
 def _imports(body: list[ast.stmt]) -> list[tuple[int, str]]:

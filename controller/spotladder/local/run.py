@@ -238,7 +238,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     tiers = {}
     for tier in job.spec.tiers:
         program = local_program(job, tier.name)
-        preflight.check_entrypoint(program.entrypoint, cwd)
+        preflight.check_entrypoint(program.entrypoint, cwd, program.env)
         entrypoint = started_script(program.entrypoint, job.spec.checkpoints.program_folder, sys.executable)
         tiers[tier.name] = LocalTier(tier.capacity_tier, entrypoint, program.env)
     checkpoints = job.spec.checkpoints

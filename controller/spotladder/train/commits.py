@@ -143,8 +143,13 @@ class Commits:
 
     def submit(self, checkpoint: Checkpoint, unreadable: str = "") -> None:
         """Commit in the background. Waits as `make_room` does, then replaces a pending checkpoint."""
-        self.make_room()
-        self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder, unreadable=unreadable))
+        pending = Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder, unreadable=unreadable)
+        try:
+            self.make_room()
+        except BaseException:
+            pending.release()
+            raise
+        self._put(pending)
 
     def copy_uncommitted(self) -> bool:
         """Wait as `make_room` does, then copy the files that are not committed, so that the program can reuse its

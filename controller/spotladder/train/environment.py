@@ -43,7 +43,7 @@ class Environment:
     @property
     def job(self) -> str:
         """The job's name; outside a job the name of the script."""
-        return self._get(Variable.JOB) or _safe(Path(sys.argv[0] or "script").stem) or "script"
+        return self._get(Variable.JOB) or _script()
 
     @property
     def namespace(self) -> str:
@@ -195,10 +195,21 @@ class Environment:
             raise InvalidSpec(f"{error}{alternative}", where=name) from None
 
 
+def _script() -> str:
+    """A job name that identifies the script in its folder."""
+    stem = Path(sys.argv[0] or "script").stem
+    name = _safe(stem) or "script"
+    return name if stem.isascii() else f"{name}-{_hash(stem)}"
+
+
 def _place() -> str:
     """A folder name that identifies the script's location."""
     folder = Path(sys.argv[0] or "script").resolve().parent
-    return f"{_safe(folder.name)}-{sha256(os.fsencode(folder)).hexdigest()[:8]}"
+    return f"{_safe(folder.name)}-{_hash(folder)}"
+
+
+def _hash(path: str | Path) -> str:
+    return sha256(os.fsencode(path)).hexdigest()[:8]
 
 
 def _safe(name: str) -> str:

@@ -49,7 +49,7 @@ class Listener:
     def poll(self) -> Notice | None:
         if self._heard is None or self._heard.kind == NoticeKind.HANDOVER:
             found = next((notice for source in self._sources if (notice := self._ending(source.poll()))), None)
-            if found is not None:
+            if found not in (None, self._heard):
                 self._heard = found
                 _log.warning("%s (%s): committing and stopping", found.reason, found.kind)
         return self._heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from spotladder.errors import StoreUnavailable
+from spotladder.errors import StoreUnavailable, TooLarge
 from spotladder.train.pending import Checkpoint
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ class OldCheckpoints:
                 self._log.store.delete([meta.key for meta in self._log.store.list(f"{self._orphans[-1]}/")])
                 self._orphans.pop()
             writer.collect(self._keep, final=0 < checkpoint.total <= checkpoint.step)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, TooLarge) as error:
             _log.warning("old checkpoints were not deleted: %s", error)

@@ -130,14 +130,12 @@ def wait_for_store(env: environment.Environment) -> None:
 
 def storage_of(env: environment.Environment, below: str) -> tuple[str, Any]:
     """A folder of the job for Ray: its path and its filesystem (None for the local one)."""
-    from pathlib import Path
-
     from spotladder.checkpoints.open_store import open_store
 
-    uri = open_store(env.uri).uri
-    scheme, _, rest = uri.partition("://")
-    if scheme == "file":
-        return str(Path(rest) / env.job / below), None
+    store = open_store(env.uri)
+    if store.folder is not None:
+        return str(store.folder / env.job / below), None
     from spotladder.train.rayfiles import filesystem
 
+    scheme, _, rest = store.uri.partition("://")
     return f"{rest.rstrip('/')}/{env.job}/{below}", filesystem(scheme)

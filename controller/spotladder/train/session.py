@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,7 @@ class Job:
         When the attempt is drained, the loop ends after the last commit: it raises `Interrupted` (a SystemExit with
         code 75) when everything is committed. After step `total` it waits until the last commit is recorded.
         """
+        start, total = index(start), index(total)
         if not 0 <= start <= total:
             raise ValueError(f"steps({start}, {total}): expected 0 ≤ start ≤ total")
         self._member.begin()
@@ -162,6 +164,7 @@ class Job:
         The answer is the same on every rank; the ranks exchange messages only if a commit is due. Raises the error of
         an earlier commit.
         """
+        step = index(step)
         self._member.commits.check()
         if step == self._asked[0]:
             return self._asked[1]
@@ -192,7 +195,7 @@ class Job:
         resumes from them. If another rank is lost before the commit is recorded, rank 0 records it alone; its next call
         raises RankLost. Give the same value on every rank.
         """
-        member = self._member
+        step, member = index(step), self._member
         member.begin()
         if step <= self._committed:
             raise ValueError(f"commit({step}) after step {self._committed}: expected a higher step")

@@ -3,7 +3,8 @@
 1. A copy is complete when `take` returns: the next step may change the tensors.
 2. Whole storages are copied, as torch.save writes them: tensors that share memory also share it in the file.
 3. Copies from a GPU are in pinned memory: into pageable memory they are several times slower. It takes long to pin
-   memory, so later copies use the buffers of earlier ones that are written or dropped.
+   memory, so later copies use the buffers of earlier ones that are written or dropped. Buffers of sizes that the state
+   no longer has are freed.
 4. At most two copies exist: the one that is being uploaded, and the next. If there is not enough free memory for a
    copy, `take` returns None and the caller writes the tensors directly.
 """
@@ -21,7 +22,7 @@ LARGEST_SHARE = 0.5
 
 
 class Snapshots:
-    """The copies of one program's state. `free` returns the bytes of memory that are free; by default
+    """The copies of one file's state. `free` returns the bytes of memory that are free; by default
     those of this machine or container."""
 
     def __init__(self, free: Callable[[], int | None] | None = None) -> None:
@@ -61,8 +62,10 @@ class Snapshots:
 
         found: dict[int, Any] = {}
         missing: dict[int, tuple[int, bool]] = {}
-        for key, tensor in storages.items():
-            kind = (tensor.untyped_storage().nbytes(), tensor.is_cuda)
+        kinds = {key: (tensor.untyped_storage().nbytes(), tensor.is_cuda) for key, tensor in storages.items()}
+        for kind in self._idle.keys() - kinds.values():
+            self._idle.pop(kind)
+        for key, kind in kinds.items():
             if idle := self._idle.get(kind):
                 found[key] = idle.pop()
             else:

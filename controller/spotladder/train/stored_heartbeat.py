@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.store import Store, StoreRefused
+from spotladder.checkpoints.store import Store
 from spotladder.errors import SpotladderError
 
 _log = logging.getLogger("spotladder.train")
@@ -23,8 +23,8 @@ WRITE_INTERVAL = 5.0
 
 @dataclass(slots=True)
 class HeartbeatWriter:
-    """Writes the newest heartbeat of an attempt repeatedly, on a thread of its own. If the store refuses
-    one, the writer stops."""
+    """Writes the newest heartbeat of an attempt repeatedly, on a thread of its own, also after the store has refused
+    one: expired credentials are replaced, and heartbeats that stop are a sign of a lost machine."""
 
     store: Store
     attempt: int
@@ -62,9 +62,6 @@ class HeartbeatWriter:
         self._hang = newest.hang
         try:
             heartbeat.write(self.store, self.attempt, newest)
-        except StoreRefused as error:
-            _log.info("heartbeats are not written: %s", error)
-            self._closed = True
         except (SpotladderError, OSError) as error:
             _log.debug("a heartbeat is not written: %s", error)
 

@@ -24,6 +24,7 @@ For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and `res
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -65,7 +66,7 @@ class State:
         self._shared = {name: part for name, part in bare.items() if isinstance(part, equal_everywhere)}
         self._own = {name: part for name, part in bare.items() if name not in self._shared}
         self._rank = ranks.discover().rank
-        self._snapshots = Snapshots()
+        self._snapshots = defaultdict[str, Snapshots](Snapshots)
 
     def save(self, folder: Path) -> None:
         """Write this rank's part of a commit. Every rank must call it. Raises InvalidSpec for sharded state."""
@@ -98,7 +99,7 @@ class State:
     def _write(self, path: Path, content: dict[str, Any]) -> None:
         """Write a file. In a commit only a copy in the host's memory is made now, if there is memory for it."""
         _refuse_sharded(content)
-        copied = self._snapshots.take(content) if writing.is_deferred(path) else None
+        copied = self._snapshots[path.name].take(content) if writing.is_deferred(path) else None
         if copied is not None:
             writing.write(path, lambda: copied.write(lambda content: _save(path, content)))
         else:
