@@ -108,6 +108,9 @@ GOOD = Commit(3, "n", 1.0, "w", 1, "spot-a", 10, 20, "attempts/0001/ckpt-000010"
         ({"files": 3}, "damaged log entry"),
         ({"seconds": -1}, "expected a non-negative number of seconds, got -1"),
         ({"seconds": "2"}, "expected a non-negative number of seconds, got '2'"),
+        ({"seconds": 10**400}, "expected a non-negative number of seconds, got 1000"),
+        ({"seconds": 1e306}, "expected a non-negative number of seconds, got 1e.306"),
+        ({"at": 1_800_000_000_000}, "expected a time in seconds, got 1800000000000"),  # in milliseconds
     ],
 )
 def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> None:

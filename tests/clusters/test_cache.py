@@ -147,6 +147,18 @@ async def test_a_410_response_relists_and_reports_deleted_objects() -> None:
         assert server.watched_from[-1] == "30"
 
 
+async def test_an_object_that_replaced_another_one_unobserved_is_a_deletion_and_a_new_object() -> None:
+    server = WatchServer()
+    server.things = {"a": thing("a", 1, "x", uid="first")}
+    async with cached(server) as (cache, clock, seen):
+        server.things, server.version = {"a": thing("a", 6, "y", uid="second")}, 6
+        server.stream.put_nowait(Expired(410, "Expired", "too old"))
+        await clock.advance(1)
+        assert seen == [("–", "x"), ("x", "–"), ("–", "y")]
+        assert [found.uid for found in cache.of("y")] == ["second"]
+        assert cache.of("x") == []
+
+
 async def test_an_expired_first_list_is_restarted_and_the_cache_has_not_synced_before() -> None:
     server = WatchServer()
     server.things = {"a": thing("a", 1)}

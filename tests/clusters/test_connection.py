@@ -230,6 +230,8 @@ async def test_an_exec_plugin_is_run_again_only_when_its_token_expires(tmp_path:
         ("import sys; print('log in first', file=sys.stderr); sys.exit(3)", "failed (3): log in first"),
         ("print('hello')", "printed no ExecCredential"),
         ("print('{}')", "printed no ExecCredential"),
+        ("""print('{"kind": "Status", "status": "Failure"}')""", "printed no ExecCredential"),
+        ("""print('{"status": {"token": null}}')""", "printed no ExecCredential"),
     ],
 )
 async def test_the_error_for_a_failed_exec_plugin_has_its_output(tmp_path: Path, body: str, says: str) -> None:

@@ -48,6 +48,15 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
 
 
+def test_the_message_of_a_long_drain_has_all_its_digits() -> None:
+    """Regression: "did not stop within 1.24e+03 s"."""
+    job = SteppedJob(spec(grace=1237)).running()
+    job.spec = replace(job.spec, suspend=True)
+    job.see_again(1)
+    job.see_again(1237)
+    assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 1237 s"
+
+
 @pytest.mark.parametrize(
     ("end", "reason", "stage", "then"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.display.figures import clock, count, count_of, measure, money, percent, rate, saved, span
+from spotladder.display.figures import clock, count, count_of, hours, measure, money, percent, rate, saved, span
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ from spotladder.display.figures import clock, count, count_of, measure, money, p
 )
 def test_numbers_are_formatted_for_users(written: object, expected: object) -> None:
     assert written == expected
+
+
+def test_many_hours_have_all_their_digits() -> None:
+    assert [hours(number) for number in (0.66667, 12.34, 99.96, 123.4, 1234.5)] == [
+        "0.667",
+        "12.3",
+        "100",
+        "123",
+        "1234",
+    ]

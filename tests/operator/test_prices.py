@@ -189,7 +189,8 @@ def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     assert price(capacityType="on-demand", instanceTypes=["g2-standard-4"]) == Price(0.7, 0.7)
     for wrong, said in (
         ({"region": "mars-1"}, "has no 'mars-1'"),
-        ({"instanceTypes": []}, "not a table of prices"),
+        ({"instanceTypes": []}, "^price.source gcp needs spec.region and spec.instanceTypes$"),
+        ({"region": None}, "^price.source gcp needs spec.region and spec.instanceTypes$"),
         ({"price": {"source": "gcp", "table": str(tmp_path / "none.json")}}, "does not exist"),
     ):
         with pytest.raises(PriceUnknown, match=said):
@@ -197,3 +198,7 @@ def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     file.write_text("[")
     with pytest.raises(PriceUnknown, match="not a table of prices"):
         price()
+    for number in ("NaN", "1e999", "-0.2"):  # Python writes and reads NaN; a cost of NaN cannot be stored.
+        file.write_text(json.dumps({"us-central1": rows}).replace("0.2", number))
+        with pytest.raises(PriceUnknown, match="not a table of prices: expected prices of 0 or more"):
+            price()

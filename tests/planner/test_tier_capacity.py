@@ -196,7 +196,7 @@ def test_observations_and_assumptions_name_their_source() -> None:
     traced = question(with_traces(facts(), (trace,), 2), BACKUP)
     (sentence,) = observed(traced)
     assert sentence.startswith(
-        "spot: 0.6667 h of z.json, 75 % of them with nodes for all workers, which were lost 1 time"
+        "spot: 0.667 h of z.json, 75 % of them with nodes for all workers, which were lost 1 time"
     )
     said = "\n".join(assumed(Assumptions(), traced))
     assert "each run begins at a random moment of the traces of spot" in said

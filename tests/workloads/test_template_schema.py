@@ -51,6 +51,7 @@ def rich(template: dict[str, Any]) -> dict[str, Any]:
             "volumeMounts": [{"name": "a", "mountPath": "/a"}],
             "resources": {"requests": {"cpu": 1}},
             "securityContext": {"readOnlyRootFilesystem": True},
+            "ports": [{"containerPort": 8080}],
         }
     )
     return template
@@ -98,6 +99,7 @@ def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk:
         (("nodeSelector", "disk"), True, "nodeSelector.disk: must be text"),
         (("containers", 0, "env"), {"A": "1"}, "containers[0].env: must be a list"),
         (("containers", 0, "env", 0), None, "containers[0].env[0]: must be a non-empty entry"),
+        (("containers", 0, "ports"), [8080], "containers[0].ports[0]: must be a mapping"),
         (("terminationGracePeriodSeconds",), "60s", "terminationGracePeriodSeconds: must be a whole number"),
     ],
 )
@@ -111,4 +113,19 @@ def test_the_error_names_the_field_with_the_wrong_type(kind: str, at: tuple[Any,
     of = job(template)
     with pytest.raises(InvalidSpec) as error:
         workload_of(of).render(of, names.Origin("u"), tier(of), 1, {})
+    assert path in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "path"),
+    [
+        (("submitterPodTemplate",), {"spec": {"containers": "submit"}}, "spec.containers: must be a list"),
+        (("rayClusterSpec", "authOptions"), "disabled", "rayClusterSpec.authOptions: must be a mapping"),
+        (("rayClusterSpec", "autoscalerOptions"), {"env": {"A": "1"}}, "autoscalerOptions.env: must be a list"),
+    ],
+)
+def test_the_error_names_the_field_of_a_rayjob_with_the_wrong_type(at: tuple[str, ...], value: Any, path: str) -> None:
+    of = job(changed(TEMPLATES["rayjob"], ("spec", *at), value))
+    with pytest.raises(InvalidSpec) as error:
+        references(workload_of(of).render(of, names.Origin("u"), tier(of), 1, {}))
     assert path in str(error.value)

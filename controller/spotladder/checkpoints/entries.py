@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -46,6 +45,9 @@ LONGEST_SHOWN = 100
 
 LARGEST_INTEGER = 2**63
 """An integer metric is less than this; a larger one is stored as a float."""
+
+MOST_SECONDS = 60_000_000_000
+"""A time, in seconds since the epoch, and a duration are less than this: 1,900 years, which every calendar has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +276,13 @@ def _int(value: object) -> int:
 
 
 def _time(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < LARGEST_INTEGER:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < MOST_SECONDS:
         raise ValueError(f"expected a time in seconds, got {_shown(value)}")
     return float(value)
 
 
 def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < MOST_SECONDS:
         raise ValueError(f"expected a non-negative number of seconds, got {_shown(value)}")
     return float(value)
 

@@ -277,6 +277,9 @@ class Cache(Generic[R]):
         held = self._records.get(key)
         if held is not None and _number(record.resource_version) < _number(held.resource_version):
             return
+        if held is not None and held.uid != record.uid:  # It was deleted and created again while no watch ran.
+            self._drop(key, held)
+            held = None
         self._records[key] = record
         self._left.pop(key, None)
         if held is not None:

@@ -104,6 +104,6 @@ async def token_of_program(
     try:
         status = json.loads(output)["status"]
         expires = status.get("expirationTimestamp")
-        return status["token"], seconds_of(expires) - EARLY if expires else float("inf")
-    except (ValueError, KeyError, TypeError):
+        return "" + status["token"], seconds_of(expires) - EARLY if expires else float("inf")
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise EnvironmentFailure(f"the credentials program {name} printed no ExecCredential with a token") from None

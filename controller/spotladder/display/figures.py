@@ -45,6 +45,11 @@ def money(usd: float | None, like: float | None = None) -> str:
     return f"-${shown}" if usd < 0 and shown.strip("0.") else f"${shown}"
 
 
+def hours(number: float) -> str:
+    """A number of hours with three significant digits, or without decimals: `0.667`, `12.3`, `1234`."""
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"
+
+
 def count(number: int | None) -> str:
     """An integer with thin spaces between groups of digits: `12 345`, never split at a line's end."""
     return NONE if number is None else f"{number:,}".replace(",", "\u202f")

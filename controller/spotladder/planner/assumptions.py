@@ -7,6 +7,7 @@ import math
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Tier
+from spotladder.display.figures import hours
 from spotladder.planner.plan import Question, TierFacts, longest
 from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import OUTAGE, beyond_record
@@ -31,12 +32,12 @@ def _observed(facts: TierFacts, workers: int) -> str:
     rate = f"{facts.known.evictions:.3g} per node and hour (95 %: {low:.2g} to {high:.2g})"
     if not facts.traces:
         return f"{facts.tier.name}: {_count(losses, 'loss', 'losses')} in {facts.known.observed:.0f} node-hours, {rate}"
-    hours = sum(trace.end for trace in facts.traces) / HOUR
+    traced = sum(trace.end for trace in facts.traces) / HOUR
     share = 100 * share_of(facts.traces, workers)
     files = ", ".join(dict.fromkeys(trace.source or trace.zone for trace in facts.traces[:3]))
     more = f" and {len(facts.traces) - 3} more" if len(facts.traces) > 3 else ""
     return (
-        f"{facts.tier.name}: {hours:.4g} h of {files}{more}, {share:.0f} % of them with nodes for all workers, "
+        f"{facts.tier.name}: {hours(traced)} h of {files}{more}, {share:.0f} % of them with nodes for all workers, "
         f"which were lost {_count(losses, 'time', 'times')}: {rate}"
     )
 
@@ -79,8 +80,8 @@ def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
     if drawn := [facts for facts in spot if not facts.traces]:
         sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
         if uncertain := [facts for facts in drawn if facts.rate_is_observed]:
-            hours = ", ".join(f"{facts.known.observed:.3g} of {facts.tier.name}" for facts in uncertain)
-            sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({hours})")
+            known = ", ".join(f"{hours(facts.known.observed)} of {facts.tier.name}" for facts in uncertain)
+            sentences.append(f"each run draws its loss rate from those that the observed node-hours allow ({known})")
         if unknown := [facts.tier.name for facts in drawn if facts.known.evictions is None]:
             sentences.append(
                 f"nothing is known about losses on {', '.join(unknown)}: each run draws a rate, which differ as widely "
@@ -95,9 +96,9 @@ def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
             begins = f"each run goes on as the traces of {names} did when capacity was like now and in the hours before"
         sentences.append(begins)
         rare = f"in 1 of {1 / beyond_record(records, horizon):.2g} runs"
-        hours = f"{min(trace.end for trace in records) / HOUR:.4g} h"
+        least = f"{hours(min(trace.end for trace in records) / HOUR)} h"
         sentences.append(
-            f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: {hours} of trace do "
+            f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: {least} of trace do "
             f"not show all that can happen in {horizon / HOUR:.4g} h"
         )
     for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):

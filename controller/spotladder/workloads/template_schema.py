@@ -27,6 +27,7 @@ _CONTAINER: Shape = {
     "env": [{"name": str, "valueFrom": {"secretKeyRef": _OPTIONAL, "configMapKeyRef": _OPTIONAL}}],
     "envFrom": [{"secretRef": _OPTIONAL, "configMapRef": _OPTIONAL}],
     "volumeMounts": [{"name": str, "mountPath": str}],
+    "ports": [{}],
     "resources": {"requests": {}, "limits": {}},
     "securityContext": {},
 }
@@ -61,7 +62,10 @@ POD_TEMPLATE: Shape = {
 RAYJOB: Shape = {
     "submissionMode": str,
     "submitterConfig": {},
+    "submitterPodTemplate": POD_TEMPLATE,
     "rayClusterSpec": {
+        "authOptions": {},
+        "autoscalerOptions": _CONTAINER,
         "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": {}},
         "workerGroupSpecs": [{"groupName": str, "template": POD_TEMPLATE, "rayStartParams": {}}],
     },

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from spotladder.api.status import Condition
 from spotladder.core.model import (
     Attempt,
     Decision,
@@ -230,6 +232,10 @@ def test_a_deadline_is_at_risk_until_the_job_ends() -> None:
     ended = updates(replace(late, stage=Stage.SUCCEEDED, reason=Reason.COMPLETED), job=job)
     assert ended[ConditionType.DEADLINE_AT_RISK] == ConditionUpdate("False", "Ended")
     assert ConditionType.DEADLINE_AT_RISK not in updates(late), "the job has no deadline"
+    at = datetime.fromtimestamp(START, UTC)
+    held = [Condition(type="DeadlineAtRisk", status="True", reason="NoSlack", last_transition_time=at)]
+    removed = conditions.of_decision(spec(), Decision(late), Observation(1), READ, held=held)
+    assert removed[ConditionType.DEADLINE_AT_RISK] == ConditionUpdate("False", "NoDeadline")
 
 
 @pytest.mark.parametrize(

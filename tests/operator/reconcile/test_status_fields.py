@@ -162,6 +162,10 @@ def test_the_cost_has_the_parts_beside_the_workers_nodes() -> None:
     assert cost["savingsPercent"] == "24"
 
 
+def test_savings_of_nothing_have_no_sign() -> None:
+    assert written(LATER, uninterrupted=1.73)["cost"]["savingsPercent"] == "0"
+
+
 @pytest.mark.parametrize(("cost", "spent", "of_tier"), [(0.0, "unknown", "unknown"), (1.5, ">1.50", ">1.5000")])
 def test_a_cost_without_all_prices_is_a_lower_bound_or_unknown(cost: float, spent: str, of_tier: str) -> None:
     fields = written(JobState(tiers=(TierRecord("free", cost=cost, unpriced=True),)), tiers=["free"])

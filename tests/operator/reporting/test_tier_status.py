@@ -14,7 +14,7 @@ from spotladder.api.status import CapacityTierStatus, Condition
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import read_status
 from spotladder.clusters.cache import Cache, Scoped
-from spotladder.clusters.errors import Conflict
+from spotladder.clusters.errors import Conflict, Invalid
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Attempt, Decision, JobState, Move, Price, Stage, TierRecord
 from spotladder.core.reasons import Reason
@@ -252,10 +252,13 @@ async def test_counts_that_cannot_be_written_are_written_with_the_next_ones(
     assert status.last_unavailable_at.timestamp() == refused_at
 
 
-async def test_a_conflict_on_one_tier_does_not_delay_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Conflict(409, "Conflict", ""), Invalid(422, "Invalid", "spec.price: is required")])
+async def test_a_refused_write_of_one_tier_does_not_delay_the_others(
+    monkeypatch: pytest.MonkeyPatch, error: SpotladderError
+) -> None:
     here = await scene()
     await here.tier("other")
-    monkeypatch.setattr(here.client, "merge", refusing(here, [Conflict(409, "Conflict", "")]))
+    monkeypatch.setattr(here.client, "merge", refusing(here, [error]))
     await here.writer.write()
     written = [bool((await here.stored(name)).conditions) for name in ("pool", "other")]
     assert written == [False, True]

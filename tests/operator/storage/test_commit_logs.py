@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -298,6 +298,23 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         await until(lambda: woken == [("ns", "a")])
         assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == EndOfLog("kept 3", Progress(7))
         assert fake.ends == 1
+
+
+async def test_the_end_of_a_deleted_job_is_not_the_end_of_a_new_job_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
+    fake, woken = ScriptedLog(gate=threading.Event()), list[JobKey]()
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
+        with pytest.raises(TimeoutError):
+            await logs.end(address("a"), "Failed", 7, "", keep=3)
+        assert fake.gate
+        monkeypatch.setattr(operator_logs, "PROMPT", 600.0)
+        fake.gate.set()
+        await until(lambda: woken == [("ns", "a")])
+        new = replace(address("a"), uid="new")
+        assert await logs.end(new, "Succeeded", 1, "", keep=3) == EndOfLog("kept 3", Progress(1))
+        assert fake.ends == 2
 
 
 async def test_the_log_of_a_doubted_job_is_read_often_and_shows_that_its_program_has_stopped() -> None:

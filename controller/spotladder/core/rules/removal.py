@@ -52,7 +52,7 @@ def end_of_grace(situation: Situation) -> Effect | None:
     since, by = attempt.drain_since or 0.0, attempt.drain_by or 0.0
     if situation.now < by:
         return None
-    return Effect(situation, Reason.GRACE_EXCEEDED, f"did not stop within {max(0.0, by - since):.3g} s")
+    return Effect(situation, Reason.GRACE_EXCEEDED, f"did not stop within {max(0.0, round(by - since, 1)):g} s")
 
 
 def removed_objects(situation: Situation) -> Effect | None:

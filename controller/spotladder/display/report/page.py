@@ -8,7 +8,7 @@ from time import gmtime, strftime
 
 from spotladder.core.contract import ExitCode
 from spotladder.core.reasons import Reason
-from spotladder.display.figures import NONE, clock, count, money, numbered, percent, saved, span
+from spotladder.display.figures import NONE, clock, count, hours, money, numbered, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
@@ -129,14 +129,14 @@ def _figures(facts: Facts) -> list[tuple[str, str, str]]:
 
 
 def _paid(facts: Facts) -> tuple[str, str]:
-    hours, extra = f"{facts.node_hours:.3g} node-hours", facts.state.extra.total
+    used, extra = f"{hours(facts.node_hours)} node-hours", facts.state.extra.total
     if extra:
-        hours += f", and {money(extra)} for heads, storage and egress"
+        used += f", and {money(extra)} for heads, storage and egress"
     if not facts.unpriced:
-        return money(facts.spent), hours
+        return money(facts.spent), used
     return (
         f">{money(facts.spent)}" if facts.spent else NONE,
-        f"{hours}; no price is known for {', '.join(facts.unpriced)}",
+        f"{used}; no price is known for {', '.join(facts.unpriced)}",
     )
 
 

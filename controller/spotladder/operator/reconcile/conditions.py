@@ -103,9 +103,16 @@ def of_preflight(ahead: Ahead | None) -> ConditionUpdates:
 
 
 def of_decision(
-    spec: JobSpec, decision: Decision, seen: Observation, reading: Reading, *, deleting: bool = False
+    spec: JobSpec,
+    decision: Decision,
+    seen: Observation,
+    reading: Reading,
+    *,
+    deleting: bool = False,
+    held: Sequence[Condition] = (),
 ) -> ConditionUpdates:
-    """The updates that follow from the stage of the job. Conditions without an update stay unchanged."""
+    """The updates of the conditions `held` that follow from the stage of the job. Conditions without an update stay
+    unchanged."""
     state = decision.state
     situation = Situation(spec, state, seen, state.clock)
     # Not the decision's reason: it changes with the next decision, and a write only for that is not worthwhile.
@@ -144,6 +151,8 @@ def of_decision(
         updates[ConditionType.DEADLINE_AT_RISK] = stated(risk.at_risk, risk.reason, risk.message)
     elif state.stage in TERMINAL and limits.deadline(spec) is not None:
         updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "Ended")
+    elif limits.deadline(spec) is None and any(one.type == ConditionType.DEADLINE_AT_RISK for one in held):
+        updates[ConditionType.DEADLINE_AT_RISK] = ConditionUpdate("False", "NoDeadline")
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(situation, reading)
     elif decision.moves:  # `Finish` reads the log after the end.

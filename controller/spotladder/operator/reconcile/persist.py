@@ -44,7 +44,12 @@ class Persistence:
         updates = {
             **conditions.of_validity(None),
             **conditions.of_decision(
-                loaded.spec, decision, loaded.seen, loaded.reading, deleting=loaded.record.deleting
+                loaded.spec,
+                decision,
+                loaded.seen,
+                loaded.reading,
+                deleting=loaded.record.deleting,
+                held=loaded.status.conditions,
             ),
             **conditions.of_diagnoses(problems),
             **more,

@@ -124,7 +124,7 @@ def of_state(
         cost=CostStatus(
             spent=_usd(spent, unpriced=bool(unpriced), places=2),
             on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
-            savings_percent=f"{100 * (1 - spent / uninterrupted):.0f}" if uninterrupted else "",
+            savings_percent=f"{100 * (1 - spent / uninterrupted):z.0f}" if uninterrupted else "",
             uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
             heads=_part(state.extra.heads),
             storage=_part(state.extra.storage),

@@ -25,7 +25,7 @@ from spotladder.api.tier_history import (
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.core import waits
 from spotladder.core.accounting import HOUR
 from spotladder.core.grants import Answer, answers
@@ -124,7 +124,7 @@ class TierStatusWriter:
             }
             try:
                 answer = await self.client.merge(CAPACITYTIERS, record.name, body=body, subresource="status")
-            except (Conflict, NotFound):
+            except (Conflict, NotFound, Forbidden, Invalid):  # Others may still be written.
                 self._keep(record.name, tally)
             except SpotladderError:
                 self._keep(record.name, tally)

@@ -126,7 +126,7 @@ class Logs:
         self._open = open_log
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
-        self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
+        self._endings: dict[str, asyncio.Task[EndOfLog]] = {}  # by the uid of the job
         self._buckets: dict[tuple[str, str], _Bucket] = {}
         self._threads = {lane: asyncio.Semaphore(lane.total) for lane in LANES}
         self._shares: dict[tuple[_Lane, str], asyncio.Semaphore] = {}
@@ -208,14 +208,16 @@ class Logs:
         def write() -> EndOfLog:
             return self._open(address).end(outcome, attempt, message, keep)
 
-        begun = self._endings.get(key)
-        ending = self._endings[key] = begun or asyncio.create_task(self._in_thread(address, write, lane=ENDINGS))
+        begun = self._endings.get(address.uid)
+        ending = self._endings[address.uid] = begun or asyncio.create_task(
+            self._in_thread(address, write, lane=ENDINGS)
+        )
         done, _ = await asyncio.wait({ending}, timeout=PROMPT)
         if not done:
             if begun is None:
                 ending.add_done_callback(lambda _: self._changed(key))
             raise TimeoutError("the bucket has not answered yet")
-        del self._endings[key]
+        del self._endings[address.uid]
         return ending.result()
 
     async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
