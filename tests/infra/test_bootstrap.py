@@ -213,6 +213,21 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert "apply" not in world.calls("east")
 
 
+def test_a_protected_cluster_is_refused_before_anything_in_it_is_stopped(world: BootstrapSite) -> None:
+    file = world.folder / "fleet.yaml"
+    file.write_text(
+        file.read_text().replace("    bucket: acme-east\n", "    bucket: acme-east\n    deletionProtection: true\n")
+    )
+    for options in ((), ("--skip-platform",)):
+        refused = world.run("destroy", "--yes", "--cluster", "east", *options)
+        assert refused.code == 5
+        assert refused.err == (
+            "error: cluster east: deletionProtection refuses its deletion: set it to false, and run spotladder infra "
+            "bootstrap --cluster east first\n"
+        )
+    assert world.calls("east")[-1] == "state pull"
+
+
 def east_exists(world: BootstrapSite) -> None:
     """Changes the fleet file so that east is an existing cluster."""
     network = "    network: {cidr: 10.0.0.0/16}\n"
