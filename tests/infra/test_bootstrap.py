@@ -163,6 +163,24 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert outputs(world) == {"east", "west", "alpha"}
 
 
+def test_what_is_in_a_local_state_is_not_created_again(world: BootstrapSite) -> None:
+    """The user has added spec.state to the fleet file after bootstrap, as its warning says."""
+    local = world.folder / ".spotladder" / "east.tfstate"
+    local.parent.mkdir()
+    local.write_text(json.dumps({"version": 4, "resources": [{"type": "aws_vpc"}]}))
+    terraform = f"terraform -chdir={world.folder / 'cdktf.out' / 'stacks' / 'east'}"
+    for command in (("plan",), ("bootstrap", "--yes"), ("destroy", "--yes")):
+        refused = world.run(*command, "--cluster", "east")
+        assert refused.code == 5
+        assert refused.err.splitlines()[-1] == (
+            f"error: cluster east: its resources are in the local state {local}, not in s3://acme-state/fleet: move "
+            f"them: {terraform} init -reconfigure && {terraform} state push {local} && mv {local} {local}.moved"
+        )
+    assert not {"plan", "apply"} & set(world.calls("east"))
+    local.write_text(json.dumps({"version": 4, "resources": []}))  # of a deleted cluster
+    assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
+
+
 def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
     world.fails(("alpha", "plan", "No valid credential sources found", ""))
     assert world.run("bootstrap", "--yes").code == 5

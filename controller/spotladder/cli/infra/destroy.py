@@ -131,8 +131,8 @@ def _refuse_protected(cluster: Cluster, changes: list[Planned]) -> None:
     are gone."""
     if cluster.deletion_protection and lost_clusters(changes):
         raise EnvironmentFailure(
-            f"cluster {cluster.name}: deletionProtection refuses its deletion: set it to false, and run spotladder infra "
-            f"bootstrap --cluster {cluster.name} first"
+            f"cluster {cluster.name}: deletionProtection refuses its deletion: set it to false, and run spotladder "
+            f"infra bootstrap --cluster {cluster.name} first"
         )
 
 
