@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,15 @@ def test_the_versions_of_providers_are_shared(tmp_path: Path) -> None:
             (folder / ".terraform.lock.hcl").write_text("versions")
         made.init()
     assert (second / ".terraform.lock.hcl").read_text() == lock.read_text() == "versions"
+
+
+def test_without_both_copies_of_the_versions_others_are_chosen(tmp_path: Path) -> None:
+    lock, own = tmp_path / "aws.lock.hcl", tmp_path / ".terraform.lock.hcl"
+    lock.write_text("version 5")
+    made = replace(stack(tmp_path, init=[1, ["Error: Inconsistent dependency lock file"], False]), lock_file=lock)
+    with pytest.raises(TerraformFailed, match=f": delete {lock} and {own}: the next run chooses a version again$"):
+        made.init()
+    assert own.read_text() == "version 5", "it would be used again, and copied to the other one"
 
 
 RUNNER = """\

@@ -143,11 +143,12 @@ class TerraformStack:
             raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
+        locks = [path for path in (self.lock_file, self.folder / LOCK_FILE) if path is not None]
         lines = explain(
             self.cluster,
             diagnostics,
             unlock=self.command("force-unlock"),
-            lock_file=str(self.lock_file or self.folder / LOCK_FILE),
+            lock_file=" and ".join(map(str, locks)),
             import_command=self.import_command,
         )
         if not lines:
