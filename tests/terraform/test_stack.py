@@ -93,6 +93,14 @@ def test_an_object_that_exists_is_an_error_with_its_import(tmp_path: Path) -> No
     assert failed.value.exit_code == 5
 
 
+def test_commands_are_quoted_for_a_shell(tmp_path: Path) -> None:
+    folder = tmp_path / "my fleet"
+    folder.mkdir()
+    assert stack(folder).command("import", "aws_s3_bucket.a", "a") == (
+        f"terraform '-chdir={folder}' import aws_s3_bucket.a a"
+    )
+
+
 def test_the_ids_of_the_state(tmp_path: Path) -> None:
     vpc = {"mode": "managed", "type": "aws_vpc", "name": "vpc", "instances": [{"attributes": {"id": "vpc-1"}}]}
     state = {"resources": [vpc, {**vpc, "mode": "data"}, {**vpc, "name": "gone", "instances": []}]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -80,7 +81,7 @@ def _refuse_local_state(fleet: Fleet, cluster: Cluster, stack: TerraformStack, s
     steps = (
         stack.command("init", "-reconfigure"),
         stack.command("state", "push", str(path)),
-        f"mv {path} {path}.moved",
+        shlex.join(["mv", str(path), f"{path}.moved"]),
     )
     raise EnvironmentFailure(
         f"cluster {cluster.name}: its resources are in the local state {path}, not in {fleet.spec.state.uri}: move "
