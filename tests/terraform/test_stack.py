@@ -101,6 +101,14 @@ def test_commands_are_quoted_for_a_shell(tmp_path: Path) -> None:
     )
 
 
+def test_an_entry_of_an_existing_cluster_is_imported_by_the_name_of_the_cluster(tmp_path: Path) -> None:
+    made = stack(tmp_path)
+    entry = {"aws_eks_access_entry": {"member-0": {"cluster_name": "${data.aws_eks_cluster.cluster.name}"}}}
+    found = {"data": {"aws_eks_cluster": {"cluster": {"name": "prod_1"}}}, "resource": entry, "provider": {"aws": [{}]}}
+    (tmp_path / "cdk.tf.json").write_text(json.dumps(found))
+    assert made.import_command("aws_eks_access_entry.member-0").endswith(" prod_1:PRINCIPAL_ARN")
+
+
 def test_the_ids_of_the_state(tmp_path: Path) -> None:
     vpc = {"mode": "managed", "type": "aws_vpc", "name": "vpc", "instances": [{"attributes": {"id": "vpc-1"}}]}
     state = {"resources": [vpc, {**vpc, "mode": "data"}, {**vpc, "name": "gone", "instances": []}]}
