@@ -104,10 +104,11 @@ def _delete_bucket(client: Any, name: str) -> None:
 
 def _delete_key(client: Any, alias: str) -> None:
     try:
-        key = client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"]
+        key = client.describe_key(KeyId=alias)["KeyMetadata"]
     except client.exceptions.NotFoundException:
         return
-    client.schedule_key_deletion(KeyId=key, PendingWindowInDays=KEY_DELETION_DAYS)
+    if key["KeyState"] != "PendingDeletion":  # by an earlier call that was interrupted
+        client.schedule_key_deletion(KeyId=key["KeyId"], PendingWindowInDays=KEY_DELETION_DAYS)
     client.delete_alias(AliasName=alias)
 
 
