@@ -83,7 +83,12 @@ def training_role(cluster: Cluster, team: Team) -> str:
 
 def role_name(name: str) -> str:
     """The name of an IAM role, within IAM's limit of 64 characters."""
-    if len(name) <= LONGEST_ROLE:
+    return shortened(name, LONGEST_ROLE)
+
+
+def shortened(name: str, longest: int) -> str:
+    """The name; if it is longer than `longest` characters, its beginning and a digest of it."""
+    if len(name) <= longest:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: LONGEST_ROLE - 9]}-{digest}"
+    return f"{name[: longest - 9]}-{digest}"

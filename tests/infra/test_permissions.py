@@ -55,9 +55,7 @@ def test_the_policy_fits_the_definitions_of_aws(tmp_path: Path, optional_stacks:
 def test_the_policy_is_for_the_partition_of_the_region(region: str, partition: str, tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path).fleet
     cluster = fleet.cluster("east").model_copy(update={"region": region})
-    policy = of_stack(
-        fleet, cluster, {"resource": dict.fromkeys(("aws_iam_role", "aws_s3_bucket", "aws_sqs_queue"), {})}
-    )
+    policy = of_stack(fleet, cluster, {"resource": {"aws_iam_role": {}, "aws_s3_bucket": {}, "aws_sqs_queue": {}}})
     named = {name.split(":")[1] for statement in policy["Statement"] for name in statement["Resource"] if name != "*"}
     assert named == {partition}
 
