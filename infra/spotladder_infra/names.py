@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cluster, Roles
 from spotladder_infra.topology.fleet import Fleet, Team
 
 LONGEST_ROLE = 64
@@ -79,6 +79,16 @@ def bucket_key_alias(bucket: str) -> str:
 def training_role(cluster: Cluster, team: Team) -> str:
     """The IAM role of a team's training pods."""
     return role_name(f"{cluster.name}-train-{team.name}")
+
+
+def replication_role(roles: Roles, bucket: str) -> str:
+    """The IAM role that copies the objects of a bucket to its replica, with the prefix of the fleet file."""
+    return role_name(f"{roles.prefix or ''}{replication_name(bucket)}")
+
+
+def replication_name(bucket: str) -> str:
+    """The name of that role without a prefix."""
+    return f"{bucket}-replication"[:LONGEST_ROLE]
 
 
 def role_name(name: str) -> str:

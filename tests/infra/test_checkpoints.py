@@ -45,8 +45,8 @@ def test_a_replicated_bucket_is_deleted_with_its_replica_and_their_keys(
     assert leftovers.find(fleet, east) == []
     left = leftovers.find(fleet, east, keep_checkpoints=False)
     assert {(entry.kind, entry.identifier) for entry in left} == expected
-    checkpoints.delete(fleet.spec.buckets[0])
-    checkpoints.delete(fleet.spec.buckets[0])
+    checkpoints.delete(fleet.spec.buckets[0], east)
+    checkpoints.delete(fleet.spec.buckets[0], east)
     assert leftovers.find(fleet, east, keep_checkpoints=False) == []
 
 

@@ -110,7 +110,7 @@ def destroy(
             carry_out(stack)
         bucket = found.created_bucket(entry)
         if delete_checkpoints and bucket is not None:
-            checkpoints.delete(bucket)
+            checkpoints.delete(bucket, entry)
         discard(entry.name, target.state)
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
