@@ -83,16 +83,18 @@ def pairs(tags: Any) -> dict[str, str]:
 
 
 def bucket_tags(connect: Connect, name: str, region: str) -> dict[str, str] | None:
-    """The tags of a bucket, none if they may not be read; None when it does not exist. Raises ForeignBucket."""
-    client = connect("s3", region)
-    from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
+    """The tags of a bucket, none if they may not be read; None when it does not exist. Raises ForeignBucket, and
+    EnvironmentFailure if AWS does not answer."""
+    with answering(remedy=CREDENTIALS):
+        client = connect("s3", region)
+        from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
-    try:
-        if existing(lambda: client.head_bucket(Bucket=name)) is None:
-            return None
-    except ClientError as error:
-        raise ForeignBucket(code_of(error)) from None
-    try:
-        return pairs(client.get_bucket_tagging(Bucket=name)["TagSet"])
-    except ClientError:
-        return {}
+        try:
+            if existing(lambda: client.head_bucket(Bucket=name)) is None:
+                return None
+        except ClientError as error:
+            raise ForeignBucket(code_of(error)) from None
+        try:
+            return pairs(client.get_bucket_tagging(Bucket=name)["TagSet"])
+        except ClientError:
+            return {}

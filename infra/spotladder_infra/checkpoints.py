@@ -10,8 +10,8 @@ from urllib.parse import quote
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import answering, sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
-from spotladder_infra.names import bucket_key_alias
-from spotladder_infra.topology.cluster import Cloud
+from spotladder_infra.names import bucket_key_alias, replication_role
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Bucket
 
 KEY_DELETION_DAYS = 30
@@ -40,10 +40,10 @@ def identities(addresses: Iterable[str]) -> list[str]:
     return [address for address in addresses if address.partition(".")[0] in IDENTITIES]
 
 
-def delete(bucket: Bucket) -> None:
+def delete(bucket: Bucket, owner: Cluster) -> None:
     """Deletes the bucket with all versions of all objects; on AWS its replica, and their keys after a waiting time.
 
-    Repeatable: a bucket that does not exist is skipped.
+    Repeatable: a bucket that does not exist is skipped. `owner` is the cluster whose stack has created it.
 
     Raises:
         EnvironmentFailure: Credentials are missing, or the cloud refuses.
@@ -51,7 +51,7 @@ def delete(bucket: Bucket) -> None:
     if bucket.cloud is Cloud.GCP:
         _delete_gcs(bucket.name)
     else:
-        _delete_s3(bucket)
+        _delete_s3(bucket, replication_role(owner.roles, bucket.name))
 
 
 def _delete_gcs(name: str) -> None:
@@ -75,7 +75,7 @@ def _delete_gcs(name: str) -> None:
     cloud.call(STORAGE, "DELETE", f"b/{name}")
 
 
-def _delete_s3(bucket: Bucket) -> None:
+def _delete_s3(bucket: Bucket, role: str) -> None:
     names = {bucket.name: bucket.region}
     if bucket.replicate_to is not None:
         names[f"{bucket.name}-replica"] = bucket.replicate_to
@@ -84,7 +84,7 @@ def _delete_s3(bucket: Bucket) -> None:
             session = sdk().session.Session(region_name=region)
             _delete_bucket(session.client("s3"), name)
             _delete_key(session.client("kms"), bucket_key_alias(name))
-            _delete_role(session.client("iam"), f"{bucket.name}-replication"[:64])
+            _delete_role(session.client("iam"), role)
 
 
 def _delete_bucket(client: Any, name: str) -> None:
@@ -104,10 +104,11 @@ def _delete_bucket(client: Any, name: str) -> None:
 
 def _delete_key(client: Any, alias: str) -> None:
     try:
-        key = client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"]
+        key = client.describe_key(KeyId=alias)["KeyMetadata"]
     except client.exceptions.NotFoundException:
         return
-    client.schedule_key_deletion(KeyId=key, PendingWindowInDays=KEY_DELETION_DAYS)
+    if key["KeyState"] != "PendingDeletion":  # by an earlier call that was interrupted
+        client.schedule_key_deletion(KeyId=key["KeyId"], PendingWindowInDays=KEY_DELETION_DAYS)
     client.delete_alias(AliasName=alias)
 
 

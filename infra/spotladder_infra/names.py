@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cluster, Roles
 from spotladder_infra.topology.fleet import Fleet, Team
 
 LONGEST_ROLE = 64
@@ -81,9 +81,24 @@ def training_role(cluster: Cluster, team: Team) -> str:
     return role_name(f"{cluster.name}-train-{team.name}")
 
 
+def replication_role(roles: Roles, bucket: str) -> str:
+    """The IAM role that copies the objects of a bucket to its replica, with the prefix of the fleet file."""
+    return role_name(f"{roles.prefix or ''}{replication_name(bucket)}")
+
+
+def replication_name(bucket: str) -> str:
+    """The name of that role without a prefix."""
+    return f"{bucket}-replication"[:LONGEST_ROLE]
+
+
 def role_name(name: str) -> str:
     """The name of an IAM role, within IAM's limit of 64 characters."""
-    if len(name) <= LONGEST_ROLE:
+    return shortened(name, LONGEST_ROLE)
+
+
+def shortened(name: str, longest: int) -> str:
+    """The name; if it is longer than `longest` characters, its beginning and a digest of it."""
+    if len(name) <= longest:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: LONGEST_ROLE - 9]}-{digest}"
+    return f"{name[: longest - 9]}-{digest}"

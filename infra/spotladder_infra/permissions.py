@@ -7,6 +7,7 @@ from typing import Any
 
 from spotladder_infra import iam
 from spotladder_infra.facts.apply_permissions import AWS, GCP
+from spotladder_infra.facts.regions import partition_of
 from spotladder_infra.names import interruption_queue
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -32,7 +33,7 @@ def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[s
         existing = cluster.network.existing
         host = existing.network.split("/")[1] if existing and existing.network else cluster.project
         return found if host == cluster.project else {**found, "hostProject": {host: ["roles/compute.networkUser"]}}
-    place = iam.PolicyScope("aws", cluster.account or "*", cluster.region or "")
+    place = iam.PolicyScope(partition_of(cluster.region or ""), cluster.account or "*", cluster.region or "")
     by_service: dict[str, set[str]] = {}
     for action in sorted({f"{_READ_EC2}*" if entry.startswith(_READ_EC2) else entry for entry in needed}):
         by_service.setdefault("any" if action in _UNNAMED else action.partition(":")[0], set()).add(action)

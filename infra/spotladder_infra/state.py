@@ -9,6 +9,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import CREDENTIALS, answering, code_of, existing, sdk
+from spotladder_infra.facts.regions import partition_of
 from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.iam import deny_http, document
 from spotladder_infra.topology.cluster import Cloud
@@ -73,7 +74,7 @@ def _settings(client: Any, bucket: str) -> None:
     client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}, "BucketKeyEnabled": True}
     client.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
-    arn = f"arn:{'aws-cn' if client.meta.region_name.startswith('cn-') else 'aws'}:s3:::{bucket}"
+    arn = f"arn:{partition_of(client.meta.region_name)}:s3:::{bucket}"
     policy = document(deny_http([arn, f"{arn}/*"], "s3:*"))
     client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 

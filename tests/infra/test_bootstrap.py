@@ -163,6 +163,24 @@ def test_a_cluster_that_fails_is_named_and_the_others_are_created(world: Bootstr
     assert outputs(world) == {"east", "west", "alpha"}
 
 
+def test_what_is_in_a_local_state_is_not_created_again(world: BootstrapSite) -> None:
+    """The user has added spec.state to the fleet file after bootstrap, as its warning says."""
+    local = world.folder / ".spotladder" / "east.tfstate"
+    local.parent.mkdir()
+    local.write_text(json.dumps({"version": 4, "resources": [{"type": "aws_vpc"}]}))
+    terraform = f"terraform -chdir={world.folder / 'cdktf.out' / 'stacks' / 'east'}"
+    for command in (("plan",), ("bootstrap", "--yes"), ("destroy", "--yes")):
+        refused = world.run(*command, "--cluster", "east")
+        assert refused.code == 5
+        assert refused.err.splitlines()[-1] == (
+            f"error: cluster east: its resources are in the local state {local}, not in s3://acme-state/fleet: move "
+            f"them: {terraform} init -reconfigure && {terraform} state push {local} && mv {local} {local}.moved"
+        )
+    assert not {"plan", "apply"} & set(world.calls("east"))
+    local.write_text(json.dumps({"version": 4, "resources": []}))  # of a deleted cluster
+    assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
+
+
 def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
     world.fails(("alpha", "plan", "No valid credential sources found", ""))
     assert world.run("bootstrap", "--yes").code == 5
@@ -211,6 +229,21 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert refused.code == 5
     assert "--skip-platform" in refused.err
     assert "apply" not in world.calls("east")
+
+
+def test_a_protected_cluster_is_refused_before_anything_in_it_is_stopped(world: BootstrapSite) -> None:
+    file = world.folder / "fleet.yaml"
+    file.write_text(
+        file.read_text().replace("    bucket: acme-east\n", "    bucket: acme-east\n    deletionProtection: true\n")
+    )
+    for options in ((), ("--skip-platform",)):
+        refused = world.run("destroy", "--yes", "--cluster", "east", *options)
+        assert refused.code == 5
+        assert refused.err == (
+            "error: cluster east: deletionProtection refuses its deletion: set it to false, and run spotladder infra "
+            "bootstrap --cluster east first\n"
+        )
+    assert world.calls("east")[-1] == "state pull"
 
 
 def east_exists(world: BootstrapSite) -> None:

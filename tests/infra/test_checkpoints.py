@@ -45,9 +45,28 @@ def test_a_replicated_bucket_is_deleted_with_its_replica_and_their_keys(
     assert leftovers.find(fleet, east) == []
     left = leftovers.find(fleet, east, keep_checkpoints=False)
     assert {(entry.kind, entry.identifier) for entry in left} == expected
-    checkpoints.delete(fleet.spec.buckets[0])
-    checkpoints.delete(fleet.spec.buckets[0])
+    checkpoints.delete(fleet.spec.buckets[0], east)
+    checkpoints.delete(fleet.spec.buckets[0], east)
     assert leftovers.find(fleet, east, keep_checkpoints=False) == []
+
+
+def test_a_deletion_that_was_interrupted_before_the_alias_is_completed(
+    emulator: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in {**tool.KEYS, "AWS_ENDPOINT_URL": emulator}.items():
+        monkeypatch.setenv(name, value)
+    bucket = fleet_file(tmp_path).fleet.spec.buckets[0].model_copy(update={"name": "interrupted-east"})
+    kms, alias = boto3.client("kms", region_name=bucket.region), bucket_key_alias(bucket.name)
+    key = kms.create_key()["KeyMetadata"]["KeyId"]
+    kms.create_alias(AliasName=alias, TargetKeyId=key)
+    kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=30)
+
+    def schedule(**_: Any) -> None:
+        raise kms.exceptions.KMSInvalidStateException({"Error": {"Code": "KMSInvalidStateException"}}, "Schedule")
+
+    monkeypatch.setattr(kms, "schedule_key_deletion", schedule)  # as KMS does, unlike the emulator
+    checkpoints._delete_key(kms, alias)
+    assert alias not in [entry["AliasName"] for entry in kms.list_aliases()["Aliases"]]
 
 
 def test_the_resources_of_a_checkpoint_bucket_are_recognised(configuration: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra import leftovers
+from spotladder_infra import checkpoints, leftovers
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra import tool
@@ -144,6 +144,24 @@ def test_checkpoints_that_are_kept_are_not_leftovers(aws: Any, fleet: Fleet) -> 
     kms.delete_alias(AliasName=bucket_key_alias("acme-east"))
     kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
     assert leftovers.find(fleet, cluster, keep_checkpoints=False) == []
+
+
+def test_roles_with_a_prefix_are_found_and_that_of_the_replica_is_deleted(aws: Any, tmp_path: Path) -> None:
+    changes = (
+        ("name: east\n", "name: prefixed\n    roles: {prefix: ml-}\n"),
+        ("home: east", "home: prefixed"),
+        ("name: acme-east", "name: prefixed-east"),
+        ("bucket: acme-east", "bucket: prefixed-east"),
+    )
+    fleet = fleet_file(tmp_path, *changes).fleet
+    cluster, iam = fleet.cluster("prefixed"), aws("iam")
+    for name in ("ml-prefixed-node", "ml-prefixed-east-replication"):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}", Tags=tags(("spotladder-cluster", "prefixed")))
+    assert [entry.identifier for entry in leftovers.find(fleet, cluster)] == ["ml-prefixed-node"]
+    checkpoints.delete(fleet.spec.buckets[0], cluster)
+    left = leftovers.find(fleet, cluster, keep_checkpoints=False)
+    iam.delete_role(RoleName="ml-prefixed-node")
+    assert [entry.identifier for entry in left] == ["ml-prefixed-node"]
 
 
 def test_a_cloud_that_does_not_answer(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,15 @@ def test_the_policy_fits_the_definitions_of_aws(tmp_path: Path, optional_stacks:
     assert iam.size(policy) <= LARGEST_POLICY
 
 
+@pytest.mark.parametrize(("region", "partition"), [("us-gov-west-1", "aws-us-gov"), ("cn-north-1", "aws-cn")])
+def test_the_policy_is_for_the_partition_of_the_region(region: str, partition: str, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path).fleet
+    cluster = fleet.cluster("east").model_copy(update={"region": region})
+    policy = of_stack(fleet, cluster, {"resource": {"aws_iam_role": {}, "aws_s3_bucket": {}, "aws_sqs_queue": {}}})
+    named = {name.split(":")[1] for statement in policy["Statement"] for name in statement["Resource"] if name != "*"}
+    assert named == {partition}
+
+
 def test_an_existing_network_needs_no_permission_to_create_one(tmp_path: Path, stacks: dict[str, Path]) -> None:
     assert stacks
     fleet = fleet_file(tmp_path, *OF_THE_COMPANY).fleet

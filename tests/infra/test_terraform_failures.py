@@ -101,7 +101,8 @@ def test_a_provider_that_an_earlier_run_has_chosen(environment: dict[str, str], 
     folder = tmp_path / "written anew"
     folder.mkdir()
     line = failure(replace(stack(folder, environment, terraform=newer), lock_file=lock))
-    assert line.endswith(f": delete {lock}: the next run chooses a version again")
+    own = folder / ".terraform.lock.hcl"
+    assert line.endswith(f": delete {lock} and {own}: the next run chooses a version again")
 
 
 def test_a_missing_state_bucket(environment: dict[str, str], tmp_path: Path) -> None:

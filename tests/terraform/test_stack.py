@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,22 @@ def test_an_object_that_exists_is_an_error_with_its_import(tmp_path: Path) -> No
     assert failed.value.exit_code == 5
 
 
+def test_commands_are_quoted_for_a_shell(tmp_path: Path) -> None:
+    folder = tmp_path / "my fleet"
+    folder.mkdir()
+    assert stack(folder).command("import", "aws_s3_bucket.a", "a") == (
+        f"terraform '-chdir={folder}' import aws_s3_bucket.a a"
+    )
+
+
+def test_an_entry_of_an_existing_cluster_is_imported_by_the_name_of_the_cluster(tmp_path: Path) -> None:
+    made = stack(tmp_path)
+    entry = {"aws_eks_access_entry": {"member-0": {"cluster_name": "${data.aws_eks_cluster.cluster.name}"}}}
+    found = {"data": {"aws_eks_cluster": {"cluster": {"name": "prod_1"}}}, "resource": entry, "provider": {"aws": [{}]}}
+    (tmp_path / "cdk.tf.json").write_text(json.dumps(found))
+    assert made.import_command("aws_eks_access_entry.member-0").endswith(" prod_1:PRINCIPAL_ARN")
+
+
 def test_the_ids_of_the_state(tmp_path: Path) -> None:
     vpc = {"mode": "managed", "type": "aws_vpc", "name": "vpc", "instances": [{"attributes": {"id": "vpc-1"}}]}
     state = {"resources": [vpc, {**vpc, "mode": "data"}, {**vpc, "name": "gone", "instances": []}]}
@@ -109,6 +126,15 @@ def test_the_versions_of_providers_are_shared(tmp_path: Path) -> None:
             (folder / ".terraform.lock.hcl").write_text("versions")
         made.init()
     assert (second / ".terraform.lock.hcl").read_text() == lock.read_text() == "versions"
+
+
+def test_without_both_copies_of_the_versions_others_are_chosen(tmp_path: Path) -> None:
+    lock, own = tmp_path / "aws.lock.hcl", tmp_path / ".terraform.lock.hcl"
+    lock.write_text("version 5")
+    made = replace(stack(tmp_path, init=[1, ["Error: Inconsistent dependency lock file"], False]), lock_file=lock)
+    with pytest.raises(TerraformFailed, match=f": delete {lock} and {own}: the next run chooses a version again$"):
+        made.init()
+    assert own.read_text() == "version 5", "it would be used again, and copied to the other one"
 
 
 RUNNER = """\

@@ -43,6 +43,14 @@ def failed(found: dict[str, CheckResult]) -> dict[str, str]:
     return {name: one.found for name, one in found.items() if one.status is Status.FAILED}
 
 
+@pytest.mark.parametrize(("cpus", "most"), [("10k", "10000"), ("1Ki", "1024"), ("9500m", "9.5"), ("2e3", "2000")])
+def test_the_limit_of_a_pool_may_have_every_suffix(cpus: str, most: str, amazon: Amazon, tmp_path: Path) -> None:
+    limited = ("limits: {nodes: 16}", f"limits: {{cpu: {cpus}}}")
+    amazon.quotas[G_SPOT] = 1
+    found = [one.fix for one in examined(amazon, fleet_of(tmp_path, limited)).values() if G_SPOT in one.fix]
+    assert found == [f"request {most} in Service Quotas, ec2/{G_SPOT}, region us-east-1"]
+
+
 def test_an_account_that_has_everything(amazon: Amazon, tmp_path: Path) -> None:
     found = examined(amazon, fleet_of(tmp_path))
     assert found.pop("spot role").status is Status.WARNING

@@ -14,6 +14,7 @@ from spotladder_infra.doctor import examination
 from spotladder_infra.doctor.result import Status, results
 from tests.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.unsafe_stores import Ignores
+from tests.topology.amazon import no_credentials
 from tests.topology.builders import fleet_file
 
 
@@ -55,3 +56,10 @@ def test_an_existing_bucket_must_be_able_to_fence(
         f"s3://acme-east/{examination.FOLDER}": {"AWS_REGION": "us-east-1"},
         f"gs://acme-central/{examination.FOLDER}": {},
     }
+
+
+def test_without_credentials_the_state_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_credentials(tmp_path, monkeypatch)
+    (found,) = results(examination.buckets(fleet_file(tmp_path).fleet))
+    assert (found.status, found.check) == (Status.SKIPPED, "s3://acme-state/fleet")
+    assert found.found.startswith("AWS does not answer: Unable to locate credentials: check the credentials")

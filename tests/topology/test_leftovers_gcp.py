@@ -140,16 +140,16 @@ def test_a_checkpoint_bucket_is_deleted_with_all_versions(cloud: GoogleCloud, fl
     bucket = fleet.spec.buckets[1]
     cloud.buckets[bucket.name] = {"name": bucket.name, "softDeletePolicy": {"retentionDurationSeconds": "604800"}}
     cloud.objects[bucket.name] = {(f"team-a/job/{name}", number) for name in ("a b", "c") for number in range(3)}
-    checkpoints.delete(bucket)
+    checkpoints.delete(bucket, fleet.cluster("west"))
     assert bucket.name not in cloud.buckets
     patched = cloud.asked.index(f"PATCH b/{bucket.name}")
     first = next(index for index, line in enumerate(cloud.asked) if line.startswith("DELETE"))
     assert patched < first, "soft deletion is switched off before the first object is deleted"
-    checkpoints.delete(bucket)
+    checkpoints.delete(bucket, fleet.cluster("west"))
 
 
 def test_a_bucket_of_another_project_is_not_deleted(cloud: GoogleCloud, fleet: Fleet) -> None:
     bucket = fleet.spec.buckets[1]
     cloud.refuses[f"b/{bucket.name}"] = 403
     with pytest.raises(EnvironmentFailure, match="403"):
-        checkpoints.delete(bucket)
+        checkpoints.delete(bucket, fleet.cluster("west"))

@@ -50,6 +50,21 @@ def test_in_another_region(s3: Any, tmp_path: Path) -> None:
         ensure(fleet_file(tmp_path).fleet)
 
 
+@pytest.mark.parametrize(
+    ("region", "partition"), [("us-gov-west-1", "aws-us-gov"), ("cn-north-1", "aws-cn"), ("eu-west-1", "aws")]
+)
+def test_the_policy_names_the_partition_of_the_region(
+    region: str, partition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with account(monkeypatch):
+        ensure(fleet_file(tmp_path, (STATE, STATE.replace("us-east-1", region))).fleet)
+        policy = json.loads(boto3.client("s3", region_name=region).get_bucket_policy(Bucket="acme-state")["Policy"])
+    assert policy["Statement"][0]["Resource"] == [
+        f"arn:{partition}:s3:::acme-state",
+        f"arn:{partition}:s3:::acme-state/*",
+    ]
+
+
 def test_a_bucket_of_another_account(s3: Any, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     from botocore.exceptions import ClientError
 

@@ -88,8 +88,15 @@ def _limit_of(pool: Pool, least: float, most: float) -> float:
     """The vCPUs that a pool may have, of instances with `least` to `most` vCPUs."""
     if pool.limits.nodes:
         return pool.limits.nodes * (least if pool.families else most)
-    text = str(pool.limits.cpu or 0)
-    return max(least, float(text[:-1]) / 1000 if text.endswith("m") else float(text))
+    text = pool.limits.cpu or "0"
+    number = text.rstrip("".join(_SUFFIXES))
+    return max(least, float(number) * _SUFFIXES[text.removeprefix(number)])
+
+
+_SUFFIXES: dict[str, float] = {"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {
+    f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTP", 1)
+}
+"""The factors of the suffixes of Kubernetes' quantities."""
 
 
 def _vcpus_of(client: Any, names: Sequence[str]) -> dict[str, tuple[float, float]]:

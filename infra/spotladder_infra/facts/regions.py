@@ -62,3 +62,8 @@ def region_of(cloud: str, zone: str) -> str | None:
 def default_zones(cloud: str, region: str) -> tuple[str, ...]:
     """The first three zones of the region; empty when the region is not in the table."""
     return ZONES[cloud].get(region, ())[:3]
+
+
+def partition_of(region: str) -> str:
+    """The partition of a region of AWS, which begins its ARNs."""
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")

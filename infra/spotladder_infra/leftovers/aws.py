@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder_infra.amazon import CREDENTIALS, answering, existing, pairs, sdk
 from spotladder_infra.leftovers.resource import Leftover
-from spotladder_infra.names import bucket_key_alias, interruption_queue
+from spotladder_infra.names import bucket_key_alias, interruption_queue, replication_role
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -162,9 +162,10 @@ def _control_plane(session: Any, cluster: Cluster) -> Iterator[Leftover]:
 def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     """Roles and instance profiles. IAM has no filter for tags: the names are narrowed down first."""
     client = session.client("iam")
+    prefix = f"{cluster.roles.prefix or ''}{cluster.name}-"
     for page in client.get_paginator("list_roles").paginate():
         for name in (role["RoleName"] for role in page["Roles"]):
-            if name.startswith(f"{cluster.name}-") and _is_of(cluster, client.list_role_tags(RoleName=name)["Tags"]):
+            if name.startswith(prefix) and _is_of(cluster, client.list_role_tags(RoleName=name)["Tags"]):
                 yield Leftover("IAM role", name)
     for page in client.get_paginator("list_instance_profiles").paginate():
         for name in (profile["InstanceProfileName"] for profile in page["InstanceProfiles"]):
@@ -202,7 +203,7 @@ def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]
     bucket = fleet.created_bucket(cluster)
     if bucket is None:
         return set()
-    kept = {bucket.name, f"{bucket.name}-replica", f"{bucket.name}-replication"[:64]}
+    kept = {bucket.name, f"{bucket.name}-replica", replication_role(cluster.roles, bucket.name)}
     client = session.client("kms", region_name=region)
     for name in (bucket.name, f"{bucket.name}-replica"):
         alias = bucket_key_alias(name)

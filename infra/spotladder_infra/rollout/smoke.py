@@ -11,9 +11,11 @@ from typing import Any
 
 from spotladder.api.check import checked
 from spotladder.api.document import read_documents
+from spotladder.api.fields import LONGEST_JOB_NAME
 from spotladder.api.tieredjob import TieredJob
 from spotladder.display import job_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.names import shortened
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.pool import PoolRole
@@ -45,7 +47,8 @@ def job(document: Object, cluster: Cluster) -> Object | None:
     if not tiers:
         return None
     made = copy.deepcopy(document)
-    made["metadata"] = {**made["metadata"], "name": f"{made['metadata']['name']}-{cluster.name}"}
+    name = shortened(f"{made['metadata']['name']}-{cluster.name}", LONGEST_JOB_NAME)
+    made["metadata"] = {**made["metadata"], "name": name}
     made["spec"]["tiers"] = tiers
     return made
 

@@ -73,6 +73,11 @@ def read_stack(out: Path, cluster: str) -> dict[str, Any]:
     return found
 
 
+def local_state(cluster: Cluster, state: Path) -> Path:
+    """The file with Terraform's state of a cluster, if the fleet has no `spec.state`."""
+    return state.absolute() / f"{cluster.name}.tfstate"
+
+
 def _cdktn() -> Any:
     """The module cdktn. Importing it starts Node.js, which loads modules of the bindings on first use."""
     with node.chosen(f'--require="{LAZY_BINDINGS.as_posix()}"'):
@@ -82,7 +87,7 @@ def _cdktn() -> Any:
 def _backend(cdktn: Any, stack: Any, fleet: Fleet, cluster: Cluster, state: Path) -> None:
     where = fleet.spec.state
     if where is None:
-        cdktn.LocalBackend(stack, path=str(state.absolute() / f"{cluster.name}.tfstate"))
+        cdktn.LocalBackend(stack, path=str(local_state(cluster, state)))
         return
     scheme, _, rest = where.uri.partition("://")
     bucket, _, prefix = rest.partition("/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs as contract
 from spotladder_infra.names import HOME_EGRESS
 from spotladder_infra.outputs import ClusterOutputs
-from spotladder_infra.stacks.synth import synth
+from spotladder_infra.stacks.synth import local_state, synth
 from spotladder_infra.terraform.events import Planned
 from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.stack import TerraformStack
@@ -45,7 +46,8 @@ def stacks_of(
         on_interrupt: Called when a running command was asked to stop.
 
     Raises:
-        EnvironmentFailure: Terraform or a package is missing.
+        EnvironmentFailure: Terraform or a package is missing, or the resources of a cluster are in a local state that
+            the fleet file no longer names.
     """
     created = [cluster for cluster in clusters if cluster.cloud in WITH_STACK]
     if not created:
@@ -64,9 +66,27 @@ def stacks_of(
         )
         for cluster, folder in zip(created, folders, strict=True)
     ]
-    for stack in found:
+    for cluster, stack in zip(created, found, strict=True):
+        _refuse_local_state(fleet, cluster, stack, state)
         write_home(fleet, stack, state)
     return found
+
+
+def _refuse_local_state(fleet: Fleet, cluster: Cluster, stack: TerraformStack, state: Path) -> None:
+    """Raises EnvironmentFailure for a fleet whose state has moved without its content: Terraform would create
+    everything again."""
+    path = local_state(cluster, state)
+    if fleet.spec.state is None or not path.exists() or not json.loads(path.read_bytes() or b"{}").get("resources"):
+        return
+    steps = (
+        stack.command("init", "-reconfigure"),
+        stack.command("state", "push", str(path)),
+        shlex.join(["mv", str(path), f"{path}.moved"]),
+    )
+    raise EnvironmentFailure(
+        f"cluster {cluster.name}: its resources are in the local state {path}, not in {fleet.spec.state.uri}: move "
+        f"them: {' && '.join(steps)}"
+    )
 
 
 def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:

@@ -96,7 +96,7 @@ def explain(
         cluster: The name of the stack's cluster.
         diagnostics: Those of the failed command; warnings are left out.
         unlock: The command that releases the state's lock, without the lock's id.
-        lock_file: The file with the chosen versions of the providers.
+        lock_file: The file with the chosen versions of the providers, and its copy beside the stack.
         import_command: Returns the command that imports the resource at an address.
     """
     seen: set[str] = set()

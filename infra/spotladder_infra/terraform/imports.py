@@ -32,8 +32,8 @@ IDS: Mapping[str, str] = {
     "google_service_account": "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
     "google_storage_bucket": "{name}",
 }
-"""By type: fields of the resource's configuration, the cluster's name, and the provider's project. The user replaces
-words in capitals. Source: "Import" on the page of each resource in the providers' documentation."""
+"""By type: fields of the resource's configuration, the cluster's name in its cloud, and the provider's project. The
+user replaces words in capitals. Source: "Import" on the page of each resource in the providers' documentation."""
 
 
 _REFERENCE = re.compile(r"^\$\{([a-z0-9_]+\.[A-Za-z0-9_-]+)\.[a-z_]+\}$")
@@ -63,4 +63,5 @@ def _id(kind: str, body: Mapping[str, Any], stack: Mapping[str, Any], cluster: s
     if kind not in IDS or not body:
         return "ID"
     project = stack["provider"].get("google", [{}])[0].get("project")
-    return IDS[kind].format_map({"project": project, **body, "cluster": cluster})
+    existing = stack.get("data", {}).get("aws_eks_cluster", {}).get("cluster", {}).get("name", cluster)
+    return IDS[kind].format_map({"project": project, **body, "cluster": existing})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,7 @@ class TerraformStack:
 
     def command(self, *words: str) -> str:
         """The command line of Terraform on this stack, as a user types it."""
-        return " ".join([Path(self.tool.path).name, f"-chdir={self.folder}", *words])
+        return shlex.join([Path(self.tool.path).name, f"-chdir={self.folder}", *words])
 
     def import_command(self, address: str) -> str:
         """The command that imports the existing resource of this name. The user replaces words in capitals."""
@@ -143,11 +144,12 @@ class TerraformStack:
             raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
+        locks = [path for path in (self.lock_file, self.folder / LOCK_FILE) if path is not None]
         lines = explain(
             self.cluster,
             diagnostics,
             unlock=self.command("force-unlock"),
-            lock_file=str(self.lock_file or self.folder / LOCK_FILE),
+            lock_file=" and ".join(map(str, locks)),
             import_command=self.import_command,
         )
         if not lines:

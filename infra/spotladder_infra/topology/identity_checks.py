@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from spotladder_infra import iam
+from spotladder_infra.facts.regions import partition_of
 from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.findings import Check, FleetFinding, with_stack
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -25,7 +26,7 @@ def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         if cluster.cloud is not Cloud.AWS:
             continue
         buckets = iam.controller_buckets(fleet, cluster)
-        scope = iam.PolicyScope(_partition(cluster.region or ""), ANY_ACCOUNT, cluster.region or "")
+        scope = iam.PolicyScope(partition_of(cluster.region or ""), ANY_ACCOUNT, cluster.region or "")
         size = iam.size(iam.controller(scope, buckets))
         if size > LONGEST_ROLE_POLICY:
             prefixes = sum(len(entry.teams) for entry in buckets)
@@ -104,8 +105,3 @@ def _out_of_reach(bucket: Bucket, home: Cluster, owner: Cluster) -> str:
     if owner.account and home.account and owner.account != home.account:
         return f"account {owner.account}"
     return ""
-
-
-def _partition(region: str) -> str:
-    """The partition of a region, which begins its ARNs."""
-    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")

@@ -78,6 +78,7 @@ def destroy(
             continue
         show(entry.name, plans[entry.name])
         refuse_loss(entry, plans[entry.name])
+        _refuse_protected(entry, plans[entry.name])
         if entry.existing is not None:
             typer.echo(f"{entry.name}: the cluster {entry.existing} and its network are kept")
         bucket = found.created_bucket(entry)
@@ -109,7 +110,7 @@ def destroy(
             carry_out(stack)
         bucket = found.created_bucket(entry)
         if delete_checkpoints and bucket is not None:
-            checkpoints.delete(bucket)
+            checkpoints.delete(bucket, entry)
         discard(entry.name, target.state)
         _check_nothing_is_left(found, entry, keep=not delete_checkpoints)
 
@@ -123,6 +124,16 @@ def _to_delete(stack: TerraformStack) -> list[Planned]:
     addresses = stack.ids()
     kept = set(resources(addresses))
     return [Planned(address, Action.DELETE) for address in addresses if address not in kept]
+
+
+def _refuse_protected(cluster: Cluster, changes: list[Planned]) -> None:
+    """Raises EnvironmentFailure for a protected cluster: the cloud would refuse it only after its jobs, nodes and roles
+    are gone."""
+    if cluster.deletion_protection and lost_clusters(changes):
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: deletionProtection refuses its deletion: set it to false, and run spotladder "
+            f"infra bootstrap --cluster {cluster.name} first"
+        )
 
 
 def _forget_checkpoints(stack: TerraformStack, *, kept: bool) -> None:

@@ -10,7 +10,7 @@ from cdktn_aws import iam, kms, s3
 
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.iam import allow, deny_http, document
-from spotladder_infra.names import bucket_key_alias
+from spotladder_infra.names import bucket_key_alias, replication_name
 from spotladder_infra.topology.fleet import Bucket
 
 ABORT_UPLOAD_DAYS = 7
@@ -130,8 +130,7 @@ def _replication(
     """Copies new objects. S3 refuses it until both buckets have versions."""
     from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     made, replica = source.bucket, target.bucket
-    name = f"{bucket.name}-replication"[:64]
-    own = role(scope, "replication", name, "s3.amazonaws.com")
+    own = role(scope, "replication", replication_name(bucket.name), "s3.amazonaws.com")
     policy = document(
         allow("ReadSource", ["s3:GetReplicationConfiguration", "s3:ListBucket"], [made.arn]),
         allow(
