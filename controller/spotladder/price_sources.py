@@ -6,6 +6,7 @@ A tier with several instance types or zones may get any of them: its price is th
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from statistics import fmean
@@ -104,19 +105,29 @@ def table(spec: CapacityTierSpec) -> Price:
     from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – loads what talks to buckets
     from spotladder.checkpoints.store import ObjectMissing  # noqa: PLC0415 – loads what talks to buckets
 
+    if not spec.region or not spec.instance_types:
+        raise PriceUnknown("price.source gcp needs spec.region and spec.instanceTypes")
     address = (spec.price.table if spec.price else None) or ""
     folder, _, name = address.rpartition("/")
     try:
         known = json.loads(open_store(folder or ".", {}).get(name))
         rows = [known[spec.region][machine] for machine in spec.instance_types]
-        on_demand = fmean(float(row["on-demand"]) for row in rows)
-        return Price(fmean(float(row[spec.capacity_type]) for row in rows), on_demand)
+        on_demand = fmean(_usd(row["on-demand"]) for row in rows)
+        return Price(fmean(_usd(row[spec.capacity_type]) for row in rows), on_demand)
     except ObjectMissing:
         raise PriceUnknown(f"{address} does not exist") from None
     except KeyError as error:
         raise PriceUnknown(f"{address} has no {error.args[0]!r}") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise PriceUnknown(f"{address} is not a table of prices: {error}") from None
+
+
+def _usd(value: Any) -> float:
+    """A price of the table. Raises ValueError, TypeError, OverflowError."""
+    usd = float(value)
+    if not 0 <= usd < math.inf:
+        raise ValueError(f"{usd:g} is not a price")
+    return usd
 
 
 def _boto3(service: str, region: str) -> Any:

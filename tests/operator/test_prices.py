@@ -176,6 +176,9 @@ def test_missing_prices_and_errors_of_aws_are_reported_with_their_cause(cloud: A
 # --- price table -----------------------------------------------------------------------------------------------------
 
 
+WRONG: tuple[object, ...] = (-0.1, float("nan"), "inf", 10**400, None, {})
+
+
 def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     rows = {"g2-standard-4": {"spot": 0.2, "on-demand": "0.7"}, "g2-standard-8": {"spot": 0.4, "on-demand": 1.1}}
     file = tmp_path / "prices.json"
@@ -189,11 +192,16 @@ def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     assert price(capacityType="on-demand", instanceTypes=["g2-standard-4"]) == Price(0.7, 0.7)
     for wrong, said in (
         ({"region": "mars-1"}, "has no 'mars-1'"),
-        ({"instanceTypes": []}, "not a table of prices"),
+        ({"instanceTypes": []}, "needs spec.region and spec.instanceTypes"),
+        ({"region": None}, "needs spec.region and spec.instanceTypes"),
         ({"price": {"source": "gcp", "table": str(tmp_path / "none.json")}}, "does not exist"),
     ):
         with pytest.raises(PriceUnknown, match=said):
             price(**wrong)
-    file.write_text("[")
-    with pytest.raises(PriceUnknown, match="not a table of prices"):
-        price()
+    for text in (
+        "[",
+        *(json.dumps({"us-central1": {"g2-standard-4": {"spot": usd, "on-demand": 0.7}}}) for usd in WRONG),
+    ):
+        file.write_text(text)
+        with pytest.raises(PriceUnknown, match="not a table of prices"):
+            price(instanceTypes=["g2-standard-4"])
