@@ -39,6 +39,7 @@ def test_a_tier_with_a_trace_is_simulated_with_its_capacity(capsys: Capture, tmp
         ("{file}", "--trace: the job has no tier 'z' (expected one of spot-a, on-demand): write TIER=FILE"),
         ("on-demand={file}", "--trace: on-demand is on-demand, and its nodes are never lost: name a spot tier"),
         ("spot-z=synthetic", "--trace: the job has no tier 'spot-z'"),
+        ("\udcff=synthetic", "--trace: the job has no tier '\\udcff'"),
         ("synthetic", "--trace: expected TIER=FILE or TIER=synthetic, got 'synthetic'"),
         ("spot-a=", "--trace: expected TIER=FILE"),
         ("spot-a=none.csv", "none.csv"),

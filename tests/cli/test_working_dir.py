@@ -45,9 +45,9 @@ def test_the_same_files_are_the_same_archive(tmp_path: Path) -> None:
 
 
 RULES = """\
-# data
 *.ckpt
 !keep.ckpt
+# data
 /out
 data/
 a/**/z.py
@@ -56,6 +56,7 @@ logs/*.txt
 deep/**
 te?t.py
 [xy].py
+[9-0].py
 space\\ name.py
 \\#hash.py
 """
@@ -68,7 +69,7 @@ def test_the_rules_are_those_of_git(tmp_path: Path) -> None:
         "x.py", "z.py", "space name.py", "#hash.py", "lib/train.py", "sub/a.log", "sub/keep/b.log", "train.py",
     ]  # fmt: skip
     root = folder_with(tmp_path, **dict.fromkeys(paths, "x"))
-    (root / ".gitignore").write_text(RULES)
+    (root / ".gitignore").write_text(RULES, encoding="utf-8-sig")
     (root / "sub/.gitignore").write_text("*.log\n!keep/*.log\n")
     git = ["git", "-c", "core.excludesFile=/dev/null", "-C", str(root)]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -79,6 +80,14 @@ def test_the_rules_are_those_of_git(tmp_path: Path) -> None:
 def test_rayignore_excludes_too(tmp_path: Path) -> None:
     folder_with(tmp_path, **{"train.py": "", "data.bin": "", ".rayignore": "*.bin\n.rayignore\n"})
     assert names(tmp_path) == ["train.py"]
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.csv")).touch()
+    with pytest.raises(Refused, match=r"'caf\\udce9\.csv' is not UTF-8: rename the file, or exclude it in \.rayignore"):
+        Archive.of(tmp_path, None)
+    (tmp_path / ".rayignore").write_text("caf?.csv\n")
+    assert names(tmp_path) == [".rayignore"]
 
 
 def test_a_folder_that_is_too_large_names_its_largest_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,6 +225,21 @@ def test_the_lines_to_change_are_named_and_the_files_are_valid(
     assert world.pools["spot"].interruptions is not None
     compile((tmp_path / "test_recovery_of_train.py").read_text(), "test", "exec")
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["01_train", "q\"uo\\te's", "7", "class", "日本"])
+def test_the_files_of_a_script_with_any_name_are_valid(tmp_path: Path, capsys: Capture, name: str) -> None:
+    for text in (LIBRARY, RESUMES.replace('"ckpts"', repr('runs\\one "a"'))):
+        folder = tmp_path / str(len(text))
+        folder.mkdir()
+        (script := folder / f"{name}.py").write_text(text)
+        assert call(capsys, "init", str(script)).code == 0
+        job, _ = read_job_and_world(folder / "job.yaml", folder / "world.yaml")
+        assert job.spec.train is not None
+        assert shlex.split(job.spec.train.script)[0] == script.name
+        assert job.spec.checkpoints.program_folder == (None if text == LIBRARY else 'runs\\one "a"')
+        (test,) = folder.glob("test_*.py")
+        compile(test.read_text(), str(test), "exec")
 
 
 @pytest.fixture

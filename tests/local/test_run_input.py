@@ -162,6 +162,7 @@ def test_a_command_with_options_of_a_job_file_is_refused(
         (["/opt/run.sh"], "run"),
         (["…"], "command"),
         (["x" * 100], "x" * 40),
+        (["python", "01_train.py"], "job-01-train"),
     ],
 )
 def test_a_command_names_its_job(command: list[str], name: str) -> None:

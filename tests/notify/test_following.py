@@ -65,7 +65,8 @@ def test_only_the_named_jobs_are_told() -> None:
 async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
     async with receiving() as receiver:
         file = tmp_path / "receivers.txt"
-        file.write_text(f"# of the team\n\nwebhook+http://{receiver.address}/jobs\njson://{receiver.address}/jobs\n")
+        text = f"webhook+http://{receiver.address}/jobs\n\n# of the team\njson://{receiver.address}/jobs\n"
+        file.write_text(text, encoding="utf-8-sig")
         assert await asyncio.to_thread(main, ["notify", "--to-file", str(file), "--test"]) == 0
         assert len(receiver.bodies) == 2
 

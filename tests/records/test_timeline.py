@@ -79,6 +79,7 @@ def test_an_invalid_line_is_counted_and_the_others_are_read(
         '{"kind":"Noted","at":"soon","text":"x"}',
         '{"kind":"Noted","at":1e308,"text":"x"}',
         '{"kind":"Noted","at":-1.0,"text":"x"}',
+        '{"kind":"Noted","at":1' + 400 * "0" + ',"text":"x"}',
         '{"kind":"Noted","at":"inf","text":"x"}',
         '{"kind":"Noted","at":1.0,"text":5}',
         '{"kind":"Noted","at":1.0}',

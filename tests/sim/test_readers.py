@@ -177,6 +177,7 @@ NOON = ("2026-01-01T12:00:00+00:00", "0.4")
     ("name", "text", "said"),
     [
         ("t.json", "", "t.json: is not valid JSON"),
+        ("t.csv", f"time,ok\n0,1\n60,{140_000 * '1'}\n", "line 3: field larger than field limit (131072)"),
         ("t.json", "[]", "t.json: has an unknown format (expected a list of Kubernetes events, or a spot price"),
         ("t.json", '{"data": [0, 1]}', "t.json: has an unknown format"),
         ("t.json", prices(), "has fewer than two prices in SpotPriceHistory"),

@@ -24,8 +24,8 @@ _SCRIPT = (".py", ".sh")
 def name_of(command: Sequence[str]) -> str:
     """The name of the job: that of the first script in the command, else of its program."""
     script = next((word for word in command if word.endswith(_SCRIPT)), command[0])
-    name = re.sub(r"[^a-z0-9]+", "-", Path(script).stem.lower())[:LONGEST_NAME].strip("-")
-    return name or "command"
+    name = re.sub(r"[^a-z0-9]+", "-", Path(script).stem.lower()).strip("-") or "command"
+    return (name if name[0].isalpha() else f"job-{name}")[:LONGEST_NAME].strip("-")
 
 
 def command_job(command: Sequence[str], name: str, checkpoints: Path, folder: str | None) -> TieredJob:

@@ -111,7 +111,7 @@ def notify(
 def receivers(to: list[str], to_file: Path | None) -> list[Target]:
     """The receivers of both options. Raises Refused, InvalidSpec and EnvironmentFailure."""
     try:
-        lines = to_file.read_text(encoding="utf-8").splitlines() if to_file else []
+        lines = to_file.read_text(encoding="utf-8-sig").splitlines() if to_file else []
     except (OSError, UnicodeDecodeError) as error:
         raise EnvironmentFailure(f"{to_file}: cannot be read: {error}") from None
     urls = [*to, *(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))]

@@ -26,7 +26,11 @@ def traces(given: Sequence[str]) -> dict[str, tuple[Trace, ...]]:
 
     def read(named: str, rest: str) -> dict[str, tuple[Trace, ...]]:
         if rest == SYNTHETIC:
-            return {named: tuple(generate(SyntheticMarket(), SYNTHETIC_TICKS, [named], list(named.encode())))}
+            return {
+                named: tuple(
+                    generate(SyntheticMarket(), SYNTHETIC_TICKS, [named], list(named.encode(errors="surrogateescape")))
+                )
+            }
         return {name: tuple(one.trace for one in found) for name, found in _zones(named, Path(rest)).items()}
 
     return _by_zone(given, read, f"TIER=FILE or TIER={SYNTHETIC}", path="--trace")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import keyword
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,7 @@ spec:
   - {{name: spot, capacityTier: spot, maxFailures: 2, provisionTimeout: 10m}}
   - {{name: on-demand, capacityTier: on-demand, maxFailures: -1}}
   checkpoints: {{uri: "s3://my-bucket/checkpoints"{folder}}}   # on this machine: its state folder
-  train: {{script: "{script}", workers: 1, gpus: 0, framework: {framework}}}
+  train: {{script: {script}, workers: 1, gpus: 0, framework: {framework}}}
 """
 
 _WORLD = """\
@@ -88,13 +90,14 @@ def files_for(script: Script) -> dict[str, str]:
     framework = "ray" if on_ray else "torch" if script.torch else "python"
     job = _JOB.format(
         name=name,
-        folder=f', programFolder: "{own}"' if own else ", interval: 5m",
-        script=" ".join(word if "{" in word else shlex.quote(word) for word in words),
+        folder=f", programFolder: {_in_yaml(own)}" if own else ", interval: 5m",
+        script=_in_yaml(" ".join(word if "{" in word else shlex.quote(word) for word in words)),
         framework=framework,
     )
     taken = "at: [60s]" if own or on_ray else "atSteps: [20]"
     module = re.sub(r"\W", "_", script.file.stem)
-    if script.main and module == script.file.stem and not own and not on_ray:
+    importable = script.file.stem.isidentifier() and not keyword.iskeyword(script.file.stem)
+    if script.main and importable and not own and not on_ray:
         imports = f"from pathlib import Path\n\nfrom {module} import main\n"
         imports += "from spotladder.train.testing import interrupt_at\n"
         body = _IN_PROCESS
@@ -102,6 +105,11 @@ def files_for(script: Script) -> dict[str, str]:
         imports, body = "import subprocess\nfrom pathlib import Path\n", _AS_JOB
     test = _TEST.format(script=script.file.name, imports=imports, body=body)
     return {"job.yaml": job, "world.yaml": _WORLD.format(taken=taken), f"test_recovery_of_{module}.py": test}
+
+
+def _in_yaml(text: str) -> str:
+    """The text in quotes, as in JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def advice(script: Script) -> Iterator[str]:

@@ -96,7 +96,10 @@ def _enum_reader(kind: type[Enum]) -> Callable[[Any], Any]:
 
 def _scalar(kind: type, plain: Any) -> Any:
     if kind is float and (type(plain) is int or plain in ("nan", "inf", "-inf")):
-        return float(plain)
+        try:
+            return float(plain)
+        except OverflowError as error:
+            raise ValueError(str(error)) from None
     if not isinstance(plain, kind):
         raise TypeError(f"expected {kind.__name__}, found {plain!r}")
     return plain

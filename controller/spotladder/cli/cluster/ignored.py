@@ -31,7 +31,7 @@ class Ignored:
         for name in FILES:
             file = folder / name
             if file.is_file():
-                lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+                lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
                 self._rules += [rule for line in lines if (rule := _rule(folder, line)) is not None]
 
     def matches(self, path: Path, *, is_folder: bool) -> bool:
@@ -52,7 +52,10 @@ def _rule(folder: Path, line: str) -> _Rule | None:
         return None
     anywhere = "/" not in text
     pattern = _expression(text.lstrip("/"))
-    return _Rule(folder, re.compile(f"(?:.*/)?{pattern}" if anywhere else pattern), excludes, only_folders)
+    try:
+        return _Rule(folder, re.compile(f"(?:.*/)?{pattern}" if anywhere else pattern), excludes, only_folders)
+    except re.error:  # A range that ends before it begins, such as [9-0].
+        return None
 
 
 def _expression(glob: str) -> str:

@@ -45,6 +45,8 @@ class Archive:
         files = list(_files(folder))
         if not files:
             raise Refused(f"--working-dir {folder} has no files that .gitignore and .rayignore do not exclude")
+        for file in files:
+            _check_name(file.relative_to(folder).as_posix(), folder)
         sizes = {file: file.stat().st_size for file in files}
         if sum(sizes.values()) > LARGEST:
             largest = sorted(sizes, key=lambda file: -sizes[file])[:3]
@@ -114,6 +116,16 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
     yield from below(folder)
+
+
+def _check_name(name: str, folder: Path) -> None:
+    """Raises Refused for a name that an archive cannot have."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise Refused(
+            f"--working-dir {folder}: the name {name!r} is not UTF-8: rename the file, or exclude it in .rayignore"
+        ) from None
 
 
 def _place(pip: Path, folder: Path, files: list[Path]) -> str:

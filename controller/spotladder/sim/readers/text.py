@@ -18,10 +18,14 @@ M = TypeVar("M", bound=BaseModel)
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The comma-separated fields of each line that is not empty, stripped of spaces, with the line's number from 1.
-    Raises InvalidSpec for a file that cannot be read."""
-    for number, fields in enumerate(csv.reader(read_text(path).splitlines()), 1):
-        if any(field.strip() for field in fields):
-            yield number, [field.strip() for field in fields]
+    Raises InvalidSpec for a file or a line that cannot be read."""
+    lines = csv.reader(read_text(path).splitlines())
+    try:
+        for fields in lines:
+            if any(field.strip() for field in fields):
+                yield lines.line_num, [field.strip() for field in fields]
+    except csv.Error as error:
+        raise refused(path, lines.line_num, f"{error}: correct the line") from None
 
 
 def read_text(path: Path) -> str:
