@@ -118,12 +118,12 @@ def table(spec: CapacityTierSpec) -> Price:
         raise PriceUnknown(f"{address} does not exist") from None
     except KeyError as error:
         raise PriceUnknown(f"{address} has no {error.args[0]!r}") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise PriceUnknown(f"{address} is not a table of prices: {error}") from None
 
 
 def _usd(price: Any) -> float:
-    """A price in a table. Raises ValueError, TypeError."""
+    """A price in a table. Raises ValueError, TypeError, OverflowError."""
     if not 0 <= (usd := float(price)) < math.inf:
         raise ValueError(f"expected prices of 0 or more, got {usd}")
     return usd
