@@ -367,6 +367,9 @@ class TestGoogle(StoreContract):
         ("s3://", "needs a bucket"),
         ("s3://key:secret@bucket/x", "no credentials"),
         ("file://host/x", "three slashes"),
+        ("file:///data/run#1", "write %23 for #"),
+        ("file:///data/run?", "write %23 for #"),
+        ("~no-such-user/x", "~no-such-user/x: has no home folder"),
     ],
 )
 def test_invalid_addresses_are_rejected(address: str, says: str) -> None:

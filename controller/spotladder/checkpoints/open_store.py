@@ -29,13 +29,18 @@ def open_store(
             raise InvalidSpec(
                 "the checkpoint address is empty: set it to s3://…, gs://…, az://…, file:///… or a folder"
             )
-        return DiskStore(Path(text).expanduser())
+        try:
+            return DiskStore(Path(text).expanduser())
+        except RuntimeError:
+            raise InvalidSpec(f"{text}: has no home folder of that user: write the path of the folder") from None
     if scheme == "file":
         from spotladder.checkpoints.disk import DiskStore
 
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path:
             raise InvalidSpec(f"{text}: a file address has three slashes and a full path: file:///folder")
+        if "?" in rest or "#" in rest:
+            raise InvalidSpec(f"{text}: a file address has no query and no fragment: write %23 for # and %3F for ?")
         return DiskStore(Path(unquote(parts.path)))
     if scheme not in ("s3", "gs", "az"):
         raise InvalidSpec(f"{scheme}://… is not a checkpoint address: use s3://, gs://, az://, file:/// or a folder")
