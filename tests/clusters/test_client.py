@@ -152,6 +152,8 @@ async def test_the_clock_of_the_cluster_is_read_from_its_responses() -> None:
         return web.json_response({}, headers={"Date": format_datetime(datetime.now(UTC) - timedelta(hours=1))})
 
     async with api(answer) as client:
+        await client.ask("a", "b", 8265, "api/jobs/")
+        assert client.ahead == 0.0, "the pod wrote this response, and all jobs depend on the clock"
         await client.get(PODS, "a", "b")
         assert client.ahead == pytest.approx(-3600, abs=3)
 
