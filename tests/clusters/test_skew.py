@@ -22,6 +22,7 @@ AT = 1795262400.0
         (NOON, AT - 60.0, AT - 10.0, 10.0),  # the minimum skew
         (None, AT, AT, 0.0),
         ("yesterday", AT, AT, 0.0),
+        ("Sat, 21 Nov 99999999999999999999 12:00:00 GMT", AT, AT, 0.0),
     ],
 )
 def test_clock_skew_is_computed_from_the_date_header(

@@ -49,7 +49,7 @@ async def refused(answer: aiohttp.ClientResponse, where: str) -> SpotladderError
     error = api_error(answer.status, reason, message, where=where, about=about)
     if isinstance(error, Throttled):
         with suppress(KeyError, ValueError):
-            error.retry_after = float(answer.headers["Retry-After"])
+            error.retry_after = max(0.0, float(answer.headers["Retry-After"]))  # In this order, NaN is 0.
     return error
 
 

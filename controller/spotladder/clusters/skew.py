@@ -27,7 +27,7 @@ def ahead(date: str | None, asked: Instant, answered: Instant) -> Seconds:
     """
     try:
         their_clock = parsedate_to_datetime(date or "").timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     if their_clock - answered > NOISE:
         return their_clock - answered
