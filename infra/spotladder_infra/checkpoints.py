@@ -29,6 +29,10 @@ IDENTITIES = ("aws_s3_bucket", "aws_kms_key", "aws_kms_alias", "aws_iam_role", "
 """Types of these resources that the next stack must import instead of creating them."""
 
 
+CONTENT = ("aws_s3_bucket", "aws_kms_key", "google_storage_bucket")
+"""Types of these resources without which the checkpoints are lost."""
+
+
 def resources(addresses: Iterable[str]) -> list[str]:
     """The resources of a stack that belong to the checkpoint bucket: bucket, key, replica, settings."""
     return [address for address in addresses if address.partition(".")[2].partition("-")[0] in PREFIXES]

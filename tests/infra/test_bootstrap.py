@@ -47,6 +47,10 @@ if command == "plan":
     if "aws_eks_cluster" in json.loads((here / "cdk.tf.json").read_text()).get("data", {{}}) and not adopted:
         resource = dict(addr="aws_eks_cluster.cluster")
         print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="delete"))))
+    if pathlib.Path({fails!r}).with_name(here.name + ".moved").exists():
+        for address in ("aws_s3_bucket.checkpoints", "aws_s3_bucket_policy.checkpoints-policy"):
+            change = dict(resource=dict(addr=address), action="delete")
+            print(json.dumps(dict(type="planned_change", change=change)))
 elif command == "apply":
     new.unlink(missing_ok=True)
     print(json.dumps({{"type": "apply_complete", "@message": "aws_eks_addon.coredns: Creation complete after 7s"}}))
@@ -229,6 +233,24 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert refused.code == 5
     assert "--skip-platform" in refused.err
     assert "apply" not in world.calls("east")
+
+
+def test_a_checkpoint_bucket_that_another_cluster_creates_now_is_not_deleted(world: BootstrapSite) -> None:
+    """Terraform protects only what is in the stack, and a bucket is in that of the first cluster that uses it."""
+    (world.folder / "east.moved").touch()
+    refused = world.run("bootstrap", "--yes", "--cluster", "east")
+    assert refused.code == 5
+    addresses = "aws_s3_bucket.checkpoints aws_s3_bucket_policy.checkpoints-policy"
+    assert refused.err == (
+        "error: cluster east: this would delete the checkpoint bucket an-id or its key (aws_s3_bucket.checkpoints), "
+        "which the fleet file no longer has in this cluster: correct the file, or keep them in the cloud without this "
+        f"stack: terraform -chdir={world.folder / 'cdktf.out' / 'stacks' / 'east'} state rm {addresses}\n"
+    )
+    assert "apply" not in world.calls("east")
+    file = world.folder / "fleet.yaml"
+    unprotected = "{name: an-id, deletionProtection: false,"
+    file.write_text(file.read_text().replace("{name: acme-east,", unprotected).replace("acme-east", "an-id"))
+    assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
 
 
 def test_a_protected_cluster_is_refused_before_anything_in_it_is_stopped(world: BootstrapSite) -> None:

@@ -8,14 +8,16 @@ import typer
 
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+from spotladder_infra.checkpoints import CONTENT, resources
 from spotladder_infra.terraform.changes import WORDS, by_type, counted, lost_clusters
-from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from spotladder_infra.topology.cluster import Cluster
+    from spotladder_infra.topology.fleet import Fleet
 
 
 def say_stopping() -> None:
@@ -33,6 +35,24 @@ def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
             f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
             f"this would delete it ({', '.join(lost)}): remove existing"
         )
+
+
+def refuse_loss_of_checkpoints(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
+    """Raises EnvironmentFailure if the changes delete a protected checkpoint bucket or its key: Terraform itself
+    protects only what the stack still has."""
+    deleted = resources(entry.address for entry in changes if entry.action is Action.DELETE)
+    lost = [address for address in deleted if address.partition(".")[0] in CONTENT]
+    if not lost:
+        return
+    ids = stack.ids()
+    name = ids.get("aws_s3_bucket.checkpoints") or ids.get("google_storage_bucket.checkpoints")
+    if any(bucket.name == name and not bucket.deletion_protection for bucket in fleet.spec.buckets):
+        return
+    raise EnvironmentFailure(
+        f"cluster {stack.cluster}: this would delete the checkpoint bucket {name} or its key ({', '.join(lost)}), "
+        "which the fleet file no longer has in this cluster: correct the file, or keep them in the cloud without this "
+        f"stack: {stack.command('state', 'rm', *deleted)}"
+    )
 
 
 def show(cluster: str, changes: list[Planned]) -> None:

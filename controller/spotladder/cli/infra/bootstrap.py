@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.infra.applying import carry_out, confirm, finish, refuse_loss, say_stopping, show
+from spotladder.cli.infra.applying import (
+    carry_out,
+    confirm,
+    finish,
+    refuse_loss,
+    refuse_loss_of_checkpoints,
+    say_stopping,
+    show,
+)
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption, YesOption
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import account
@@ -56,6 +64,7 @@ def bootstrap(
     for stack, changes in plans:
         show(stack.cluster, changes)
         refuse_loss(found.cluster(stack.cluster), changes)
+        refuse_loss_of_checkpoints(found, stack, changes)
     new = [entry for entry in kinds if _is_new(entry)]
     if new or any(changes for _, changes in plans):
         confirm("Create and change this?", yes=yes)
