@@ -47,6 +47,13 @@ def test_a_program_with_checkpoints_of_its_own_is_not_elastic() -> None:
     assert "spec.checkpoints.programFolder: cannot be used by an elastic job" in said
 
 
+def test_a_group_with_an_empty_field_is_elastic() -> None:
+    text = changed(
+        JOB, ("replicas: 2", "replicas: 8\n              numOfHosts:"), ("  suspend: false", "  elastic: {min: 6}")
+    )
+    assert sizes(checked(documents_of(text, "job.yaml")[0], TieredJob)) == (6, 7, 8)
+
+
 def test_a_jobset_cannot_be_elastic() -> None:
     at = JOB.index("    ray:")
     text = JOB[:at].replace("  suspend: false", "  elastic: {min: 1}") + JOBSET

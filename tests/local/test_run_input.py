@@ -145,6 +145,8 @@ def test_the_command_to_continue_repeats_the_options(
         (["--evict", "5s", "--evict", "20steps", "--", "python", "x.py"], "name either times or steps"),
         (["--evict", "0steps", "--", "python", "x.py"], "'0steps' is not a duration"),
         (["--", "no-such-program", "x"], "no-such-program"),
+        (["--program-folder", "s3://b/x", "--", "python", "x.py"], "spec.checkpoints.programFolder: must be a folder"),
+        (["--evict", "99999h", "--", "python", "x.py"], "pools.spot.interruptions.at[0]: must be at most 87600h"),
     ],
 )
 def test_a_command_with_options_of_a_job_file_is_refused(

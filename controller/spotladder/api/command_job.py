@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from spotladder.api.check import checked
+from spotladder.api.document import Document
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
@@ -30,51 +32,49 @@ def name_of(command: Sequence[str]) -> str:
 
 def command_job(command: Sequence[str], name: str, checkpoints: Path, folder: str | None) -> TieredJob:
     """The job that runs the command in one process: on spot capacity, which it may lose twice, then on demand. `folder`
-    is that of the program's own checkpoints. Raises ValidationError."""
-    return TieredJob.model_validate(
-        {
-            "apiVersion": "spotladder.io/v1alpha1",
-            "kind": "TieredJob",
-            "metadata": {"name": name},
-            "spec": {
-                "tiers": [
-                    {"name": "spot", "capacityTier": "spot", "maxFailures": 2},
-                    {"name": "on-demand", "capacityTier": "on-demand", "maxFailures": -1},
-                ],
-                "checkpoints": {"uri": str(checkpoints), **({"programFolder": folder} if folder else {})},
-                "workload": {
-                    "ray": {
-                        "template": {
-                            "spec": {
-                                "entrypoint": shlex.join(command),
-                                "rayClusterSpec": {"workerGroupSpecs": [{"groupName": "workers", "replicas": 1}]},
-                            }
+    is that of the program's own checkpoints. Raises InvalidSpec."""
+    job = {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "TieredJob",
+        "metadata": {"name": name},
+        "spec": {
+            "tiers": [
+                {"name": "spot", "capacityTier": "spot", "maxFailures": 2},
+                {"name": "on-demand", "capacityTier": "on-demand", "maxFailures": -1},
+            ],
+            "checkpoints": {"uri": str(checkpoints), **({"programFolder": folder} if folder else {})},
+            "workload": {
+                "ray": {
+                    "template": {
+                        "spec": {
+                            "entrypoint": shlex.join(command),
+                            "rayClusterSpec": {"workerGroupSpecs": [{"groupName": "workers", "replicas": 1}]},
                         }
                     }
-                },
+                }
             },
-        }
-    )
+        },
+    }
+    return checked(Document("", job, {}, {}), TieredJob)
 
 
 def command_world(evictions: Sequence[str]) -> World:
     """A spot pool that takes its node back at these times of the run or at these steps (`20steps`), and an on-demand
-    pool. Raises InvalidSpec for a mixture, and ValidationError."""
+    pool. Raises InvalidSpec, also for a mixture."""
     steps = [text.removesuffix(STEPS) for text in evictions if text.endswith(STEPS)]
     if steps and len(steps) < len(evictions):
         raise InvalidSpec("name either times or steps, such as 60s or 20steps", path="--evict")
     taken = {"atSteps": [int(step) for step in steps]} if steps else {"at": list(evictions)}
     pool = {"nodes": 1, "provisionDelay": "1s"}
-    return World.model_validate(
-        {
-            "pools": {
-                "spot": {
-                    "capacityType": "spot",
-                    "notice": NOTICE,
-                    **pool,
-                    **({"interruptions": taken} if evictions else {}),
-                },
-                "on-demand": {"capacityType": "on-demand", **pool},
-            }
+    world = {
+        "pools": {
+            "spot": {
+                "capacityType": "spot",
+                "notice": NOTICE,
+                **pool,
+                **({"interruptions": taken} if evictions else {}),
+            },
+            "on-demand": {"capacityType": "on-demand", **pool},
         }
-    )
+    }
+    return checked(Document("", world, {}, {}), World)

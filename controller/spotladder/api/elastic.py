@@ -68,7 +68,7 @@ def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover, w
         )
         found.append(Finding(("elastic",), message, at_key=True))
     cluster = ray.template.spec.get("rayClusterSpec", {})
-    if any(group.get("numOfHosts", 1) > 1 for group in cluster.get("workerGroupSpecs") or []):
+    if any((group.get("numOfHosts") or 1) > 1 for group in cluster.get("workerGroupSpecs") or []):
         message = "cannot be used with numOfHosts, because the hosts of a group are lost together: remove elastic"
         found.append(Finding(("elastic",), message, at_key=True))
     return [*found, *_wrong_sizes(elastic, workers)]
