@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from spotladder.api.fields import OWN_ENVIRONMENT
 from spotladder.api.trace import read_trace
 from spotladder.local.pools import Window, windows_of
 from spotladder.operator.reporting.metrics import Metrics
@@ -46,6 +47,11 @@ def test_every_variable_is_documented() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
     named = set(re.findall(r"SPOTLADDER_[A-Z_]*[A-Z]", text))
     assert set(re.findall(r"`(SPOTLADDER_\w+)`", section(PAGE, "Variables"))) == named
+
+
+def test_a_job_accepts_the_variables_that_users_may_set() -> None:
+    settable, _, _ = section(PAGE, "Variables").partition("A program may read these")
+    assert not OWN_ENVIRONMENT & set(re.findall(r"`(SPOTLADDER_\w+)`", settable))
 
 
 def test_the_example_trace_is_valid(tmp_path: Path) -> None:

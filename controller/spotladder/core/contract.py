@@ -54,7 +54,6 @@ class Variable:
     HANG_TIMEOUT: Final = "SPOTLADDER_HANG_TIMEOUT"  # duration without a step after which the program hangs
     HANGS: Final = "SPOTLADDER_HANGS"  # how often the job has hung before: each doubles that duration
     SIZES: Final = "SPOTLADDER_SIZES"  # of an elastic job: the numbers of workers it may train with, as in 2,3,4
-    GROW_AFTER: Final = "SPOTLADDER_GROW_AFTER"  # duration that an elastic job trains before it grows
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
     NODE_NOTICE: Final = "SPOTLADDER_NODE_NOTICE"  # path of the notice file of one node, where NOTICE is the attempt's
@@ -81,11 +80,13 @@ def compile_caches(folder: str) -> dict[str, str]:
 
 
 class LaunchVariable:
-    """Names of environment variables that users set, for processes without a launcher and scripts without a job."""
+    """Names of environment variables that users set: of an elastic job, for processes without a launcher, and for
+    scripts without a job."""
 
     RANK: Final = "SPOTLADDER_RANK"
     WORLD_SIZE: Final = "SPOTLADDER_WORLD_SIZE"
     GROUP: Final = "SPOTLADDER_GROUP"  # distinguishes several sets of processes of one job
+    GROW_AFTER: Final = "SPOTLADDER_GROW_AFTER"  # duration that an elastic job trains before it grows
     STATE: Final = "SPOTLADDER_STATE"  # state folder of `spotladder run` and of scripts without a job
 
 

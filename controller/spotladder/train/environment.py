@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from spotladder.core.contract import PREFIX, Variable
+from spotladder.core.contract import PREFIX, LaunchVariable, Variable
 from spotladder.core.durations import parse_duration
 from spotladder.errors import InvalidSpec
 from spotladder.state_folder import state_root
@@ -120,7 +120,7 @@ class Environment:
     @property
     def grow_after(self) -> float:
         """Seconds that an elastic job trains with its current workers before it grows."""
-        return self._duration(Variable.GROW_AFTER, DEFAULT_GROW_AFTER)
+        return self._duration(LaunchVariable.GROW_AFTER, DEFAULT_GROW_AFTER)
 
     @property
     def heartbeat_file(self) -> Path | None:
