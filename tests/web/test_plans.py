@@ -19,7 +19,7 @@ async def test_a_job_for_which_no_room_is_left_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The facts of a job that waits are in memory."""
-    monkeypatch.setattr(plans, "MOST_WAITING", 2)
+    monkeypatch.setattr(plans, "MAX_WAITING", 2)
     recorded_run(tmp_path)
     facts = await ThisMachine(tmp_path).facts("default", "digits-tensorflow")
     assert facts is not None

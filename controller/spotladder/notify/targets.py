@@ -76,10 +76,11 @@ class _Webhook:
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url.removeprefix("webhook+")
-        host, _port = urlsplit(self._url).hostname, urlsplit(self._url).port
-        if not host:
+        address = urlsplit(self._url)
+        if not address.hostname:
             raise InvalidSpec("the address of a webhook has no host: write webhook+https://HOST/PATH")
-        self.name = f"webhook {host}"
+        _ = address.port  # Raises ValueError for an invalid one.
+        self.name = f"webhook {address.hostname}"
         self._key = signing_key(key)
 
     async def send(self, message: Message) -> None:

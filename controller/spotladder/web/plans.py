@@ -17,7 +17,7 @@ Plan = Callable[[Facts], Awaitable[PlanPlace | None]]
 PLAN_TIMEOUT = 600.0
 """Seconds after which a plan is given up: records of others may ask for endless runs."""
 
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Maximum number of jobs whose facts are held for the computation of their places."""
 
 KEPT = 24 * 3600.0
@@ -47,7 +47,7 @@ class Plans:
         return place.result() if place.done() else None
 
     async def _computed(self, facts: Facts) -> PlanPlace | None:
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             raise asyncio.QueueFull  # A later page of this job asks again.
         self._waiting += 1
         try:
