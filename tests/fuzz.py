@@ -24,9 +24,9 @@ from spotladder.checkpoints.entries import decode
 from spotladder.checkpoints.outputs import _text
 from spotladder.cli.terminal import cleaned
 from spotladder.clusters.kubeconfig import _understood
-from spotladder.core.codec import load_state, pack
 from spotladder.core.contract import Notice
 from spotladder.core.model import JobState
+from spotladder.core.model.codec import load_state, pack
 from spotladder.errors import InvalidSpec, LogCorrupt, SpotladderError, TooLarge
 from spotladder.operator.storage.program_output import _end_of_json
 from spotladder.output.last_error import last_error, last_lines

@@ -21,8 +21,8 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import folder_of
 from spotladder.cli import output, terminal
 from spotladder.cli.terminal import Terminal, cleaned
-from spotladder.core.codec import dump
 from spotladder.core.model import JobSpec, JobState, Move, Stage, Tier
+from spotladder.core.model.codec import dump
 from spotladder.core.reasons import Reason
 from spotladder.records import stored
 from spotladder.records.model import Began, Moved, encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spotladder.core.ages import AGES, TICK
+from spotladder.core.history.ages import AGES, TICK
 from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
 from spotladder.policies import adaptive_model
 

@@ -25,7 +25,7 @@ from statistics import fmean
 
 import numpy as np
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, KnownCapacity, Price, Tier
 from spotladder.display.report.axes import Scale
 from spotladder.display.report.markup import element

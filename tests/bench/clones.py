@@ -18,8 +18,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.clusters.transport import path_of
-from spotladder.core import codec
-from spotladder.core.model import JobState
+from spotladder.core.model import JobState, codec
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.bench.crowd import Crowd, job_name

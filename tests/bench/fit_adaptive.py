@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spotladder.core.ages import AGES
+from spotladder.core.history.ages import AGES
 from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
 from tests.bench import published
 from tests.bench.adaptive_file import FILE, written

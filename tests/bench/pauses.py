@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.codec import load_state
+from spotladder.core.model.codec import load_state
 from tests.bench.rows import Row
 from tests.e2e.steps import ReportedStep
 from tests.e2e.world import E2eCluster

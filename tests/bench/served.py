@@ -6,7 +6,7 @@ import asyncio
 import sys
 from dataclasses import replace
 
-from spotladder.core import codec
+from spotladder.core.model import codec
 from spotladder.records.timeline import read
 from spotladder.web.server import serving
 from tests.web.builders import RECORDED, Shelf, job

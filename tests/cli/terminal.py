@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
-from spotladder.core.codec import dump
 from spotladder.core.model import JobState
+from spotladder.core.model.codec import dump
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.stored import FINALIZER
-from spotladder.core import codec
-from spotladder.core.model import Attempt, JobState, Stage
+from spotladder.core.model import Attempt, JobState, Stage, codec
 from spotladder.display import job_text
 from spotladder.display.unattended import unattended
 from spotladder.jobs.deletion import waits_for

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spotladder.core.losses import lost_pods
+from spotladder.core.history.losses import lost_pods
 from spotladder.core.model import (
     AskToCommit,
     Attempt,

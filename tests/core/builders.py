@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-from spotladder.core import codec
 from spotladder.core.explanation import Explanation, explain
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
@@ -26,6 +25,7 @@ from spotladder.core.model import (
     Progress,
     Stage,
     Tier,
+    codec,
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason

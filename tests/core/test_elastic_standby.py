@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.elastic import BEGIN_DELAY
+from spotladder.core.facts.elastic import BEGIN_DELAY
 from spotladder.core.model import (
     AttemptSeen,
     Delete,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from spotladder.core.accounting import rewound
+from spotladder.core.accounting.held_nodes import rewound
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     Attempt,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.accounting import account
-from spotladder.core.losses import UNCOUNTED
+from spotladder.core.accounting.held_nodes import account
+from spotladder.core.history.losses import UNCOUNTED
 from spotladder.core.model import Exit, FailureUnit, JobState, PodPhase, PodSeen, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spotladder.core.accounting import held_nodes
+from spotladder.core.accounting.held_nodes import held_nodes
 from spotladder.core.model import Exhausted, Handover, Stage
 from tests.core.world_decider import Decider
 from tests.core.world_invariants import finishes_after_edits_and_suspensions, many, specs, worlds_contain

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.core.changes.replacing import COMMIT_RESERVE
 from spotladder.core.model import (
     AskToCommit,
     AttemptSeen,
@@ -23,7 +24,6 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import MAINTENANCE_LIMIT, REMOVAL_DELAY
 from tests.core.builders import (
     START,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
-from spotladder.core.impediment import classify
+from spotladder.core.diagnosis.impediment import classify
+from spotladder.core.history.crashes import FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.model import Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
-from spotladder.core.losses import UNCOUNTED
+from spotladder.core.history.crashes import CRASH_LIMIT, LONGEST_BACKOFF
+from spotladder.core.history.losses import UNCOUNTED
 from spotladder.core.model import (
     CapacityType,
     Exhausted,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core import codec
 from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
@@ -18,6 +17,7 @@ from spotladder.core.model import (
     Loss,
     Observation,
     TakeOver,
+    codec,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from spotladder.core.accounting import left_costs
+from spotladder.core.accounting.held_nodes import left_costs
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spotladder.core.accounting.savings import savings
 from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.savings import savings
 from spotladder.display.report import charts, gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spotladder.core import impediment, verdict
-from spotladder.core.impediment import Timer
+from spotladder.core.diagnosis import impediment, verdict
+from spotladder.core.diagnosis.impediment import Timer
 from spotladder.core.model import Stage
 from spotladder.core.rules import table
 from spotladder.core.transitions import TRANSITIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spotladder.core import codec
+from spotladder.core.model import codec
 from tests.e2e import image as images
 from tests.e2e.conftest import controller
 from tests.e2e.world import E2eCluster

@@ -16,8 +16,8 @@ from ruamel.yaml import YAML
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
+from spotladder.core.model.codec import load_state
 from spotladder.display.report.facts import Facts, gather
 from spotladder.records.recorded import Recorded
 from spotladder.records.timeline import read

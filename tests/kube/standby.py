@@ -5,7 +5,7 @@ from __future__ import annotations
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
-from spotladder.core.codec import load_state
+from spotladder.core.model.codec import load_state
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld, eventually, ray_spec
 

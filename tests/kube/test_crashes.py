@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
-from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
-from spotladder.core.elastic import BEGIN_DELAY
+from spotladder.core.facts.elastic import BEGIN_DELAY
+from spotladder.core.model.codec import load_state
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS

@@ -8,7 +8,7 @@ from typing import Any
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
-from spotladder.core import codec
+from spotladder.core.model import codec
 from spotladder.resources import TIEREDJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.proxy import Proxy

@@ -9,7 +9,7 @@ import pytest
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import folder_of
-from spotladder.core.verdict import SILENT_STALLS
+from spotladder.core.diagnosis.verdict import SILENT_STALLS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.kubelet import dashboard

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
+from spotladder.core.model.codec import load_state
 from spotladder.local.reaper import members
 from spotladder.records.model import Record
 from spotladder.records.timeline import read

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.core.accounting import GIB
+from spotladder.core.accounting.held_nodes import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder.local import preflight
 from spotladder.local.state import RunIdentity

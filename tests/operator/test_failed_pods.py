@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from spotladder.core.codec import load_state
+from spotladder.core.model.codec import load_state
 from spotladder.operator.inventory.failed_pods import KEPT_PODS, RETENTION, FailedPods
 from spotladder.resources import PODS
 from spotladder.workloads import names

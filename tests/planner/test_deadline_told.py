@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.deadline_risk import deadline_risk
+from spotladder.core.accounting.held_nodes import HOUR
+from spotladder.core.facts.deadline_risk import deadline_risk
 from spotladder.core.model import CapacityType, Decision, JobSpec, KnownCapacity, Observation, Price, Seconds, Tier
 from spotladder.planner.plan import TierFacts
 from spotladder.planner.tier_capacity import drawn

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from spotladder.core.accounting import GIB, HOUR
+from spotladder.core.accounting.held_nodes import GIB, HOUR
 from spotladder.core.model import CommitSize, KnownCapacity, Price
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences

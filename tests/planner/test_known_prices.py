@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
+from spotladder.core.accounting.price_history import mean_price
 from spotladder.core.model import KnownCapacity, PricePoint, TierChoice, TierView
-from spotladder.core.price_history import mean_price
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import TierFacts
 from spotladder.planner.simulated import Assumptions, simulator

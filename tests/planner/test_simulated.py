@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spotladder.core.accounting import GIB
+from spotladder.core.accounting.held_nodes import GIB
 from spotladder.core.model import CapacityType, CommitSize, ExtraCosts, KnownCapacity, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from spotladder.core.ages import AGES
+from spotladder.core.history.ages import AGES
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, columns, knot_of, place_of, slack_at
 from spotladder.policies import registry

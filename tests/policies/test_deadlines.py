@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spotladder.core.facts.starts import LEAST_RESERVE
 from spotladder.core.model import Stage
-from spotladder.core.starts import LEAST_RESERVE
 from spotladder.policies import registry
 from tests.core.policies.deadline_world import ON_DEMAND, Plan, run_of
 from tests.searching import examples

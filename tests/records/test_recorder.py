@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.accounting import account
+from spotladder.core.accounting.held_nodes import account
 from spotladder.core.model import Attempt, JobState, LeftAttempt, Observation, Price, Progress, Stage
 from spotladder.core.reasons import Reason
 from spotladder.records.model import Beat, DriverStarted, Ended, NodeChanged, Resized, Specified, Waited

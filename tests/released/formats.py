@@ -12,9 +12,9 @@ from typing import Any
 from spotladder.api.crds import crds
 from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Snapshot, Start, encode
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.core.codec import dump
 from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind
 from spotladder.core.model import Impeded, JobState
+from spotladder.core.model.codec import dump
 from spotladder.core.reasons import Cause, Reason
 from spotladder.records.model import encode as encode_record
 from spotladder.records.recorded import KINDS

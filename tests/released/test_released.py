@@ -16,8 +16,8 @@ from ruamel.yaml import YAML
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import Commit, End, Snapshot, Start, decode, encode
-from spotladder.core import codec
 from spotladder.core.contract import Notice
+from spotladder.core.model import codec
 from spotladder.core.reasons import Reason
 from spotladder.records.recorded import decode as decode_record
 from tests.api.builders import JOB

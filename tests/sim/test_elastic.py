@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.facts.work import pace
 from spotladder.core.reasons import Reason
-from spotladder.core.work import pace
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from tests.sim.builders import HOUR, market, runner, zone
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spotladder.core.ages import TICK
+from spotladder.core.history.ages import TICK
 from spotladder.sim.spells import durations
 from spotladder.sim.synthetic import SyntheticMarket, generate
 

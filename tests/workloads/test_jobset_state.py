@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.losses import count, lost_pods, noticed_pods, remember_alive
+from spotladder.core.history.losses import count, lost_pods, noticed_pods, remember_alive
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.crashes import crash_of, crashed_pods
-from spotladder.core.losses import lost_pods
+from spotladder.core.history.crashes import crash_of, crashed_pods
+from spotladder.core.history.losses import lost_pods
 from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, QueueSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord

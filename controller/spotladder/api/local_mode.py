@@ -18,8 +18,8 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.api.train import local_workload
 from spotladder.api.workload import Workload
 from spotladder.api.world import World, WorldPool
+from spotladder.core.accounting.overlap_prices import missing_prices
 from spotladder.core.model import Instant, JobSpec, KnownCapacity, Price, Tier
-from spotladder.core.overlap_prices import missing_prices
 from spotladder.errors import InvalidSpec
 
 

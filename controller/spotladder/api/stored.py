@@ -20,8 +20,7 @@ from spotladder.api.document import Document
 from spotladder.api.record import API_VERSION
 from spotladder.api.status import TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core import codec
-from spotladder.core.model import Instant, JobState, Phase
+from spotladder.core.model import Instant, JobState, Phase, codec
 from spotladder.errors import InvalidSpec
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.timestamps import instant

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from spotladder.api.status import CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.durations import format_duration
-from spotladder.core.grants import standing_grant
+from spotladder.core.history.grants import standing_grant
+from spotladder.core.history.waits import BOUNDS, Waits, usual_wait
 from spotladder.core.model import NOTHING_KNOWN, Instant, KnownCapacity, PricePoint, Seconds
-from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
 _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
 

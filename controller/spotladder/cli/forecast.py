@@ -10,7 +10,7 @@ import typer
 
 from spotladder.cli.output import print_table
 from spotladder.cli.terminal import progress
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span

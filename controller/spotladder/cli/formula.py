@@ -7,7 +7,7 @@ import math
 import typer
 
 from spotladder.cli.output import Format, print_data, print_table
-from spotladder.core.cost import Accounting, CostScenario, Estimate, break_even, estimate
+from spotladder.core.accounting.cost import Accounting, CostScenario, Estimate, break_even, estimate
 
 FRACTIONS = tuple(tenth / 10 for tenth in range(1, 10))
 """Spot fractions of the break-even table."""

@@ -32,8 +32,8 @@ from spotladder.cli.plan_options import (
 )
 from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
 from spotladder.cli.target import ClusterTarget
-from spotladder.core.accounting import HOUR
-from spotladder.core.cost import CostScenario
+from spotladder.core.accounting.cost import CostScenario
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.display.figures import numbered, span
 from spotladder.errors import Refused
 from spotladder.planner.break_even import break_even

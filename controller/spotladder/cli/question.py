@@ -15,7 +15,7 @@ from spotladder.api.resolve import sizes
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.tier_facts import KnownFacts, tier_facts
-from spotladder.core.accounting import GIB, HOUR
+from spotladder.core.accounting.held_nodes import GIB, HOUR
 from spotladder.core.model import CommitSize, Instant, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import Question, check_budget, time_limit

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from spotladder.core import limits
-from spotladder.core.accounting import HOUR, stored_per_second
-from spotladder.core.elastic import begin_due, resize
-from spotladder.core.hedging import hedge_due
-from spotladder.core.impediment import Timer, timer_of
-from spotladder.core.leaving_behind import waits_until, why_removed
+from spotladder.core.accounting.held_nodes import HOUR, stored_per_second
+from spotladder.core.changes.hedging import hedge_due
+from spotladder.core.changes.leaving_behind import waits_until, why_removed
+from spotladder.core.diagnosis.impediment import Timer, timer_of
+from spotladder.core.facts import limits
+from spotladder.core.facts.elastic import begin_due, resize
+from spotladder.core.facts.standby import overlap_deadline, standby_deadline
 from spotladder.core.model import (
     TERMINAL,
     Action,
@@ -27,7 +28,6 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
-from spotladder.core.standby_facts import overlap_deadline, standby_deadline
 
 ACTION_RETRY_INTERVAL: Seconds = 10.0
 """Interval after which an action whose effect is not observed is repeated."""

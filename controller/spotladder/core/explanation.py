@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from spotladder.core.elastic import begin_due
-from spotladder.core.hedging import hedge_due, hedge_tier
-from spotladder.core.impediment import ImpedimentRule, Timer, classify
+from spotladder.core.changes.hedging import hedge_due, hedge_tier
+from spotladder.core.diagnosis.impediment import ImpedimentRule, Timer, classify
+from spotladder.core.facts.elastic import begin_due
 from spotladder.core.model import Instant, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation

@@ -33,17 +33,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.accounting import account, rewound
+from spotladder.core.accounting.held_nodes import account, rewound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
-from spotladder.core.impediment import impeded
+from spotladder.core.changes.moving import moved
+from spotladder.core.changes.suspending import without_impeded_time
+from spotladder.core.diagnosis.impediment import impeded
 from spotladder.core.model import Decision, Instant, JobSpec, JobState, Move, Observation, Stage
-from spotladder.core.moving import moved
 from spotladder.core.observing import observed
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.table import RULES_OF_STAGES
 from spotladder.core.situation import Situation
-from spotladder.core.suspending import without_impeded_time
 from spotladder.errors import InvalidSpec
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.accounting import held_nodes
-from spotladder.core.availability import with_sightings
-from spotladder.core.changing import counted
-from spotladder.core.elastic import enough_since
-from spotladder.core.evidence import contact_lost
-from spotladder.core.extra_costs import with_egress, with_heads
-from spotladder.core.leaving_behind import with_left_observed
-from spotladder.core.losses import lost_pods, remember_alive, with_contact
+from spotladder.core.accounting.extra_costs import with_egress, with_heads
+from spotladder.core.accounting.held_nodes import held_nodes
+from spotladder.core.changes.changing import counted
+from spotladder.core.changes.leaving_behind import with_left_observed
+from spotladder.core.changes.moving import launched_with
+from spotladder.core.changes.replacing import with_suspects_replaced, without_finished_replacement
+from spotladder.core.changes.standing_by import with_standby_observed
+from spotladder.core.diagnosis.evidence import contact_lost
+from spotladder.core.facts.elastic import enough_since
+from spotladder.core.facts.starts import with_first_step
+from spotladder.core.facts.tier_view import sightings
+from spotladder.core.facts.work import with_pace, with_total
+from spotladder.core.history.availability import with_sightings
+from spotladder.core.history.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -24,14 +30,8 @@ from spotladder.core.model import (
     Stage,
     Steps,
 )
-from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import with_suspects_replaced, without_finished_replacement
 from spotladder.core.situation import LIVE, READY, Situation
-from spotladder.core.standing_by import with_standby_observed
-from spotladder.core.starts import with_first_step
-from spotladder.core.tier_view import sightings
-from spotladder.core.work import with_pace, with_total
 
 GROUPS = 8
 """Maximum number of groups of ranks of an attempt whose steps are recorded; the oldest are dropped."""

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.gang import (
-    gang_placed,
-    gang_refused,
-    gang_running,
-    launched_workers,
-    misfit_lasts,
-    required_ready,
-    required_workers,
-)
-from spotladder.core.losses import all_suspect, head_lost
+from spotladder.core.history.losses import all_suspect, head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -32,6 +23,15 @@ from spotladder.core.model import (
     StandbyChange,
     Tier,
     TierChoice,
+)
+from spotladder.core.model.gang import (
+    gang_placed,
+    gang_refused,
+    gang_running,
+    launched_workers,
+    misfit_lasts,
+    required_ready,
+    required_workers,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Cause, Reason

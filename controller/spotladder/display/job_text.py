@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from spotladder.core.codec import load_state
 from spotladder.core.model import LeftAttempt, Phase
+from spotladder.core.model.codec import load_state
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display.figures import span
 from spotladder.display.narrate import removal_text, waiting_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spotladder.core.contract import ExitCode
-from spotladder.core.elastic import size_text
+from spotladder.core.facts.elastic import size_text
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, numbered, span

@@ -9,7 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from spotladder.core.gang import launched_workers
+from spotladder.core.accounting.savings import savings, uninterrupted_usd
+from spotladder.core.facts.standby import standby_ready, standby_seen
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -24,9 +25,8 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
-from spotladder.core.savings import savings, uninterrupted_usd
+from spotladder.core.model.gang import launched_workers
 from spotladder.core.situation import READY, Situation
-from spotladder.core.standby_facts import standby_ready, standby_seen
 from spotladder.display.figures import NONE, clock, count, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot

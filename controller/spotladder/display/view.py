@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from spotladder.core.accounting.savings import savings
 from spotladder.core.model import Instant, JobState
-from spotladder.core.savings import savings
 from spotladder.core.situation import READY
 from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.api.trace import PoolTrace, read_trace
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Instant, Seconds
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spotladder import memory
-from spotladder.core.accounting import GIB
+from spotladder.core.accounting.held_nodes import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.extras import require
 from spotladder.local.state import RunIdentity

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from spotladder.core.accounting import account, account_steps
+from spotladder.core.accounting.held_nodes import account, account_steps
 from spotladder.core.backend import apply
+from spotladder.core.changes.moving import moved
 from spotladder.core.contract import ExitCode
+from spotladder.core.diagnosis.verdict import without_library
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -33,11 +35,9 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
-from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
-from spotladder.core.verdict import without_library
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
 from spotladder.display.view import View

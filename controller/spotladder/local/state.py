@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spotladder.atomic import write_text
-from spotladder.core.codec import dump, load_state
 from spotladder.core.model import Instant, JobState
+from spotladder.core.model.codec import dump, load_state
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 _RUN_FILES = ("state.json", "run.json", "timeline.jsonl")

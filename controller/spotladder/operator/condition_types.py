@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from spotladder.api.status import Condition
-from spotladder.core import deadline_risk
+from spotladder.core.facts import deadline_risk
 from spotladder.core.model import Instant
 from spotladder.core.reasons import Reason
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import FOR_EVER, Seconds
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, between_failures, first_lossy

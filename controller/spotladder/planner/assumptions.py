@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Tier
 from spotladder.display.figures import hours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.display.figures import NONE, numbered, span
 from spotladder.planner.plan import Question
 from spotladder.planner.recording import Recording

@@ -19,7 +19,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from subprocess import DEVNULL, PIPE
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Stage
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace

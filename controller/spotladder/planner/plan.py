@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.cost import CostScenario, Estimate, estimate
+from spotladder.core.accounting.cost import CostScenario, Estimate, estimate
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import FOR_EVER, NOTHING_KNOWN, CapacityType, JobSpec, KnownCapacity, Seconds, Tier
 from spotladder.errors import InvalidSpec
 

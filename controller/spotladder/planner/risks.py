@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
+from spotladder.core.facts.notice_fit import notice_misfits
 from spotladder.core.model import FOR_EVER, Exhausted
-from spotladder.core.notice_fit import notice_misfits
 from spotladder.planner.plan import Estimated, Question, between_failures
 
 FEW_HOURS = 24.0

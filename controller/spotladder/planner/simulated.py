@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from statistics import fmean, quantiles, stdev
 
-from spotladder.core.accounting import HOUR, stored_per_second
+from spotladder.core.accounting.held_nodes import HOUR, stored_per_second
 from spotladder.core.model import (
     CommitSize,
     ExtraCosts,

@@ -28,7 +28,7 @@ from random import Random
 
 import numpy as np
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Price, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import TierFacts

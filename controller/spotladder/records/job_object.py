@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spotladder.core.deadline_risk import CONDITION, deadline_risk
-from spotladder.core.elastic import trains_with
+from spotladder.core.accounting.savings import uninterrupted_usd
+from spotladder.core.facts.deadline_risk import CONDITION, deadline_risk
+from spotladder.core.facts.elastic import trains_with
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState
-from spotladder.core.savings import uninterrupted_usd
 from spotladder.records.model import Began, Record, Specified, Waited
 from spotladder.resources import TIEREDJOBS
 from spotladder.timestamps import utc_timestamp

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from spotladder.core.accounting import left_costs
+from spotladder.core.accounting.held_nodes import left_costs
 from spotladder.core.contract import Milestone
-from spotladder.core.elastic import resized
 from spotladder.core.explanation import Explanation, explain
+from spotladder.core.facts.elastic import resized
 from spotladder.core.model import (
     TERMINAL,
     Attempt,

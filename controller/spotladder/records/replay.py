@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spotladder.core.accounting import charged
+from spotladder.core.accounting.held_nodes import charged
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import Instant, JobSpec, Move, Seconds, TierChoice, TierView
 from spotladder.core.policies import Policy

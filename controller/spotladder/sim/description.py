@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Seconds
 from spotladder.display.figures import NONE, percent, span
 from spotladder.sim.readers.any_format import PRICE_HISTORY, Reading

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.core.policies import Policy
 from spotladder.policies import registry

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from spotladder.core.ages import TICK
+from spotladder.core.history.ages import TICK
 from spotladder.sim.trace import Floats, Trace, of_ticks
 
 AGES = (1, 2, 4, 8, 16, 36)

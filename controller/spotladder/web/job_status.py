@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.display import job_text
 from spotladder.display.figures import NONE, count, span
 from spotladder.display.report.markup import Markup, element, join, table

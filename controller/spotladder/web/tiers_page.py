@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from spotladder.api.status import CapacityTierStatus
 from spotladder.api.tier_history import prices_of, read_status, waits_of
+from spotladder.core.history.waits import usual_wait
 from spotladder.core.model import PricePoint
-from spotladder.core.waits import usual_wait
 from spotladder.display.figures import money, numbered, percent, span
 from spotladder.display.job_text import ENDED
 from spotladder.display.report.markup import Markup, element

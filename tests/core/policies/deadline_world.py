@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from spotladder.core.facts.starts import LEAST_RESERVE
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -29,7 +30,6 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.safety_net import WAIT_SHARE
 from spotladder.core.reasons import Cause
-from spotladder.core.starts import LEAST_RESERVE
 from tests.core.builders import START, attempt, head, lost, pending, spec, tier, worker
 
 LATENCY = 2.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.ages import AGES, TICK, ticks_of
+from spotladder.core.history.ages import AGES, TICK, ticks_of
 from spotladder.core.model import (
     CapacityType,
     Price,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus
-from spotladder.core import codec
-from spotladder.core.model import Attempt, Exit, JobState, LeftAttempt, Observation, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, JobState, LeftAttempt, Observation, Stage, TierRecord, codec
 from spotladder.core.reasons import Cause
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.reading import Reading

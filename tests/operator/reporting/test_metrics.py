@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
-from spotladder.core.bad_nodes import BAD_NODE_FAILURES
+from spotladder.core.history.bad_nodes import BAD_NODE_FAILURES
 from spotladder.core.model import (
     Attempt,
     AttemptRecord,

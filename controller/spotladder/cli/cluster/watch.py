@@ -21,10 +21,10 @@ from spotladder.cli.output import Format, OutputOption
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import console
 from spotladder.clusters.clock import SystemClock
-from spotladder.core.accounting import account
-from spotladder.core.elastic import resized
-from spotladder.core.gang import launched_workers
+from spotladder.core.accounting.held_nodes import account
+from spotladder.core.facts.elastic import resized
 from spotladder.core.model import TERMINAL, AttemptSeen, Instant, JobSpec, JobState, Observation, PodPhase, PodSeen
+from spotladder.core.model.gang import launched_workers
 from spotladder.display import job_text
 from spotladder.display.unattended import AGE, unattended
 from spotladder.display.view import View, view_on

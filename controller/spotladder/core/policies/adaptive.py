@@ -32,7 +32,7 @@ import math
 from collections.abc import Sequence
 from operator import itemgetter
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import NO_MOVE_COSTS, Instant, Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.adaptive_budget import within_budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Tier, TierView
 from spotladder.core.policies.safety_net import SafetyNet, price_of
 

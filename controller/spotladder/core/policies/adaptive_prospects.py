@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from operator import mul
 
-from spotladder.core.accounting import HOUR
-from spotladder.core.ages import next_tick, ticks_between, ticks_of
+from spotladder.core.accounting.held_nodes import HOUR
+from spotladder.core.accounting.price_history import mean_price
+from spotladder.core.history.ages import next_tick, ticks_between, ticks_of
 from spotladder.core.model import Instant, Price, Seconds, Spell, Tier, TierOutlook, TierView
 from spotladder.core.policies import adaptive_zones
 from spotladder.core.policies.adaptive_tables import (
@@ -19,7 +20,6 @@ from spotladder.core.policies.adaptive_tables import (
     survivals,
 )
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
-from spotladder.core.price_history import mean_price
 
 START: Seconds = 180.0
 """Duration of a start that a move must pay for if the overhead of a start is unknown."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
-from spotladder.core.ages import AGES, TICK, age_class, ticks_between
+from spotladder.core.history.ages import AGES, TICK, age_class, ticks_between
 from spotladder.core.model import Seconds
 
 WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)

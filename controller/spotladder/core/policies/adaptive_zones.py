@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import add
 
-from spotladder.core.ages import ended_ticks
+from spotladder.core.history.ages import ended_ticks
 from spotladder.core.model import Spell
 from spotladder.core.policies.adaptive_tables import Model, endings, survivals
 

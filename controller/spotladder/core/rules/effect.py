@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spotladder.core import limits
-from spotladder.core.changing import counted, exhausted_if_exceeded
+from spotladder.core.changes.changing import counted, exhausted_if_exceeded
+from spotladder.core.facts import limits
 from spotladder.core.model import PodSeen
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.crashes import CRASH_LIMIT, crash_message
+from spotladder.core.diagnosis.impediment import Timer, timer_of
 from spotladder.core.durations import format_duration
-from spotladder.core.impediment import Timer, timer_of
+from spotladder.core.history.crashes import CRASH_LIMIT, crash_message
 from spotladder.core.model import Exhausted
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.availability import with_sightings
-from spotladder.core.bad_nodes import named
-from spotladder.core.changing import asked, counted, exhausted
+from spotladder.core.changes.changing import asked, counted, exhausted
+from spotladder.core.changes.hedging import hedge_due, hedge_tier
+from spotladder.core.changes.standing_by import PlannedMove, given_up, with_standby
+from spotladder.core.diagnosis.evidence import inadmissible, waits_for_quota
+from spotladder.core.diagnosis.impediment import ImpedimentRule, Timer, classify, rule_of, timer_of
 from spotladder.core.durations import format_duration
-from spotladder.core.evidence import inadmissible, waits_for_quota
-from spotladder.core.hedging import hedge_due, hedge_tier
-from spotladder.core.impediment import ImpedimentRule, Timer, classify, rule_of, timer_of
-from spotladder.core.losses import synthetic
+from spotladder.core.facts.standby import standby_ready
+from spotladder.core.history.availability import with_sightings
+from spotladder.core.history.bad_nodes import named
+from spotladder.core.history.losses import synthetic
 from spotladder.core.model import OnInsufficientCapacity, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.rules.effect import Effect, ended, ended_by_loss
 from spotladder.core.situation import Situation
-from spotladder.core.standby_facts import standby_ready
-from spotladder.core.standing_by import PlannedMove, given_up, with_standby
 
 
 def ready_hedge(situation: Situation) -> Effect | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.changing import asked
-from spotladder.core.crashes import corrected, forgotten
+from spotladder.core.changes.changing import asked
+from spotladder.core.changes.leaving_behind import is_left
+from spotladder.core.changes.moving import planned
+from spotladder.core.changes.standing_by import adopted
 from spotladder.core.durations import format_duration
-from spotladder.core.leaving_behind import is_left
+from spotladder.core.history.crashes import corrected, forgotten
 from spotladder.core.model import Exhausted
-from spotladder.core.moving import planned
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect
 from spotladder.core.situation import Situation
-from spotladder.core.standing_by import adopted
 
 
 def corrected_template(situation: Situation) -> Effect | None:

@@ -13,18 +13,18 @@ The notice is counted as a failure in either case, once; maintenance is no failu
 
 from __future__ import annotations
 
-from spotladder.core import limits
-from spotladder.core.changing import asked, counted, exhausted_if_exceeded, replanned
-from spotladder.core.elastic import continues_smaller, why_smaller
-from spotladder.core.evidence import maintenance
-from spotladder.core.losses import failing, noticed_pods
+from spotladder.core.changes.changing import asked, counted, exhausted_if_exceeded, replanned
+from spotladder.core.changes.replacing import commit_due, with_replacement, without_noticed
+from spotladder.core.changes.standing_by import PlannedMove, with_standby
+from spotladder.core.diagnosis.evidence import maintenance
+from spotladder.core.facts import limits
+from spotladder.core.facts.elastic import continues_smaller, why_smaller
+from spotladder.core.facts.standby import overlaps
+from spotladder.core.history.losses import failing, noticed_pods
 from spotladder.core.model import PodSeen, Stage
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import commit_due, with_replacement, without_noticed
 from spotladder.core.rules.effect import Effect, ended
 from spotladder.core.situation import Situation
-from spotladder.core.standby_facts import overlaps
-from spotladder.core.standing_by import PlannedMove, with_standby
 
 
 def drained_node(situation: Situation) -> Effect | None:

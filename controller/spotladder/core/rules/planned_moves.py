@@ -3,13 +3,13 @@ during which the next attempt boots."""
 
 from __future__ import annotations
 
-from spotladder.core.changing import asked, replanned
+from spotladder.core.changes.changing import asked, replanned
+from spotladder.core.changes.standing_by import PlannedMove, given_up, with_standby
+from spotladder.core.facts.standby import may_stand_by, standby_ready
 from spotladder.core.model import UpdateStrategy
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect
 from spotladder.core.situation import READY, Situation
-from spotladder.core.standby_facts import may_stand_by, standby_ready
-from spotladder.core.standing_by import PlannedMove, given_up, with_standby
 
 
 def withdrawn_notice(situation: Situation) -> Effect | None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.bad_nodes import with_node_failures
-from spotladder.core.changing import counted
-from spotladder.core.crashes import backoff, crash_of, crashed_pods
-from spotladder.core.evidence import program_ended
-from spotladder.core.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic
+from spotladder.core.changes.changing import counted
+from spotladder.core.diagnosis.evidence import program_ended
+from spotladder.core.diagnosis.silence import silenced
+from spotladder.core.diagnosis.verdict import Outcome, finished, judge
+from spotladder.core.facts.queueing import EVICTION_REASONS, taken_back
+from spotladder.core.history.bad_nodes import with_node_failures
+from spotladder.core.history.crashes import backoff, crash_of, crashed_pods
+from spotladder.core.history.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic
+from spotladder.core.history.pacing import paced
 from spotladder.core.model import AttemptSeen, Exit, PodRole, QueueEviction
-from spotladder.core.pacing import paced
-from spotladder.core.queueing import EVICTION_REASONS, taken_back
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.rules.effect import Effect, ended, ended_by_limit, ended_by_loss
 from spotladder.core.rules.failed_starts import start_failed
-from spotladder.core.silence import silenced
 from spotladder.core.situation import Situation
-from spotladder.core.verdict import Outcome, finished, judge
 
 
 def vanished_attempt(situation: Situation) -> Effect | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.changing import counted
-from spotladder.core.elastic import fits, how_many, why_smaller
-from spotladder.core.losses import synthetic
+from spotladder.core.changes.changing import counted
+from spotladder.core.diagnosis.verdict import Outcome, judge
+from spotladder.core.facts.elastic import fits, how_many, why_smaller
+from spotladder.core.history.losses import synthetic
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.rules.effect import Effect, ended
 from spotladder.core.situation import Situation
-from spotladder.core.verdict import Outcome, judge
 
 
 def ready_workers(situation: Situation) -> Effect | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from spotladder.core.changing import counted, exhausted_if_exceeded
-from spotladder.core.leaving_behind import moves_on
-from spotladder.core.losses import noticed_pods
+from spotladder.core.changes.changing import counted, exhausted_if_exceeded
+from spotladder.core.changes.leaving_behind import moves_on
+from spotladder.core.diagnosis.verdict import finished, judge
+from spotladder.core.history.losses import noticed_pods
 from spotladder.core.model import Exit
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect
 from spotladder.core.rules.program_ends import fenced_job
 from spotladder.core.situation import Situation
-from spotladder.core.verdict import finished, judge
 
 _NOT_CONFIRMED = "not confirmed gone; it may commit until the program of the next attempt starts, which fences it"
 

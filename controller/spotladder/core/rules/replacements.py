@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spotladder.core.changing import replanned
-from spotladder.core.elastic import continues_smaller, how_many
+from spotladder.core.changes.changing import replanned
+from spotladder.core.changes.replacing import handing_over
+from spotladder.core.facts.elastic import continues_smaller, how_many
 from spotladder.core.model import PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import handing_over
 from spotladder.core.rules.effect import Effect
 from spotladder.core.situation import MAINTENANCE_LIMIT, Situation
 

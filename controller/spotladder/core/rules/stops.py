@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core import limits
+from spotladder.core.facts import limits
 from spotladder.core.reasons import Reason
 from spotladder.core.rules.effect import Effect
 from spotladder.core.situation import Situation

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from spotladder.core.accounting.savings import uninterrupted_usd
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import NONE, saved
 from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of

@@ -29,7 +29,7 @@ import structlog
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import LEASES
 from spotladder.clusters.errors import ClusterUnreachable
-from spotladder.core.evidence import MANY_NODES, MOST_OF_A_CLUSTER
+from spotladder.core.diagnosis.evidence import MANY_NODES, MOST_OF_A_CLUSTER
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import WorkloadCluster

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from spotladder.api.status import Condition
-from spotladder.core import limits
 from spotladder.core.acting import steady_reason
-from spotladder.core.crashes import crash_message
-from spotladder.core.deadline_risk import deadline_risk
-from spotladder.core.evidence import program_ended
+from spotladder.core.diagnosis.evidence import program_ended
+from spotladder.core.diagnosis.impediment import classify
+from spotladder.core.diagnosis.verdict import without_library
 from spotladder.core.explanation import explain
-from spotladder.core.impediment import classify
+from spotladder.core.facts import limits
+from spotladder.core.facts.deadline_risk import deadline_risk
+from spotladder.core.history.crashes import crash_message
 from spotladder.core.model import TERMINAL, Decision, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import READY, Situation
-from spotladder.core.verdict import without_library
 from spotladder.errors import described
 from spotladder.operator.condition_types import (
     DELETE_REQUESTED,

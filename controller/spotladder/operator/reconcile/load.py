@@ -10,6 +10,8 @@ from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
+from spotladder.core.accounting.overlap_prices import missing_prices
+from spotladder.core.facts.notice_fit import misfits_of
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -26,8 +28,6 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
-from spotladder.core.notice_fit import misfits_of
-from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis

@@ -11,9 +11,9 @@ from spotladder.api.stored import FINALIZER, JobRecord
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.core.accounting.savings import uninterrupted_usd
 from spotladder.core.explanation import explain
 from spotladder.core.model import Decision, JobState
-from spotladder.core.savings import uninterrupted_usd
 from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import ConditionType, ConditionUpdates, Diagnosis, merged, one_line
 from spotladder.operator.loaded import Loaded

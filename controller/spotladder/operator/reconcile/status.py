@@ -20,11 +20,10 @@ from spotladder.api.status import (
     TierStatus,
     WaitingStatus,
 )
-from spotladder.core import codec
-from spotladder.core.elastic import trains_with
+from spotladder.core.diagnosis.impediment import BY_REASON, Timer
 from spotladder.core.explanation import Explanation
-from spotladder.core.impediment import BY_REASON, Timer
-from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage
+from spotladder.core.facts.elastic import trains_with
+from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage, codec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0

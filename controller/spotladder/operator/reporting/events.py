@@ -19,7 +19,7 @@ from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.throttle import Throttle
-from spotladder.core.elastic import resized, size_text
+from spotladder.core.facts.elastic import resized, size_text
 from spotladder.core.model import Decision, Instant, JobState, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError

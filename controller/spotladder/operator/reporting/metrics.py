@@ -12,9 +12,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
-from spotladder.core.bad_nodes import bad_nodes
-from spotladder.core.deadline_risk import deadline_risk
-from spotladder.core.grants import answers
+from spotladder.core.facts.deadline_risk import deadline_risk
+from spotladder.core.history.bad_nodes import bad_nodes
+from spotladder.core.history.grants import answers
 from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey

@@ -26,13 +26,13 @@ from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
-from spotladder.core import waits
-from spotladder.core.accounting import HOUR
-from spotladder.core.grants import Answer, answers
+from spotladder.core.accounting.held_nodes import HOUR
+from spotladder.core.accounting.price_history import with_price
+from spotladder.core.history import waits
+from spotladder.core.history.grants import Answer, answers
+from spotladder.core.history.waits import Waits
 from spotladder.core.model import Decision, Instant, JobState, Seconds
-from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
-from spotladder.core.waits import Waits
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged, stated
 from spotladder.operator.inventory.inventory import JobKey

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spotladder.core.facts.work import speed
 from spotladder.core.model import (
     AskToCommit,
     Delete,
@@ -27,7 +28,6 @@ from spotladder.core.model import (
     TakeOver,
 )
 from spotladder.core.reasons import Cause
-from spotladder.core.work import speed
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally, Trained
 from spotladder.sim.world.log import SimulatedLog
 from spotladder.sim.world.market import START, Market

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spotladder.core.grants import answers, standing_grant
+from spotladder.core.history.grants import answers, standing_grant
 from spotladder.core.model import Decision, JobState, Seconds
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
+from spotladder.core.accounting.price_history import with_price
 from spotladder.core.backend import apply
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
@@ -23,7 +24,6 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.policies import Policy
-from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.sim.world.backend import SimBackend

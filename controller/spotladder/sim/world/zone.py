@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Price, Seconds
 from spotladder.sim.trace import UNLIMITED, Floats, Trace
 

@@ -1,0 +1,1 @@
+"""What a job has paid, saves and may cost. Money is in USD."""

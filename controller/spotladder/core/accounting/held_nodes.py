@@ -1,0 +1,140 @@
+"""The nodes that a job has held and their cost so far: node-seconds and money per tier, added at each observation. What
+heads and stored commits cost over time is added, too; `extra_costs` has the other costs."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from spotladder.core.history.losses import with_record
+from spotladder.core.model import (
+    TERMINAL,
+    Attempt,
+    AttemptSeen,
+    Impeded,
+    Instant,
+    JobSpec,
+    JobState,
+    LeftAttempt,
+    PodPhase,
+    PodRole,
+    Price,
+    Seconds,
+)
+from spotladder.core.model.gang import launched_workers
+
+Record = TypeVar("Record", JobState, Attempt, LeftAttempt, Impeded)
+
+HOUR: Seconds = 3600.0
+
+MONTH: Seconds = 730 * HOUR
+"""Seconds in a month of 730 hours, as clouds bill storage."""
+
+GIB = 2**30
+"""Bytes in a GiB."""
+
+
+def held_nodes(seen: AttemptSeen | None) -> int:
+    """Number of nodes of the tier that the attempt holds. The head runs on other capacity and is not included."""
+    if seen is None:
+        return 0
+    return sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
+
+
+def charged(node_seconds: float, price: Price) -> tuple[float, float]:
+    """USD for this number of node-seconds, and for the same on demand. Without an on-demand price the price itself is
+    used, so no savings are reported."""
+    hours = node_seconds / HOUR
+    return hours * price.per_node_hour, hours * (price.on_demand or price.per_node_hour)
+
+
+def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
+    """Charge the nodes held since the last decision to their tier, and the heads and the stored commits. If the clock
+    stepped back, charge nothing."""
+    elapsed = max(0.0, now - state.clock) if state.clock else 0.0
+    state = _extra(state, spec, elapsed)
+    if state.tier:
+        before = state.spent_usd
+        state = _paid(state, spec, state.tier, state.nodes * elapsed)
+        if over := max(0, state.nodes - launched_workers(state.attempt, spec)):
+            state = replace(state, surge_usd=state.surge_usd + (state.spent_usd - before) * over / state.nodes)
+    if state.standby is not None:
+        before = state.spent_usd
+        state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
+        state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
+    for left in state.left:
+        state = _paid(state, spec, left.tier, left.nodes * elapsed)
+    return replace(state, clock=now)
+
+
+def account_steps(state: JobState, spec: JobSpec, steps: int) -> JobState:
+    """Charge the workers of the live attempt for the `step_time` of these steps."""
+    if state.attempt is None or steps <= 0 or not spec.step_time:
+        return state
+    workers = min(state.nodes, launched_workers(state.attempt, spec))
+    return _paid(state, spec, state.tier, workers * steps * spec.step_time)
+
+
+def left_costs(state: JobState, spec: JobSpec, now: Instant) -> list[tuple[LeftAttempt, float, float]]:
+    """For each attempt that is being removed, what `account` charges for it until `now`: USD, and USD on demand."""
+    elapsed = max(0.0, now - state.clock)
+    tiers = ((left, spec.tier(left.tier)) for left in state.left if left.nodes and elapsed)
+    return [(left, *charged(left.nodes * elapsed, tier.price)) for left, tier in tiers if tier is not None]
+
+
+def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
+    heads, storage = state.heads_per_hour * elapsed / HOUR, stored_per_second(state, spec) * elapsed
+    if not (heads or storage):
+        return state
+    extra = state.extra
+    return replace(state, extra=replace(extra, heads=extra.heads + heads, storage=extra.storage + storage))
+
+
+def stored_per_second(state: JobState, spec: JobSpec) -> float:
+    """USD per second for the commits in the bucket."""
+    return state.progress.size.bytes / GIB * spec.keep * spec.storage_per_gib_month / MONTH
+
+
+def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> JobState:
+    """The state after this number of node-seconds of a tier."""
+    if not node_seconds:
+        return state
+    tier = spec.tier(name)
+    price = tier.price if tier else Price(known=False)
+    cost, on_demand = charged(node_seconds, price)
+    record = state.record(name)
+    return with_record(
+        state,
+        replace(
+            record,
+            node_seconds=record.node_seconds + node_seconds,
+            cost=record.cost + cost,
+            unpriced=record.unpriced + (0.0 if price.known else node_seconds),
+            on_demand_cost=record.on_demand_cost + on_demand,
+        ),
+    )
+
+
+def rewound(state: JobState, now: Instant) -> JobState:
+    """Adjust the timers after the clock stepped back, so that none starts in the future. A timer may be late by the
+    step."""
+    if now >= state.clock or state.stage in TERMINAL:
+        return state
+    step = state.clock - now
+    return replace(
+        _rewound(state, now, step),
+        attempt=state.attempt and _rewound(state.attempt, now, step),
+        standby=state.standby and _rewound(state.standby, now, step),
+        left=tuple(_rewound(one, now, step) for one in state.left),
+        impeded=state.impeded and _rewound(state.impeded, now, step),
+    )
+
+
+def _rewound(record: Record, now: Instant, step: Seconds) -> Record:
+    """The record with no time in its past after `now`, and each of its deadlines earlier by the step."""
+    times = {one.name: getattr(record, one.name) for one in fields(record) if one.type in ("Instant", "Instant | None")}
+    known = {name: at for name, at in times.items() if at is not None}
+    return replace(record, **{name: at - step if name in _DEADLINES else min(at, now) for name, at in known.items()})
+
+
+_DEADLINES = frozenset({"drain_by", "replace_by", "leave_by", "paused_until", "standby_after"})

@@ -1,0 +1,1 @@
+"""Changes of a situation that rules make: each returns the changed situation."""

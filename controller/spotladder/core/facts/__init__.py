@@ -1,0 +1,1 @@
+"""Facts that follow from a situation. They decide and change nothing."""
