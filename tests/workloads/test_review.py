@@ -164,3 +164,12 @@ def test_a_ray_cluster_without_a_token_is_warned_about_unless_the_template_decid
     found = review([written(tmp_path, "job.yaml", text)], now=0.0)
     messages = [problem.message for problem in warnings(found) if problem.path.endswith("rayClusterSpec")]
     assert [message.partition(",")[0] for message in messages] == ["has no rayVersion of 2.58 or newer"] * warned
+
+
+def test_the_short_form_is_warned_at_its_own_field(tmp_path: Path) -> None:
+    head, _, _ = JOB.partition("  workload:")
+    text = f"{head}  train: {{script: tune.py, framework: ray, image: example.com/own:1}}\n"
+    found = review([written(tmp_path, "job.yaml", text)], now=0.0)
+    (warned,) = [problem for problem in warnings(found) if "token" in problem.message]
+    assert (warned.path, warned.where) == ("spec.train.image", f"{tmp_path}/job.yaml:22:51")
+    assert "validate --show" in warned.message

@@ -88,14 +88,20 @@ def warnings(files: Review) -> list[Problem]:
         found += _unpriced_groups(entry, entry.model)
         ray = entry.model.spec.workload.of(RayWorkload)
         if ray is not None and is_open(ray.template.spec["rayClusterSpec"]):
-            path, oldest = "spec.workload.ray.template.spec.rayClusterSpec", TESTED_RAY[0].rpartition(".")[0]
-            message = (
-                f"has no rayVersion of {oldest} or newer, so Ray requires no token: its dashboard is closed to other "
-                "pods, and where the cluster's network implements no policies everyone who reaches it can run programs "
-                "there: set rayVersion to the version in the image"
-            )
-            found.append(Problem(entry.document.where_named(path), path, message))
+            found.append(_open_dashboard(entry, entry.model))
     return [*found, *of_programs(files)]
+
+
+def _open_dashboard(entry: Reviewed, job: TieredJob) -> Problem:
+    path, remedy = "spec.workload.ray.template.spec.rayClusterSpec", "set rayVersion to the version in the image"
+    if job.spec.train is not None:
+        path, remedy = "spec.train.image", f"{remedy}, in the long form that `spotladder validate --show FILE` prints"
+    message = (
+        f"has no rayVersion of {TESTED_RAY[0].rpartition('.')[0]} or newer, so Ray requires no token: its dashboard is "
+        "closed to other pods, and where the cluster's network implements no policies everyone who reaches it can run "
+        f"programs there: {remedy}"
+    )
+    return Problem(entry.document.where_named(path), path, message)
 
 
 def of_programs(files: Review) -> list[Problem]:
