@@ -142,4 +142,4 @@ def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: PlayedRun) -> None
     view = PlainView(Console(file=out, width=80))
     snapshot, _ = at(run, 1)
     view.update(replace(snapshot, waits=WAITS))
-    assert f"Pending on spot-a, {WAITS}, step 0" in out.getvalue()
+    assert f"Pending on spot-a, {WAITS}, nothing committed yet" in out.getvalue()

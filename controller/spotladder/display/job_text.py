@@ -122,6 +122,11 @@ def _impeded(status: Mapping[str, Any], now: float) -> str:
     return waiting or _degraded(status, now) or beside or _unused(status)
 
 
+def wrong(status: Mapping[str, Any], now: float) -> str:
+    """What is wrong with a job that can train nevertheless; "" if nothing is."""
+    return _degraded(status, now) or _unused(status)
+
+
 def _degraded(status: Mapping[str, Any], now: float) -> str:
     degraded = condition({"status": status}, "Degraded")
     if degraded.get("status") != "True":
@@ -139,13 +144,13 @@ def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
     """What `get` prints below the row of one job, as labels and texts."""
     status, run = job.get("status") or {}, job.get("run")
     ended = status.get("phase") in ENDED
-    wrong = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
+    fault = _unattended(job, now) or (_ended(status) if ended else wrong(status, now))
     last = ": ".join(part for part in (status.get("reason"), status.get("message")) if part)
     progress = status.get("progress") or {}
     committed = f"step {progress.get('text')}, {progress.get('committedAt')}, {progress.get('uri')}"
     lines = [
-        ("why", last if status.get("message") and last != wrong else ""),
-        ("problem", wrong),
+        ("why", last if status.get("message") and last != fault else ""),
+        ("problem", fault),
         ("waits", waits(status.get("waiting"), now)),
         ("workers", _size(status.get("elastic"))),
         ("standby", _standby(status.get("standby"), now)),

@@ -68,12 +68,12 @@ class PlainView(View):
             return
         self._printed_at = snapshot.now
         summary, state = self._summary, snapshot.state
-        total, pace = summary.total(snapshot), summary.pace(snapshot.now)
+        step, total, pace = summary.step(snapshot), summary.total(snapshot), summary.pace(snapshot.now)
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
             removal_text(state.left, snapshot.now),
-            f"step {count_of(summary.step(snapshot), total)}",
+            f"step {count_of(step, total)}" if step or total else "nothing committed yet",
             rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             _failures(state),

@@ -185,9 +185,10 @@ class _JobObserver:
             self._view.add(Noted(now, noted))
         self._noted = noted
         if self._spec is not None:
-            hint = warning_text or "Ctrl-C ends the view, not the job"
-            status = held.model_dump(mode="json", by_alias=True, include={"phase", "waiting", "conditions"})
-            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=job_text.message(status, now)))
+            status = held.model_dump(mode="json", by_alias=True, include={"waiting", "conditions"})
+            hint = warning_text or job_text.wrong(status, now) or "Ctrl-C ends the view, not the job"
+            waits = job_text.waits(status["waiting"], now)
+            self._view.update(replace(snapshot_of(self._spec, state, now, hint), waits=waits))
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""
