@@ -37,7 +37,7 @@ def of_job(folder: Store, uid: str) -> Store:
 
 def append(store: Store, lines: Sequence[str], after: int | None) -> int:
     """Store these lines as one object, numbered after that of the last write; None: after the newest one. Returns its
-    number. Raises StoreUnavailable; then the object may exist, and another call with the same lines and number finds it."""
+    number. Raises StoreUnavailable; then the object may exist, and the same call, with a number, finds it."""
     number = max((number for number, _ in objects_of(store)), default=0) if after is None else after
     data = gzip.compress("".join(f"{line}\n" for line in lines).encode("ascii"), mtime=0)
     while not store.put_if_absent(key := _key(number := number + 1), data) and not _has(store, key, data):
