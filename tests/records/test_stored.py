@@ -12,7 +12,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, Tier
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.records import stored, stored_reading
 from spotladder.records.model import Began, Noted, encode
 from spotladder.records.recorded import Recorded
@@ -39,6 +39,22 @@ def test_records_are_read_in_the_order_in_which_they_were_written() -> None:
     assert append(store, lines(5), last) == last + 2, "the first one still writes"
     assert read(store) == Recorded(read(store).records)
     assert times(read(store)) == [1, 2, 3, 4, 5]
+
+
+def test_a_write_whose_response_was_lost_is_not_repeated() -> None:
+    class LosesResponse(MemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            super().put_if_absent(key, data)
+            raise StoreUnavailable("no response")
+
+    store = MemoryStore()
+    last = append(store, lines(1), None)
+    losing = LosesResponse()
+    losing.objects = store.objects
+    with pytest.raises(StoreUnavailable):
+        append(losing, lines(2), last)
+    assert append(store, lines(2), last) == last + 1
+    assert times(read(store)) == [1, 2]
 
 
 def test_a_stream_keeps_its_beginning_and_the_newest_objects(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,8 +94,9 @@ DELETE_REQUESTED = "DeleteRequested"
 
 
 def one_line(text: str, longest: int = 1024) -> str:
-    """The text as a message of a condition: on one line, and truncated."""
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
+    """The text as a message of a condition: on one line, truncated, and as UTF-8, which a program's text may not be."""
+    line = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:longest]
+    return line.encode(errors="replace").decode()
 
 
 def merged(held: Sequence[Condition], updates: ConditionUpdates, now: Instant, generation: int) -> list[Condition]:

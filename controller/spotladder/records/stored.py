@@ -37,14 +37,20 @@ def of_job(folder: Store, uid: str) -> Store:
 
 def append(store: Store, lines: Sequence[str], after: int | None) -> int:
     """Store these lines as one object, numbered after that of the last write; None: after the newest one. Returns its
-    number. Raises StoreUnavailable."""
+    number. Raises StoreUnavailable; then the object may exist, and the same call, with a number, finds it."""
     number = max((number for number, _ in objects_of(store)), default=0) if after is None else after
     data = gzip.compress("".join(f"{line}\n" for line in lines).encode("ascii"), mtime=0)
-    while not store.put_if_absent(_key(number := number + 1), data):
+    while not store.put_if_absent(key := _key(number := number + 1), data) and not _has(store, key, data):
         pass
     if number % TRIM_INTERVAL == 0:
         _trim(store)
     return number
+
+
+def _has(store: Store, key: str, data: bytes) -> bool:
+    """Whether the object has this content: the response to its write was lost."""
+    meta = store.head(key)
+    return meta is not None and meta.size == len(data) and store.get_many([key]) == [data]
 
 
 def _trim(store: Store) -> None:

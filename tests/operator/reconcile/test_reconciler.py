@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from spotladder.api.stored import FINALIZER
 from spotladder.clusters.errors import Conflict
+from spotladder.errors import StoreUnavailable
 from spotladder.operator.reconcile import reconciler
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYJOBS
@@ -81,6 +82,23 @@ async def test_an_outage_of_the_api_server_does_not_end_the_attempt() -> None:
         assert (await kube.status())["attempt"] == 1
         await kube.kill_worker(1)
         await eventually(lambda: failures_are(kube, 1))
+
+
+async def test_a_corrected_job_that_waits_for_its_bucket_is_valid() -> None:
+    """Flux and Helm count a job with the condition Stalled as failed."""
+    async with memory() as kube:
+        kube.bucket.broken = StoreUnavailable("s3://bucket: no answer")
+        await kube.submit(policy="missing")
+        await eventually(lambda: valid_is(kube, "False"))
+        assert (await kube.condition("Stalled"))["status"] == "True"
+        await kube.patch(policy="ordered")
+        await eventually(lambda: valid_is(kube, "True"))
+        assert (await kube.condition("Stalled"))["status"] == "False"
+        assert (await kube.condition("Degraded"))["reason"] == "StoreUnavailable"
+
+
+async def valid_is(kube: KubeWorld, status: str) -> bool:
+    return (await kube.condition("Valid")).get("status") == status
 
 
 def server_of(kube: KubeWorld) -> FakeApiServer:

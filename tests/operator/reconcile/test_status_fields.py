@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pydantic_core import to_json
 
 from spotladder.api.status import Condition
 from spotladder.api.stored import JobRecord, status_of
@@ -65,7 +66,7 @@ RUNNING = Condition(
 def written(state: JobState, **more: Any) -> dict[str, Any]:
     fields = status.plain(status.of_state(state, [], **{**GIVEN, **more}))
     del fields["state"]
-    json.dumps(fields)  # It has only values that an API server accepts.
+    to_json(fields)  # It has only values that an API server accepts.
     return fields
 
 
@@ -80,6 +81,12 @@ def test_fields_of_a_newer_controller_in_a_status_are_ignored() -> None:
     )
     assert held == expected
     assert held.conditions == [RUNNING]
+
+
+def test_text_of_a_program_that_is_not_unicode_does_not_keep_the_status_from_being_written() -> None:
+    """Such as the name of a file in the description of a hang."""
+    fields = written(replace(LATER, message="no step for 60 s in caf\udce9.py"))
+    assert fields["message"] == "no step for 60 s in caf?.py"
 
 
 def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:

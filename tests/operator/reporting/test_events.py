@@ -115,6 +115,17 @@ async def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay(
         assert {at for _note, at in written.notes} == {"2027-01-15T08:00:00.000000Z"}, "the time of the emission"
 
 
+async def test_the_text_of_an_event_has_no_more_bytes_than_the_api_server_accepts() -> None:
+    clock = SteppedClock()
+    async with running(clock) as written:
+        written.no_backlog.set()
+        written.events.emit(JOB, Note("LaunchRefused", "Check", "verweigert für: " + "é" * 1024))
+        await clock.advance(0.0)
+        ((note, _at),) = written.notes
+        assert note.startswith("verweigert für: éé")
+        assert 1020 < len(note.encode()) <= 1024
+
+
 async def test_old_events_are_kept_back_when_many_jobs_begin_to_wait() -> None:
     """The start of many jobs leaves a backlog of Events, which must not compete with their fallbacks."""
     clock = SteppedClock()

@@ -238,6 +238,26 @@ async def test_reads_that_wait_behind_a_hanging_bucket_are_an_outage(monkeypatch
         gate.set()
 
 
+async def test_reads_continue_after_the_process_could_start_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of a container's processes ends nothing: a call without a thread gives its turn back."""
+    refused, fake, clock = list[int](), ScriptedLog(Progress(step=1)), SteppedClock()
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "spotladder-log" and len(refused) < PER_BUCKET:
+            refused.append(1)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        for reads in range(1, PER_BUCKET + 1):
+            logs.follow(("ns", "a"), address("a"), 10)
+            await until(lambda reads=reads: len(refused) == reads and clock.sleepers)
+            await clock.advance(13)
+        await until(lambda: fake.reads)
+
+
 async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake, woken = ScriptedLog(Progress(step=1), gate), list[JobKey]()

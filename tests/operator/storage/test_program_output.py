@@ -20,7 +20,7 @@ from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
-from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object, status
+from tests.workloads.builders import AT, NODES, jobset, member, metadata, node, pod_object, status
 
 MESSAGE = (
     "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\nstep 1\nboom\n"
@@ -181,9 +181,11 @@ async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> No
     assert client.asked == []
 
 
-def submitter(name: str, container: str = "ray-job-submitter") -> Any:
-    """A submitter's pod, into which a proxy was injected."""
-    return pod_object(name, container=status(container), others=[status("istio-proxy")])
+def submitter(name: str, container: str = "ray-job-submitter", at: str = AT) -> Any:
+    """A submitter's pod, created at this time, into which a proxy was injected."""
+    thing: Any = pod_object(name, container=status(container), others=[status("istio-proxy")])
+    thing["metadata"]["creationTimestamp"] = at
+    return thing
 
 
 async def test_an_internal_error_is_logged_and_the_output_is_left_out() -> None:
@@ -267,6 +269,7 @@ async def test_a_job_without_a_submitter_pod_has_the_output_of_its_status() -> N
         assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {}
     assert logs == [], "a missing submitter is no error"
     assert client.asked[0].startswith("list ")
-    client.lists = [submitter("old"), submitter("sub")]
-    client.logs = {("old", "ray-job-submitter"): "first\n", ("sub", "ray-job-submitter"): "second\n"}
+    # The API server lists pods by name, which ends with random letters.
+    client.lists = [submitter("sub-b", at="2026-11-01T00:00:09Z"), submitter("sub-x", at="2026-11-01T00:00:00Z")]
+    client.logs = {("sub-x", "ray-job-submitter"): "first\n", ("sub-b", "ray-job-submitter"): "second\n"}
     assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {DRIVER: "second\n"}, "the newest submitter"

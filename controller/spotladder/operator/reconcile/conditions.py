@@ -71,6 +71,13 @@ def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
     }
 
 
+def of_correction(held: Sequence[Condition]) -> ConditionUpdates:
+    """The updates of a job that is held, but not for its spec: an invalid spec has been corrected."""
+    if not any((entry.type, entry.status) == (ConditionType.VALID, "False") for entry in held):
+        return {}
+    return {**of_validity(None), ConditionType.STALLED: ConditionUpdate("False", "AsExpected")}
+
+
 def of_diagnoses(problems: Sequence[Diagnosis]) -> ConditionUpdates:
     """The update of the Degraded condition."""
     if not problems:

@@ -86,7 +86,9 @@ class Persistence:
 
     async def held(self, record: JobRecord, before: TieredJobStatus, problem: Diagnosis, *, valid: bool) -> None:
         """Write why no attempt is started or ended. `valid`: the cause is not the spec."""
-        updates = conditions.of_diagnoses([problem]) if valid else conditions.of_validity(problem)
+        updates = conditions.of_validity(problem)
+        if valid:
+            updates = {**conditions.of_correction(before.conditions), **conditions.of_diagnoses([problem])}
         entries = merged(before.conditions, updates, self.clock.now(), record.generation)
         wanted = before.model_copy(
             update={

@@ -61,17 +61,15 @@ class Preconditions:
             return None
         if reading.refused is not None:
             return reading.refused
-        if problem := self.to_launch(state, reading):
-            return problem
         if state.last_number > 0:  # An attempt was planned before.
-            return None
+            return self.to_launch(state, reading)
         if taken := self._folder_taken(record):
             return taken
         missing = list(tiers.missing.values())
         if missing:
             return Diagnosis(missing[0].reason, "; ".join(problem.message for problem in missing))
-        if contradiction := self._contradiction(record, job, tiers, known):
-            return contradiction
+        if problem := self._contradiction(record, job, tiers, known) or self.to_launch(state, reading):
+            return problem
         return Diagnosis(ConditionReason.CHECKPOINTS_NOT_ALLOWED, reading.unreadable) if reading.denied else None
 
     @staticmethod

@@ -44,6 +44,8 @@ RESIZED = "Resized"
 """The reason of Events about the number of workers with which an elastic job trains."""
 
 _LONGEST = 1024
+"""Maximum length of the text of an Event in bytes; the API server refuses a longer one."""
+
 MOST_PENDING = 10_000
 """Length of the queue of Events: those of 3,000 fallbacks."""
 
@@ -180,7 +182,7 @@ class Events:
             "type": note.kind,
             "reason": note.reason,
             "action": note.action,
-            "note": one_line(note.message, _LONGEST),
+            "note": one_line(note.message, _LONGEST).encode()[:_LONGEST].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": API_VERSION,
                 "kind": TIEREDJOBS.kind,

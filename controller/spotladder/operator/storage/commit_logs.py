@@ -311,16 +311,16 @@ class Logs:
                 await limit.acquire()
                 waiting.callback(limit.release)
             await total.acquire()
-            own, of_total = waiting.pop_all(), ExitStack()
-        of_total.callback(total.release)
+            of_total = waiting.enter_context(ExitStack())
+            of_total.callback(total.release)
+            running = asyncio.ensure_future(_threaded(work))  # Raises RuntimeError if the process may have no thread.
+            own = waiting.pop_all()
         if began is not None:
             began.set()
-        running = asyncio.ensure_future(_threaded(work))
         late = asyncio.get_running_loop().call_later(READ_TIMEOUT, of_total.close)
 
         def ended(call: asyncio.Future[T]) -> None:
             late.cancel()
-            of_total.close()
             own.close()
             bucket.served += lane is READS
             if not call.cancelled():

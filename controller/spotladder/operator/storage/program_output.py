@@ -126,13 +126,14 @@ async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
 
 
 async def _submitter(client: Client, top: WorkloadRecord, driver: DriverOutput, lines: int) -> str:
-    """The log of the submitter, which runs in its own pod."""
+    """The log of the newest submitter, which runs in its own pod: its Job replaces one that failed."""
 
     async def pods() -> list[PodRecord]:
         pages = client.pages(PODS, top.namespace, labels=driver.pods)
         return [PodRecord.of(pod) async for page in pages for pod in page.items]
 
-    for pod in (await _tried(f"the submitter of {top.name}", pods(), []))[-1:]:
+    found = await _tried(f"the submitter of {top.name}", pods(), [])
+    for pod in sorted(found, key=lambda pod: (pod.created_at or 0.0, pod.name))[-1:]:
         usual = any(entry.name == driver.container for entry in pod.containers)  # A template may have another name.
         return await _log_of(client, pod, driver.container if usual else pod.program, lines)
     return ""
