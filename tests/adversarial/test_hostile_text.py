@@ -171,20 +171,12 @@ def test_stored_output(tmp_path: Path, cluster: Path, capsys: pytest.CaptureFixt
     assert_harmless(answer)
 
 
-def test_a_drawn_table_keeps_its_colours_and_cleans_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", Terminal(drawn))
-    monkeypatch.setattr(drawn, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setenv("TERM", "xterm-256color")
+def test_the_cells_of_a_table_are_cleaned(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(["name", "what"], [["a", HOSTILE], ["b", "x\nfake row"]], HOSTILE)
-    text = " ".join(drawn.getvalue().split())
+    text = capsys.readouterr().out
     assert text.count(SEEN) == text.count(MARKUP) == 2
     assert r"x\nfake row" in text
-    assert "\x1b[1m" in text, "rich draws the headings bold"
-    assert not [each for each in FORBIDDEN[1:] if each in text]
-    assert "\x1b]" not in text
-    assert "\x1b[2J" not in text
+    assert not [each for each in FORBIDDEN if each in text]
 
 
 def test_markup_is_text_and_control_sequences_of_rich_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

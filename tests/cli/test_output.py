@@ -1,4 +1,4 @@
-"""Tables: plain off a terminal, drawn on one."""
+"""Tables, JSON and YAML."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import pytest
 from spotladder.cli.output import Format, print_data, print_table
 
 
-def test_a_table_has_lines_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_is_one_line_on_a_terminal_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    print_table(("Tier", "Failures", "Saved"), [("[red]spot", "3", "1 %")])
-    out = capsys.readouterr().out
-    assert "───" in out
-    assert "[red]spot" in out, "text of users is not markup"
+    monkeypatch.setenv("COLUMNS", "20")
+    print_table(("Tier", "Failures", "Message"), [("[red]spot", "3", "exit code 1: ValueError: no data")])
+    assert capsys.readouterr().out.splitlines() == [
+        "TIER       FAILURES  MESSAGE",
+        "[red]spot         3  exit code 1: ValueError: no data",
+    ]
 
 
 @pytest.mark.parametrize("output", [Format.JSON, Format.YAML])

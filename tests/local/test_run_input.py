@@ -143,15 +143,22 @@ def test_the_command_to_continue_repeats_the_options(
         (["job.yaml", "train.py"], "train.py is one argument too many: the job file job.yaml says what runs"),
         (["--evict", "5", "--", "python", "train.py"], "--evict: '5' has no unit: write 5h, 5m or 5s"),
         (["--evict", "5s", "--evict", "20steps", "--", "python", "x.py"], "name either times or steps"),
-        (["--evict", "0steps", "--", "python", "x.py"], "'0steps' is not a duration"),
-        (["--", "no-such-program", "x"], "no-such-program"),
-        (["--program-folder", "s3://b/x", "--", "python", "x.py"], "spec.checkpoints.programFolder: must be a folder"),
-        (["--evict", "99999h", "--", "python", "x.py"], "pools.spot.interruptions.at[0]: must be at most 87600h"),
+        (["--evict", "0steps", "--", "python", "x.py"], "--evict: '0steps' is not a step: write one like 20steps"),
+        (["--", "no-such-program", "x"], 'error: COMMAND: no program "no-such-program" on PATH'),
+        (["--", "python", "trian.py"], 'error: COMMAND: no file "trian.py" in'),
+        (["train.py"], ": start the script with python train.py"),
+        (["--program-folder", "s3://b/x", "--", "python", "x.py"], "error: --program-folder: must be a folder"),
+        (["--evict", "99999h", "--", "python", "x.py"], "error: --evict: must be at most 87600h"),
     ],
 )
 def test_a_command_with_options_of_a_job_file_is_refused(
-    arguments: list[str], said: str, files: Files, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    said: str,
+    files: Files,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(files.folder)
     assert main(["run", "--state-dir", str(files.state), *arguments]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 

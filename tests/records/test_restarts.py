@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.contract import Milestone
-from spotladder.core.model import Loss, Move, Stage
+from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.records.model import (
     Beat,
+    Began,
     Committed,
     Launched,
     Lost,
@@ -143,6 +144,34 @@ def test_an_attempt_that_never_trained_is_a_restart_of_its_own() -> None:
     second, third = restarts([*BEGUN, *NOTICED, *again])
     assert not second.complete
     assert named(third) == {"decision": 0, "end of the attempt": 1, "wait for a tier": 59, "first step": 30}
+
+
+def test_a_pause_until_the_job_is_resumed_belongs_to_no_restart() -> None:
+    stopped: tuple[Record, ...] = (
+        moved(100, Stage.RUNNING, Stage.DRAINING, 1, Reason.STOP_REQUESTED),
+        Committed(104, 1, "tier-1", 200),
+        moved(107, Stage.ENDING, Stage.IDLE, 1),
+        moved(107, Stage.IDLE, Stage.SUSPENDED, 1),
+    )
+    resumed: tuple[Record, ...] = (
+        moved(50_000, Stage.SUSPENDED, Stage.IDLE, 1, Reason.RESUME_REQUESTED),
+        moved(50_001, Stage.IDLE, Stage.STARTING, 2),
+        Reached(50_020, 2, Milestone.STEPPED),
+    )
+    (found,) = restarts([*BEGUN, *stopped, *resumed])
+    assert (found.complete, found.seconds) == (True, 20)
+
+
+def test_the_time_without_a_runner_belongs_to_no_restart() -> None:
+    killed = moved(100, Stage.RUNNING, Stage.IDLE, 1, Reason.INTERRUPTED)
+    resumed = (
+        Began(50_000, "digits", "default", JobSpec((Tier("tier-1"),)), resumed=True),
+        moved(50_001, Stage.IDLE, Stage.STARTING, 2),
+        Reached(50_020, 2, Milestone.STEPPED),
+    )
+    for ended in ((), (killed,)):
+        (found,) = restarts([*BEGUN, *ended, *resumed])
+        assert (found.complete, found.seconds) == (True, 20)
 
 
 @pytest.mark.parametrize("at", [90.0, 137.0])

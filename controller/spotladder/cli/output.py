@@ -1,9 +1,8 @@
-"""Output of commands: tables (drawn on a terminal, plain text otherwise), JSON and YAML."""
+"""Output of commands: tables, JSON and YAML."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
@@ -27,11 +26,6 @@ _NUMBER = re.compile(r"[-−+$]{0,2}[0-9][0-9,]*(\.[0-9]+)?( ?[%×h])?")
 OutputOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 
 
-def on_terminal() -> bool:
-    """Whether stdout is a terminal."""
-    return sys.stdout.isatty()
-
-
 def print_data(data: Any, output: Format) -> None:
     """Print dicts, lists, text and numbers as JSON or YAML."""
     if output is Format.YAML:
@@ -43,13 +37,17 @@ def print_data(data: Any, output: Format) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print rows with column headings. Columns of numbers are right-aligned."""
+    """Print rows with column headings, each row in one line. Columns of numbers are right-aligned."""
     rows, title = [[_one_line(cell) for cell in row] for row in rows], _one_line(title)
     numeric = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
-    if on_terminal():
-        _draw(columns, rows, title, numeric)
-    else:
-        _write(columns, rows, title, numeric)
+    if title:
+        typer.echo(title)
+    lines = [[heading.upper() for heading in columns], *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    for line in lines:
+        cells = zip(line, widths, numeric, strict=True)
+        text = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells)
+        typer.echo(text.rstrip())
 
 
 def print_result(
@@ -60,36 +58,6 @@ def print_result(
         print_table(columns, rows, title)
     else:
         print_data(data, output)
-
-
-def _draw(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=Text(title) if title else None,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-    )
-    for heading, right in zip(columns, numeric, strict=True):
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    terminal.console().print(table)
-
-
-def _write(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, numeric: Sequence[bool]) -> None:
-    if title:
-        typer.echo(title)
-    lines = [[heading.upper() for heading in columns], *rows]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
-    for line in lines:
-        cells = zip(line, widths, numeric, strict=True)
-        text = "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells)
-        typer.echo(text.rstrip())
 
 
 def _one_line(cell: str) -> str:

@@ -44,7 +44,8 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         each = "" if len(restarts) == 1 else " each on average"
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
     if parts := [f"{name} {span(seconds)}" for name, seconds in average(facts.restarts) if round(seconds)]:
-        rows.append(("", f"{'in real time: ' if facts.spec.step_time else ''}{', '.join(parts)}"))
+        label = "" if restarts else "restarts"
+        rows.append((label, f"{'in real time: ' if facts.spec.step_time else ''}{', '.join(parts)}"))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
         if facts.uninterrupted is not None:

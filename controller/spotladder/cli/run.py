@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.api.deadline import check_deadline
-from spotladder.api.read import errors_located
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
 from spotladder.cli.local.run_input import RunWords
@@ -115,8 +114,7 @@ def run(
     given = RunWords(words=words, world=world, folder=program_folder, evictions=evict or ())
     given.check()
     root = state_dir.resolve() if state_dir else state_root(os.environ)
-    located = nullcontext() if given.is_command else errors_located(given.job_file)
-    with located:
+    with given.errors_located():
         read, pools = given.read(root)
         request = Request(
             job=read,

@@ -78,6 +78,14 @@ def console() -> Console:
     return _Clean(file=getattr(sys.stdout, "stream", sys.stdout), markup=False, emoji=False, highlight=False)
 
 
+def show_status(text: str) -> None:
+    """Replace the current line of stderr with this text; nothing if stderr is no terminal."""
+    stream: Any = getattr(sys.stderr, "stream", sys.stderr)
+    if stream.isatty():
+        stream.write(f"\r\x1b[K{cleaned(text)}")
+        stream.flush()
+
+
 def progress(total: int) -> Any:
     """A progress bar of `total` simulated runs on the terminal; none in a pipe."""
     stream: Any = getattr(sys.stderr, "stream", sys.stderr)

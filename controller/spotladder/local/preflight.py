@@ -58,14 +58,15 @@ def check_entrypoint(entrypoint: str, cwd: Path, environment: Mapping[str, str] 
     path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
     found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
     if not found:
-        message = f'no program "{program}" on PATH or in {cwd}'
-        raise InvalidSpec(message, path=_ENTRYPOINT)
+        is_script = program.endswith(".py") and (cwd / program).is_file()
+        remedy = f"start the script with python {program}" if is_script else "correct the name, or install the program"
+        raise InvalidSpec(f'no program "{program}" on PATH or in {cwd}: {remedy}', path=_ENTRYPOINT)
     script = words[1] if len(words) > 1 and Path(program).name.startswith("python") else ""
     if not script.endswith(".py"):
         return
     file = cwd / script
     if not file.is_file():
-        raise InvalidSpec(f'no file "{script}" in {cwd}', path=_ENTRYPOINT)
+        raise InvalidSpec(f'no file "{script}" in {cwd}: correct the name', path=_ENTRYPOINT)
     if "PYTHONPATH" not in environment and "PYTHONPATH=" not in entrypoint:
         check_imports(file)
 

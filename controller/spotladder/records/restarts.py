@@ -1,4 +1,5 @@
-"""Where the time of each restart goes: from the loss or the notice to the first step of the next attempt.
+"""Where the time of each restart goes: from the loss, the notice, or the resumption of a stopped job to the first step
+of the next attempt.
 
 A restart is a sequence of points, in the order of their times. A part ends at the point that it is named after, and
 begins at the point before it: the time to a point that was not observed belongs to the next one that was.
@@ -17,6 +18,7 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE
 from spotladder.records.model import (
     Beat,
+    Began,
     Committed,
     Launched,
     Lost,
@@ -118,6 +120,8 @@ class _Reader:
 
     def read(self, record: Record) -> None:
         match record:
+            case Began(at=at):
+                self._resume(at)
             case Moved(at=at, move=move):
                 self._move(at, move)
             case Resized():
@@ -142,6 +146,8 @@ class _Reader:
                 self._reach(number, Milestone.STEPPED, at)
 
     def _move(self, at: Instant, move: Move) -> None:
+        if move.source is Stage.SUSPENDED:
+            self._resume(at)
         if move.target is Stage.STARTING:
             if self.starts:
                 self.times.setdefault(Point.LOST, at)
@@ -156,6 +162,10 @@ class _Reader:
             self.times.setdefault(Point.DECIDED, at)
             if move.target not in (Stage.DRAINING, Stage.ENDING):
                 self.times.setdefault(Point.ENDED, at)
+
+    def _resume(self, at: Instant) -> None:
+        if self.starts:
+            self.times, self.noticed = {Point.LOST: at}, False
 
     def _continue(self) -> None:
         self.times, self.noticed = {}, False

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.infra.options import FleetTarget
-from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.terminal import show_status
 from spotladder_infra.doctor.result import Status
 
 
@@ -36,13 +37,11 @@ def doctor(
     found, clusters = target.read(warn=output is Format.TABLE)
     results = []
     for result in examine(found, clusters, target.state, offline=offline):
-        if output is Format.TABLE and on_terminal():
-            typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
+        show_status(f"{result.scope}: {result.check}")
         results.append(result)
+    show_status("")
     counts = Counter(result.status for result in results)
     if output is Format.TABLE:
-        if on_terminal():
-            typer.echo("\r\x1b[K", nl=False, err=True)
         rows = [(result.status, result.scope, result.check, result.found, result.fix) for result in results]
         print_table(("Result", "Where", "Check", "Found", "What to do"), rows)
         typer.echo(", ".join(f"{counts[status]} {status}" for status in Status if counts[status]))

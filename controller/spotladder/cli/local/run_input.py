@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.cli.invocation import command_words
 from spotladder.cli.option_errors import seconds
-from spotladder.errors import Refused
+from spotladder.errors import InvalidSpec, Refused
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 _STEPS = re.compile(r"[1-9][0-9]{0,8}steps")
 
 JOB_FILES = (".yaml", ".yml", ".json")
+
+_ARGUMENTS = {
+    "spec.workload.ray.template.spec.entrypoint": "COMMAND",
+    "spec.checkpoints.programFolder": "--program-folder",
+    "pools.spot.interruptions": "--evict",
+}
+"""The argument that sets each field of the job and the world of a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +62,27 @@ class RunWords:
         if not self.is_command and len(self.words) > 1:
             raise Refused(f"{self.words[1]} is one argument too many: the job file {self.words[0]} says what runs")
         for text in self.evictions:
-            if not _STEPS.fullmatch(text):
-                seconds("--evict", text)
+            if _STEPS.fullmatch(text):
+                continue
+            if "step" in text:
+                raise Refused(f"--evict: {text!r} is not a step: write one like 20steps")
+            seconds("--evict", text)
+
+    @contextmanager
+    def errors_located(self) -> Iterator[None]:
+        """Inside the block, an error about a field has its position in the job file, or names the argument of a
+        command."""
+        from spotladder.api.read import errors_located
+
+        if not self.is_command:
+            with errors_located(self.job_file):
+                yield
+            return
+        try:
+            yield
+        except InvalidSpec as error:
+            given = next((given for field, given in _ARGUMENTS.items() if error.path.startswith(field)), error.path)
+            raise InvalidSpec(error.message, path=given, where=error.where) from error
 
     def read(self, state_root: Path) -> tuple[TieredJob, World]:
         """The job and the world. Raises InvalidSpec."""
