@@ -115,18 +115,20 @@ def _ended(status: Mapping[str, Any]) -> str:
 
 
 def _impeded(status: Mapping[str, Any], now: float) -> str:
-    """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts, workers of an elastic job
-    are missing, or the program does not use spotladder.train."""
+    """`status.waiting`, else that the spec is invalid or the job degraded, else that a standby attempt starts, workers
+    of an elastic job are missing, or the program does not use spotladder.train."""
     waiting = waits(status.get("waiting"), now)
     beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
-    return waiting or _degraded(status, now) or beside or _unused(status)
+    return waiting or _wrong(status, now) or beside or _unused(status)
 
 
-def _degraded(status: Mapping[str, Any], now: float) -> str:
-    degraded = condition({"status": status}, "Degraded")
-    if degraded.get("status") != "True":
-        return ""
-    return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
+def _wrong(status: Mapping[str, Any], now: float) -> str:
+    """The condition `Valid` if it is False, else the condition `Degraded`; "" if nothing is wrong."""
+    for kind, bad in (("Valid", "False"), ("Degraded", "True")):
+        found = condition({"status": status}, kind)
+        if found.get("status") == bad:
+            return f"{found['reason']}: {found.get('message')} (for {age(found.get('lastTransitionTime'), now)})"
+    return ""
 
 
 def _unused(status: Mapping[str, Any]) -> str:
@@ -139,12 +141,12 @@ def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
     """What `get` prints below the row of one job, as labels and texts."""
     status, run = job.get("status") or {}, job.get("run")
     ended = status.get("phase") in ENDED
-    wrong = _unattended(job, now) or (_ended(status) if ended else _degraded(status, now) or _unused(status))
+    wrong = _unattended(job, now) or (_ended(status) if ended else _wrong(status, now) or _unused(status))
     last = ": ".join(part for part in (status.get("reason"), status.get("message")) if part)
     progress = status.get("progress") or {}
     committed = f"step {progress.get('text')}, {progress.get('committedAt')}, {progress.get('uri')}"
     lines = [
-        ("why", last if status.get("message") and last != wrong else ""),
+        ("why", last if status.get("message") and last not in wrong else ""),
         ("problem", wrong),
         ("waits", waits(status.get("waiting"), now)),
         ("workers", _size(status.get("elastic"))),
