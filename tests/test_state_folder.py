@@ -8,6 +8,7 @@ import pytest
 
 from spotladder.state_folder import state_root
 from spotladder.train.environment import Environment
+from tests.cli.terminal import call
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,20 @@ def test_the_state_folder_is_chosen_from_the_environment(environ: dict[str, str]
     assert state_root(environ) == expected
     script = Environment({**environ, "SPOTLADDER_NAMESPACE": "team", "SPOTLADDER_JOB": "digits"})
     assert script.uri == str(expected / "team" / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get", "--state-dir", "~no-such-user/state"),
+        ("run", "job.yaml", "--state-dir", "~no-such-user/state"),
+        ("get", "--kubeconfig", "~no-such-user/config"),
+        ("web", "~no-such-user/runs"),
+    ],
+)
+def test_an_unknown_home_folder_is_an_error_with_a_remedy(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = call(capsys, *words)
+    assert answer.code == 2
+    assert f"{words[-1]}: has no home folder of that user: write the full path, or set HOME" in answer.err

@@ -99,3 +99,12 @@ def test_a_jobset_is_named_if_all_of_its_containers_are_known(
     workload = {"jobSet": {"template": {"spec": {"replicatedJobs": [{"name": "w", "replicas": 1, **pods}]}}}}
     data = {**document.data, "spec": {**document.data["spec"], "workload": workload}}
     assert len(list(without_library(TieredJob.model_validate(data), [tmp_path]))) == count
+
+
+@pytest.mark.parametrize("path", ["../shared/train.py", "{}/shared/train.py"])
+def test_a_program_outside_the_folder_of_the_job_is_searched_where_it_is(tmp_path: Path, path: str) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/train.py").write_text(USES, encoding="utf-8")
+    assert warned(tmp_path / "job", {"convert.py": PLAIN}, f"python {path.format(tmp_path)}") == []
+    (tmp_path / "shared/train.py").write_text(PLAIN, encoding="utf-8")
+    assert len(warned(tmp_path / "job", {"convert.py": USES}, f"python {path.format(tmp_path)}")) == 1

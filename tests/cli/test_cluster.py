@@ -233,3 +233,23 @@ def test_the_message_says_why_a_job_has_failed_and_what_is_not_known_of_it(statu
     found = job_text.message(status, 0.0)
     assert found.startswith(says)
     assert bool(found) is bool(says)
+
+
+def test_a_job_with_an_invalid_spec_says_so_before_what_was_wrong_earlier() -> None:
+    invalid, degraded = (
+        {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": text,
+            "lastTransitionTime": "2026-11-22T12:00:00Z",
+        }
+        for kind, status, reason, text in (
+            ("Valid", "False", "InvalidSpec", "spec.tiers: is empty"),
+            ("Degraded", "True", "Blocked", "quota"),
+        )
+    )
+    status = {"phase": "Pending", "conditions": [degraded, invalid], "message": "spec.tiers: is empty"}
+    now, said = datetime(2026, 11, 22, 12, 5, tzinfo=UTC).timestamp(), "InvalidSpec: spec.tiers: is empty (for 5m 00s)"
+    assert job_text.message(status, now) == said
+    assert job_text.details({"metadata": {"name": "digits"}, "status": status}, now) == [("problem", said)]

@@ -59,6 +59,12 @@ te?t.py
 [9-0].py
 space\\ name.py
 \\#hash.py
+run[!_]last
+epoch[[:digit:]]
+[^]b-z]1
+[a\\]]2
+[b
+data//
 """
 
 
@@ -67,10 +73,12 @@ def test_the_rules_are_those_of_git(tmp_path: Path) -> None:
         "x.ckpt", "keep.ckpt", "lib/x.ckpt", "out/a.py", "lib/out/a.py", "data/a", "lib/data/a", "a/z.py", "a/b/c/z.py",
         "b/a/z.py", "logs/a.txt", "logs/b/a.txt", "b/logs/a.txt", "b/cache/x", "deep/a/b.py", "test.py", "teest.py",
         "x.py", "z.py", "space name.py", "#hash.py", "lib/train.py", "sub/a.log", "sub/keep/b.log", "train.py",
+        "run/last", "run-last", "epoch7", "epochs", "a1", "]1", "c1", "a2", "]2", "b2", "[b", "lib/Icon\r", "lib/Icon",
     ]  # fmt: skip
     root = folder_with(tmp_path, **dict.fromkeys(paths, "x"))
     (root / ".gitignore").write_text(RULES, encoding="utf-8-sig")
     (root / "sub/.gitignore").write_text("*.log\n!keep/*.log\n")
+    (root / "lib/.gitignore").write_bytes(b"Icon\r\r\ntrain.py\x0c\n")
     git = ["git", "-c", "core.excludesFile=/dev/null", "-C", str(root)]
     subprocess.run([*git, "init", "-q"], check=True)
     listed = subprocess.check_output([*git, "ls-files", "-z", "--others", "--exclude-standard"], text=True)

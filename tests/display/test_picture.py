@@ -148,3 +148,9 @@ def test_the_picture_shows_why_a_job_on_a_cluster_waits(run: PlayedRun, width: i
     lines = drawn(replace(snapshot, waits=WAITS), summary, width, 30)
     assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")
     assert all(cell_len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (2, 24), (80, 2)])
+def test_a_tiny_terminal_does_not_end_the_run(run: PlayedRun, width: int, height: int) -> None:
+    snapshot, summary = at(run, 20)
+    drawn(replace(snapshot, waits=WAITS), summary, width, height)

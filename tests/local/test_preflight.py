@@ -34,9 +34,18 @@ def script(folder: Path, text: str = "print('hello')\n", name: str = "train.py")
         pytest.param("cd elsewhere && python other.py", id="a shell construct is left to the shell"),
         pytest.param("python $SCRIPT", id="a variable is left to the shell"),
         pytest.param("python gone.py # don't wait", id="a comment is left to the shell"),
+        pytest.param("exec python train.py", id="in place of the shell"),
+        pytest.param("python ~/train.py", id="a script in the home folder"),
+        pytest.param("~/run.sh", id="a program in the home folder"),
+        pytest.param("other/bin/python elsewhere.py", id="another Python has its own modules"),
     ],
 )
-def test_entrypoints_that_may_work_are_accepted(tmp_path: Path, entrypoint: str) -> None:
+def test_entrypoints_that_may_work_are_accepted(
+    tmp_path: Path, entrypoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "other/bin").mkdir(parents=True)
+    script(tmp_path, "#!/bin/sh\n", "other/bin/python")
     script(tmp_path)
     script(tmp_path, "#!/bin/sh\n", "run.sh")
     script(tmp_path, "import no_such_module\n", "elsewhere.py")
@@ -56,6 +65,7 @@ def test_modules_may_be_on_a_path_of_the_jobs_environment(tmp_path: Path) -> Non
         pytest.param("python trian.py", 'no file "trian.py"', id="no such script"),
         pytest.param("pyhton train.py", 'no program "pyhton"', id="no such program"),
         pytest.param("./missing.sh", r'no program "\./missing\.sh"', id="no such path"),
+        pytest.param("exec python trian.py", 'no file "trian.py"', id="no such script in place of the shell"),
         pytest.param("", "is empty", id="empty"),
         pytest.param("  ", "is empty", id="blank"),
     ],

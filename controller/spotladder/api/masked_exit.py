@@ -46,7 +46,8 @@ def masks(script: str) -> str:
             "bash -c 'set -o pipefail; … | …', or redirect the output to a file"
         )
     stops = any(_sets(command, "errexit", "e") for command in commands)
-    if before in (";", "\n") and not stops and afterwards and _any_program(commands[:-1]):
+    exits = any(command[0] == "exit" for command in commands[:-1])
+    if before in (";", "\n") and not (stops or exits) and afterwards and _any_program(commands[:-1]):
         return (
             f"the exit code is that of the last command ({afterwards}), not the program's: separate the commands with "
             "&&, or begin with set -e"
@@ -88,7 +89,7 @@ def _piped(commands: list[list[str]], ends: list[str]) -> bool:
     """Whether the output of the program goes into a pipe that hides its exit code."""
     known = any(is_program(command) for command in commands)
     for index, end in enumerate(ends[:-1]):
-        if end not in ("|", "|&"):
+        if end not in ("|", "|&") or is_program(commands[index + 1]):
             continue
         last_pipeline = all(later in ("|", "|&") for later in ends[index:-1])
         if is_program(commands[index]) or (not known and last_pipeline):

@@ -53,8 +53,12 @@ def without_library(job: TieredJob, folders: Sequence[File]) -> Iterator[tuple[P
 
 
 def _home(script: str, folders: Sequence[File]) -> File | None:
-    """The folder in which the path of this script begins; None if the script is in none of them."""
-    return next((folder for folder in folders if (folder / script).is_file()), None)
+    """The folder in which the path of this script begins, or that of the script if it leads out of it; None if the
+    script is in none of them."""
+    for folder in folders:
+        if (file := (folder / script)).is_file():
+            return folder if file.parent.resolve().is_relative_to(folder.resolve()) else file.parent
+    return None
 
 
 def _may_use_library(folder: File) -> bool:

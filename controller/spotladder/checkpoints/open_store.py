@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from spotladder.checkpoints.store import Store
 from spotladder.errors import InvalidSpec
+from spotladder.state_folder import with_home
 
 
 def open_store(
@@ -29,10 +30,7 @@ def open_store(
             raise InvalidSpec(
                 "the checkpoint address is empty: set it to s3://…, gs://…, az://…, file:///… or a folder"
             )
-        try:
-            return DiskStore(Path(text).expanduser())
-        except RuntimeError:
-            raise InvalidSpec(f"{text}: has no home folder of that user: write the path of the folder") from None
+        return DiskStore(with_home(text))
     if scheme == "file":
         from spotladder.checkpoints.disk import DiskStore
 

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from spotladder.errors import EnvironmentFailure
+from spotladder.state_folder import with_home
 
 
 def folder(text: str) -> Path:
@@ -16,7 +17,7 @@ def folder(text: str) -> Path:
     variable."""
     if not text.strip():
         raise typer.BadParameter("the folder name is empty: is a shell variable unset?")
-    return Path(text).expanduser()
+    return with_home(text)
 
 
 def to_folder(what: str) -> Any:

@@ -13,6 +13,7 @@ import typer
 from spotladder.cli.local.selection import is_local, state_folder
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import Refused
+from spotladder.state_folder import with_home
 
 if TYPE_CHECKING:
     from spotladder.clusters.client import Client
@@ -58,7 +59,7 @@ def recorded_place(address: str) -> FollowedPlace:
     """The jobs recorded at this address. Raises EnvironmentFailure without any, InvalidSpec, and StoreUnavailable."""
     from spotladder.places.recorded import RecordedJobs
 
-    place = RecordedJobs(address.rstrip("/") if "://" in address else str(Path(address).expanduser().resolve()))
+    place = RecordedJobs(address.rstrip("/") if "://" in address else str(with_home(address).resolve()))
     place.look()
     return place
 

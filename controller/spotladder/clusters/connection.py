@@ -19,6 +19,7 @@ from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.credentials import BearerToken, Credentials, Fixed, token_file, token_of_program
 from spotladder.clusters.kubeconfig_model import Cluster, Context, Kubeconfig, User, checked
 from spotladder.errors import EnvironmentFailure
+from spotladder.state_folder import with_home
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -58,7 +59,7 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Connec
 
 def configured() -> bool:
     """Whether `connect` finds a cluster without arguments."""
-    default = Path("~/.kube/config").expanduser()
+    default = with_home("~/.kube/config")
     return bool(os.environ.get("KUBECONFIG")) or default.exists() or (SERVICE_ACCOUNT / "token").exists()
 
 
@@ -71,7 +72,7 @@ def contexts(kubeconfig: str | None = None) -> tuple[str, ...]:
 def _read(kubeconfig: str | None) -> tuple[Kubeconfig, str]:
     """The merged kubeconfig of all files, and their names."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
-    files = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
+    files = [with_home(part) for part in (named or "~/.kube/config").split(os.pathsep) if part]
     where = ", ".join(map(str, files)) or f"KUBECONFIG={named}"
     merged: Kubeconfig | None = None
     for file in files:

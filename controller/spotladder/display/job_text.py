@@ -115,23 +115,25 @@ def _ended(status: Mapping[str, Any]) -> str:
 
 
 def _impeded(status: Mapping[str, Any], now: float) -> str:
-    """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts, workers of an elastic job
-    are missing, or the program does not use spotladder.train."""
+    """`status.waiting`, else that the spec is invalid or the job degraded, else that a standby attempt starts, workers
+    of an elastic job are missing, or the program does not use spotladder.train."""
     waiting = waits(status.get("waiting"), now)
     beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
-    return waiting or _degraded(status, now) or beside or _unused(status)
+    return waiting or _fault(status, now) or beside or _unused(status)
 
 
 def wrong(status: Mapping[str, Any], now: float) -> str:
-    """What is wrong with a job that can train nevertheless; "" if nothing is."""
-    return _degraded(status, now) or _unused(status)
+    """What is wrong with a job, also with one that trains; "" if nothing is."""
+    return _fault(status, now) or _unused(status)
 
 
-def _degraded(status: Mapping[str, Any], now: float) -> str:
-    degraded = condition({"status": status}, "Degraded")
-    if degraded.get("status") != "True":
-        return ""
-    return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
+def _fault(status: Mapping[str, Any], now: float) -> str:
+    """The condition `Valid` if it is False, else the condition `Degraded`; "" if nothing is wrong."""
+    for kind, bad in (("Valid", "False"), ("Degraded", "True")):
+        found = condition({"status": status}, kind)
+        if found.get("status") == bad:
+            return f"{found['reason']}: {found.get('message')} (for {age(found.get('lastTransitionTime'), now)})"
+    return ""
 
 
 def _unused(status: Mapping[str, Any]) -> str:
@@ -149,7 +151,7 @@ def details(job: Mapping[str, Any], now: float) -> list[tuple[str, str]]:
     progress = status.get("progress") or {}
     committed = f"step {progress.get('text')}, {progress.get('committedAt')}, {progress.get('uri')}"
     lines = [
-        ("why", last if status.get("message") and last != fault else ""),
+        ("why", last if status.get("message") and last not in fault else ""),
         ("problem", fault),
         ("waits", waits(status.get("waiting"), now)),
         ("workers", _size(status.get("elastic"))),

@@ -54,7 +54,7 @@ PHASES = {
 
 def draw(snapshot: ViewSnapshot, summary: RunSummary, width: int, height: int) -> RenderableType:
     """The picture, as high as the terminal allows. On a low one, rich leaves out the lines at the bottom."""
-    inner = min(width, WIDEST) - 2
+    inner = max(1, min(width, WIDEST) - 2)
     blank = Text("")
     above: list[RenderableType] = [
         _header(snapshot, summary),

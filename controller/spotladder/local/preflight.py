@@ -20,6 +20,7 @@ from spotladder.core.accounting.held_nodes import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.extras import require
 from spotladder.local.state import RunIdentity
+from spotladder.state_folder import with_home
 
 NODE_MEMORY = 0.35 * GIB
 """Memory in bytes that a Ray node uses before it runs anything."""
@@ -42,7 +43,7 @@ def check_entrypoint(entrypoint: str, cwd: Path, environment: Mapping[str, str] 
     """Check that the program exists and that every module that its script imports is installed.
 
     Only certain errors are reported: shell constructs are not interpreted, and modules may be anywhere if `environment`
-    or the entrypoint sets PYTHONPATH.
+    or the entrypoint sets PYTHONPATH, or names another Python.
     """
     try:
         words = shlex.split(entrypoint)
@@ -50,24 +51,24 @@ def check_entrypoint(entrypoint: str, cwd: Path, environment: Mapping[str, str] 
         return  # A comment or a here-document: the parser of the file has already rejected unterminated quotes.
     if not words:
         raise InvalidSpec("is empty; set a command, e.g. python train.py", path=_ENTRYPOINT)
-    while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
+    while words and (words[0] == "exec" or ("=" in words[0] and words[0].partition("=")[0].isidentifier())):
         words = words[1:]
     if not words or not _SHELL.isdisjoint(entrypoint):
         return
-    program = words[0]
-    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
-    found = (cwd / program).exists() if "/" in program else shutil.which(program, path=path)
-    if not found:
+    program, own = words[0], Path(sys.executable).parent
+    path = f"{own}:{os.environ.get('PATH', os.defpath)}"
+    found = str(cwd / with_home(program)) if "/" in program else shutil.which(program, path=path)
+    if found is None or not Path(found).exists():
         is_script = program.endswith(".py") and (cwd / program).is_file()
         remedy = f"start the script with python {program}" if is_script else "correct the name, or install the program"
         raise InvalidSpec(f'no program "{program}" on PATH or in {cwd}: {remedy}', path=_ENTRYPOINT)
     script = words[1] if len(words) > 1 and Path(program).name.startswith("python") else ""
     if not script.endswith(".py"):
         return
-    file = cwd / script
+    file = cwd / with_home(script)
     if not file.is_file():
         raise InvalidSpec(f'no file "{script}" in {cwd}: correct the name', path=_ENTRYPOINT)
-    if "PYTHONPATH" not in environment and "PYTHONPATH=" not in entrypoint:
+    if Path(found).parent == own and "PYTHONPATH" not in environment and "PYTHONPATH=" not in entrypoint:
         check_imports(file)
 
 

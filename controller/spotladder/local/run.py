@@ -43,6 +43,7 @@ from spotladder.local.stopping import Stopping
 from spotladder.policies.registry import by_name
 from spotladder.records import model as records
 from spotladder.records import timeline
+from spotladder.state_folder import with_home
 from spotladder.train.environment import Environment
 
 HEADS = 2
@@ -242,7 +243,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         entrypoint = started_script(program.entrypoint, job.spec.checkpoints.program_folder, sys.executable)
         tiers[tier.name] = LocalTier(tier.capacity_tier, entrypoint, program.env)
     checkpoints = job.spec.checkpoints
-    uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / Path(checkpoints.uri).expanduser()).resolve())
+    uri = checkpoints.uri if "://" in checkpoints.uri else str((cwd / with_home(checkpoints.uri)).resolve())
     environment = {
         Variable.URI: uri,
         Variable.INTERVAL: str(checkpoints.interval),

@@ -28,6 +28,7 @@ from types import FrameType
 
 from spotladder.core.contract import ExitCode, Milestone, Notice, Variable
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError
+from spotladder.state_folder import with_home
 from spotladder.train import environment, ranks
 from spotladder.train.channel import Alone
 from spotladder.train.commits import Commits
@@ -232,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parsed(words: list[str]) -> tuple[Path, list[str]]:
     if len(words) < 3 or words[1] != "--":
         raise InvalidSpec("expected FOLDER -- COMMAND …", where="python -m spotladder.train.program")
-    return Path(words[0]).expanduser().absolute(), words[2:]
+    return with_home(words[0]).absolute(), words[2:]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,20 @@ from pathlib import Path
 
 FILES = (".gitignore", ".rayignore")
 
+_TOKEN = re.compile(r"(?:^|(?<=/))\*\*/|/\*\*$|\*+|\?|\\.|\[[!^]?\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
+_MEMBER = re.compile(r"\[:([a-z]+):\]|\\?(.)", re.DOTALL)
+
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+"""The character classes that names of files may need, as in `[[:digit:]]`."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
@@ -31,7 +45,7 @@ class Ignored:
         for name in FILES:
             file = folder / name
             if file.is_file():
-                lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+                lines = file.read_bytes().decode("utf-8-sig", errors="replace").split("\n")
                 self._rules += [rule for line in lines if (rule := _rule(folder, line)) is not None]
 
     def matches(self, path: Path, *, is_folder: bool) -> bool:
@@ -44,24 +58,23 @@ class Ignored:
 
 
 def _rule(folder: Path, line: str) -> _Rule | None:
-    line = re.sub(r"(?<!\\)\s+$", "", line)
+    line = re.sub(r"(?<!\\) +$", "", line.removesuffix("\r"))
     excludes = not line.startswith("!")
     text = line if excludes else line[1:]
-    only_folders, text = text.endswith("/"), text.rstrip("/")
+    only_folders, text = text.endswith("/"), text.removesuffix("/")
     if not text or line.startswith("#"):
         return None
     anywhere = "/" not in text
-    pattern = _expression(text.lstrip("/"))
     try:
+        pattern = _expression(text.removeprefix("/"))
         return _Rule(folder, re.compile(f"(?:.*/)?{pattern}" if anywhere else pattern), excludes, only_folders)
-    except re.error:  # A range that ends before it begins, such as [9-0].
+    except (KeyError, re.error):  # An unknown class, or a range such as [9-0].
         return None
 
 
 def _expression(glob: str) -> str:
-    """The regular expression of a pattern; `*` and `?` match no slash, `**` any number of folders."""
-    tokens = re.compile(r"(?:^|(?<=/))\*\*/|/\*\*$|\*+|\?|\\.|\[!?\]?[^\]]*\]|.", re.DOTALL)
-    return "".join(_one(token) for token in tokens.findall(glob))
+    """The regular expression of a pattern; `*`, `?` and `[…]` match no slash, `**` any number of folders."""
+    return "".join(_one(token) for token in _TOKEN.findall(glob))
 
 
 def _one(token: str) -> str:
@@ -72,12 +85,19 @@ def _one(token: str) -> str:
             return "/.+"
         case "?":
             return "[^/]"
+        case "[":
+            return "(?!)"  # A class without an end matches nothing.
         case _ if token.startswith("*"):
             return "[^/]*"
         case _ if token.startswith("\\") and len(token) > 1:
             return re.escape(token[1])
-        case _ if token.startswith("[") and len(token) > 1:
-            inside = token[1:-1].replace("\\", "\\\\")
-            return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+        case _ if token.startswith("["):
+            negated = token[1] in "!^"
+            return f"(?!/)[{'^' * negated}{_MEMBER.sub(_member, token[1 + negated : -1])}]"
         case _:
             return re.escape(token)
+
+
+def _member(found: re.Match[str]) -> str:
+    """A character, a class or the hyphen of a range, as in a regular expression."""
+    return _CLASSES[found[1]] if found[1] else "-" if found[0] == "-" else re.escape(found[2])

@@ -14,7 +14,7 @@ import typer
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import Refused
 from spotladder.local.local_run import LocalRun, local_run
-from spotladder.state_folder import state_root
+from spotladder.state_folder import state_root, with_home
 
 DEFAULT_NAMESPACE = "default"
 
@@ -30,7 +30,7 @@ StateDirOption = Annotated[
 
 def state_folder(state_dir: Path | None) -> Path:
     """The state folder of all runs."""
-    return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
+    return with_home(state_dir).resolve() if state_dir else state_root(os.environ)
 
 
 def is_local(target: ClusterTarget, state_dir: Path | None) -> bool:
