@@ -21,8 +21,9 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads.file_review import for_cluster
 
 _CONTROL = {
-    "backoffLimit", "backoffLimitPerIndex", "deletionStrategy", "enableInTreeAutoscaling", "failurePolicy", "jobId",
-    "managedBy", "minReplicas", "nodeName", "podFailurePolicy", "restartPolicy", "shutdownAfterJobFinishes", "suspend",
+    "backoffLimit", "backoffLimitPerIndex", "completionMode", "deletionStrategy", "enableInTreeAutoscaling",
+    "failurePolicy", "jobId", "managedBy", "manualSelector", "maxFailedIndexes", "minReplicas", "nodeName",
+    "podFailurePolicy", "podReplacementPolicy", "restartPolicy", "selector", "shutdownAfterJobFinishes", "suspend",
     "ttlSecondsAfterFinished",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
