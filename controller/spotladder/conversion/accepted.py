@@ -24,7 +24,7 @@ _CONTROL = {
     "backoffLimit", "backoffLimitPerIndex", "completionMode", "deletionStrategy", "enableInTreeAutoscaling",
     "failurePolicy", "jobId", "managedBy", "manualSelector", "maxFailedIndexes", "minReplicas", "nodeName",
     "podFailurePolicy", "podReplacementPolicy", "restartPolicy", "selector", "shutdownAfterJobFinishes", "suspend",
-    "ttlSecondsAfterFinished",
+    "ttlSecondsAfterFinished", "upgradeStrategy",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
 _REMEDY = re.compile(r"([;:]) remove it(, (?:and|or) |$)")
