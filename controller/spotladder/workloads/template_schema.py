@@ -66,6 +66,7 @@ RAYJOB: Shape = {
     "submitterConfig": {},
     "submitterPodTemplate": POD_TEMPLATE,
     "rayClusterSpec": {
+        "rayVersion": str,
         "authOptions": {},
         "autoscalerOptions": _CONTAINER,
         "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": _TEXTS},
