@@ -170,6 +170,36 @@ CASES = [
     ("          entrypoint: python train.py\n", "", "26:11: ….entrypoint: is required: the command that starts the"),
     (ENTRY, 'entrypoint: " "', "26:23: ….entrypoint: is required: the command that starts the program, like: python"),
     ("replicas: 2", "replicas: 0", "29:13: ….rayClusterSpec.workerGroupSpecs: must have at least one worker: set"),
+    (
+        "replicas: 2",
+        "replicas: 2\n              maxReplicas: 1",
+        "31:28: ….rayClusterSpec.workerGroupSpecs[0].maxReplicas: must be at least replicas, 2, not 1",
+    ),
+    (
+        "replicas: 2",
+        "replicas: 2\n              suspend: true",
+        "31:15: ….rayClusterSpec.workerGroupSpecs[0].suspend: must not be set: the group would have no workers",
+    ),
+    (
+        "            - groupName: workers",
+        "            - {replicas: 1}\n            - groupName: workers",
+        '30:26: ….rayClusterSpec.workerGroupSpecs[1].groupName: "workers" is already the name of workerGroupSpecs[0]',
+    ),
+    (
+        "replicas: 2",
+        "replicas: 100000\n              numOfHosts: 2",
+        "29:13: ….rayClusterSpec.workerGroupSpecs: must have at most 100000 pods together",
+    ),
+    (
+        "            workerGroupSpecs:",
+        "            suspend: true\n            workerGroupSpecs:",
+        "28:13: ….rayClusterSpec.suspend: must not be set: use spec.suspend",
+    ),
+    (
+        "            workerGroupSpecs:",
+        "            managedBy: kueue.x-k8s.io/multikueue\n            workerGroupSpecs:",
+        "28:13: ….rayClusterSpec.managedBy: must not be set: remove it",
+    ),
     (ENTRY, BELOW + "backoffLimit: 3", "27:11: ….backoffLimit: must not be set: KubeRay's retries would compete with"),
     (ENTRY, BELOW + "runtimeEnvYAML: 'env_vars: {TOKEN: 12345}'", "27:27: ….runtimeEnvYAML: env_vars.TOKEN must be"),
     (ENTRY, BELOW + "runtimeEnvYAML: '{'", "27:27: ….runtimeEnvYAML: contains invalid YAML: line:1:2: is not valid"),

@@ -110,3 +110,9 @@ def test_an_error_names_the_field_of_the_short_form_only(tmp_path: Path, train: 
         short(tmp_path, train)
     assert len(error.value.problems) == 1
     assert message in str(error.value)
+
+
+def test_an_empty_short_form_is_no_program(tmp_path: Path) -> None:
+    (file := tmp_path / "job.yaml").write_text(f"{JOB}  train:\n")
+    with pytest.raises(InvalidDocument, match="workload: is required"):
+        read_job(file)

@@ -322,3 +322,10 @@ def test_amounts_of_skypilot_keep_their_units() -> None:
 def test_a_timeout_of_aichor_that_is_no_duration_is_reported() -> None:
     text = (FOLDER / "aichor-kuberay.yaml").read_text(encoding="utf-8").replace("1d12h", "90")
     assert "Removed spec.timeout: 90" in comments(draft_of(text))
+
+
+def test_a_group_has_the_workers_that_kuberay_starts() -> None:
+    text = (FOLDER / "ray-min-only.yaml").read_text(encoding="utf-8")
+    for counts, expected in (("minReplicas: 3", 3), ("replicas: 9", 5), ("replicas: 4", 4)):
+        (group,) = draft_of(text.replace("minReplicas: 3", counts)).get(*CLUSTER, "workerGroupSpecs")
+        assert group["replicas"] == expected

@@ -46,7 +46,11 @@ def rich(template: dict[str, Any]) -> dict[str, Any]:
     )
     worker_spec(template)["containers"][0].update(
         {
-            "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "key", "key": "a"}}}],
+            "args": ["--epochs", "3"],
+            "env": [
+                {"name": "A", "valueFrom": {"secretKeyRef": {"name": "key", "key": "a"}}},
+                {"name": "PYTHONPATH", "value": "/app"},
+            ],
             "envFrom": [{"secretRef": {"name": "key"}}],
             "volumeMounts": [{"name": "a", "mountPath": "/a"}],
             "resources": {"requests": {"cpu": 1}},
@@ -84,7 +88,11 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk: Any) -> None:
     at = data.draw(st.sampled_from([place for place in places(TEMPLATES[kind]) if len(place) > 1]))
     with suppress(InvalidSpec):
-        of = job(changed(TEMPLATES[kind], at, junk), tier={"overrides": {"resources": {"limits": {"cpu": "2"}}}})
+        of = job(
+            changed(TEMPLATES[kind], at, junk),
+            tier={"overrides": {"resources": {"limits": {"cpu": "2"}}}},
+            source={"uri": f"s3://bucket/{'0' * 64}.zip"},
+        )
         objects = workload_of(of).render(
             of, names.Origin("u"), tier(of, provider="gcp", capacityType="on-demand"), 1, {"A": "b"}
         )
@@ -99,6 +107,9 @@ def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk:
         (("nodeSelector", "disk"), True, "nodeSelector.disk: must be text"),
         (("containers", 0, "env"), {"A": "1"}, "containers[0].env: must be a list"),
         (("containers", 0, "env", 0), None, "containers[0].env[0]: must be a non-empty entry"),
+        (("containers", 0, "command"), "python train.py", "containers[0].command: must be a list"),
+        (("containers", 0, "args"), ["--epochs", 3], "containers[0].args[1]: must be text"),
+        (("containers", 0, "env", 0), {"name": "A", "value": 1}, "containers[0].env[0].value: must be text"),
         (("containers", 0, "ports"), [8080], "containers[0].ports[0]: must be a mapping"),
         (("terminationGracePeriodSeconds",), "60s", "terminationGracePeriodSeconds: must be a whole number"),
     ],
@@ -120,6 +131,12 @@ def test_the_error_names_the_field_with_the_wrong_type(kind: str, at: tuple[Any,
     ("at", "value", "path"),
     [
         (("submitterPodTemplate",), {"spec": {"containers": "submit"}}, "spec.containers: must be a list"),
+        (
+            ("rayClusterSpec", "headGroupSpec", "rayStartParams"),
+            {"num-cpus": 0},
+            "rayStartParams.num-cpus: must be text",
+        ),
+        (("rayClusterSpec", "rayVersion"), 2.58, "rayClusterSpec.rayVersion: must be text"),
         (("rayClusterSpec", "authOptions"), "disabled", "rayClusterSpec.authOptions: must be a mapping"),
         (("rayClusterSpec", "autoscalerOptions"), {"env": {"A": "1"}}, "autoscalerOptions.env: must be a list"),
     ],

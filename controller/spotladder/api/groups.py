@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+MAX_PODS = 100_000
+"""Maximum number of pods of an attempt. The controller keeps all of them in its memory."""
+
 
 def on_tier(groups: Sequence[tuple[str, bool]], elsewhere: Collection[str] = ()) -> tuple[bool, ...]:
     """For each group, given as its name and whether it asks for accelerators, whether it is on the tier. `elsewhere`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from spotladder.api.accelerators import asks_for_accelerators
 from spotladder.api.document import documents_of
 from spotladder.api.fields import OWN_ENVIRONMENT, Finding, several
-from spotladder.api.groups import on_tier
+from spotladder.api.groups import MAX_PODS, on_tier
 from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
@@ -46,6 +46,12 @@ _OWNED = {
     "clusterSelector": "must not be set: every attempt has its own cluster; describe it in rayClusterSpec",
     "jobId": "must not be set: every attempt has its own id; remove it",
 }
+_OWNED_OF_A_CLUSTER = {
+    "suspend": "must not be set: use spec.suspend",
+    "managedBy": "must not be set: remove it",
+    "upgradeStrategy": "must not be set: KubeRay refuses it in the cluster of a RayJob; remove it",
+}
+_OWNED_OF_A_GROUP = {"suspend": "must not be set: the group would have no workers; remove it"}
 
 
 _FIXED_SIZE = (
@@ -54,7 +60,6 @@ _FIXED_SIZE = (
 )
 
 
-_MAX_PODS = 100_000
 _MAX_RUNTIME_ENV = 32_768
 """Maximum length of runtimeEnvYAML in characters, so that the controller reads it in less than a second."""
 
@@ -135,15 +140,14 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
         found.append(Finding(("entrypoint",), missing))
     elif fault := _unbalanced(str(entrypoint)):
         found.append(Finding(("entrypoint",), fault))
-    found += [
-        Finding((name,), why, at_key=True) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")
-    ]
+    found += _owned(spec, _OWNED, ())
     found += _runtime_env_problems(spec.get("runtimeEnvYAML"))
     cluster = spec.get("rayClusterSpec")
     if not isinstance(cluster, dict):
         return [*found, Finding(("rayClusterSpec",), "is required: a mapping with headGroupSpec")]
     at = ("rayClusterSpec", "headGroupSpec", "template")
     found += bound_to_a_node(inner(cluster, "headGroupSpec", "template"), at)
+    found += _owned(cluster, _OWNED_OF_A_CLUSTER, ("rayClusterSpec",))
     return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
 
 
@@ -159,10 +163,14 @@ def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
     found: list[Finding] = []
     for index, group in enumerate(groups):
         found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
+        found += _owned(group, _OWNED_OF_A_GROUP, (*at, index))
         found += bound_to_a_node(group.get("template"), (*at, index, "template"))
         found += _count_problems(group, (*at, index))
+    found += _taken_names(groups, at)
     if found:
         return found
+    if sum(map(_pods, groups)) > MAX_PODS:
+        return [Finding(at, f"must have at most {MAX_PODS} pods together")]
     spec = {"rayClusterSpec": cluster}
     if not any(map(_pods, groups)) and not isinstance(cluster.get("headGroupSpec"), dict):
         return [Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more")]
@@ -181,9 +189,27 @@ def _count_problems(group: dict[str, Any], at: Path) -> list[Finding]:
             continue
         if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 2**31 - 1:
             found.append(Finding((*at, name), f"must be a whole number of at least {least}"))
-        elif name in ("replicas", "numOfHosts") and count > _MAX_PODS:
-            found.append(Finding((*at, name), f"must be a whole number of at most {_MAX_PODS}"))
+    replicas, most = group.get("replicas"), group.get("maxReplicas")
+    if not found and replicas is not None and most is not None and most < replicas:
+        found.append(Finding((*at, "maxReplicas"), f"must be at least replicas, {replicas}, not {most}"))
     return found
+
+
+def _taken_names(groups: list[dict[str, Any]], at: Path) -> Iterator[Finding]:
+    """KubeRay counts the pods of a group by its name."""
+    names = [group_name(group, index) for index, group in enumerate(groups)]
+    for index, name in enumerate(names):
+        if (first := names.index(name)) < index:
+            message = f'"{printable(name)}" is already the name of workerGroupSpecs[{first}]: rename one of them'
+            yield Finding((*at, index, "groupName"), message)
+
+
+def _owned(given: dict[str, Any], owned: Mapping[str, str], at: Path) -> list[Finding]:
+    return [
+        Finding((*at, name), why, at_key=True)
+        for name, why in owned.items()
+        if given.get(name) not in (None, 0, False, "")
+    ]
 
 
 def _size_problems(group: dict[str, Any], cluster: dict[str, Any], at: Path, *, here: bool) -> list[Finding]:

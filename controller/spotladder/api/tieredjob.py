@@ -212,7 +212,7 @@ class TieredJobSpec(Record):
     @model_validator(mode="before")
     @classmethod
     def _expand_train(cls, spec: Any) -> Any:
-        if not isinstance(spec, dict) or "train" not in spec:
+        if not isinstance(spec, dict) or spec.get("train") is None:
             return spec
         if "workload" in spec:
             raise several([Finding(("train",), "is the short form of workload: remove one of them", at_key=True)])

@@ -21,9 +21,10 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads.file_review import for_cluster
 
 _CONTROL = {
-    "backoffLimit", "backoffLimitPerIndex", "deletionStrategy", "enableInTreeAutoscaling", "failurePolicy", "jobId",
-    "managedBy", "minReplicas", "nodeName", "podFailurePolicy", "restartPolicy", "shutdownAfterJobFinishes", "suspend",
-    "ttlSecondsAfterFinished",
+    "backoffLimit", "backoffLimitPerIndex", "completionMode", "deletionStrategy", "enableInTreeAutoscaling",
+    "failurePolicy", "jobId", "managedBy", "manualSelector", "maxFailedIndexes", "minReplicas", "nodeName",
+    "podFailurePolicy", "podReplacementPolicy", "restartPolicy", "selector", "shutdownAfterJobFinishes", "suspend",
+    "ttlSecondsAfterFinished", "upgradeStrategy",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
 _REMEDY = re.compile(r"([;:]) remove it(, (?:and|or) |$)")

@@ -51,10 +51,3 @@ def _job(draft: Draft, at: Path) -> None:
     if deadline is not None:
         draft.remove((*at, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
         limits.limit_duration(draft, deadline, "activeDeadlineSeconds")
-    if draft.get(*at, "completionMode") == "NonIndexed":
-        draft.remove((*at, "completionMode"), "must be Indexed, the default here: the index of a pod is its rank")
-    if draft.get(*at, "podReplacementPolicy") == "TerminatingOrFailed":
-        draft.remove((*at, "podReplacementPolicy"), "cannot be used with the podFailurePolicy that spotladder sets")
-    for field in ("selector", "manualSelector"):
-        draft.remove((*at, field), "is set by the Job controller")
-    draft.remove((*at, "maxFailedIndexes"), "needs backoffLimitPerIndex, and spotladder restarts the whole set")

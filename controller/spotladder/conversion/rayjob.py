@@ -96,7 +96,8 @@ def _sizes(draft: Draft) -> None:
 
 def _clamped(group: dict[str, Any]) -> int:
     least = _whole(group.get("minReplicas"), 0)
-    return max(least, _whole(group.get("replicas"), least))
+    wanted = max(least, _whole(group.get("replicas"), least))
+    return min(wanted, _whole(group.get("maxReplicas"), wanted))
 
 
 def _whole(value: Any, default: int) -> int:

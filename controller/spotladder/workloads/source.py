@@ -43,8 +43,8 @@ def add_source(spec: dict[str, Any], program: dict[str, Any], source: Source) ->
     mount = {"name": _VOLUME, "mountPath": MOUNT}
     program["volumeMounts"] = [*(program.get("volumeMounts") or ()), mount]
     program.setdefault("workingDir", f"{MOUNT}/source")
-    own = [entry for entry in program.get("env") or () if entry["name"] != "PYTHONPATH"]
-    given = [entry.get("value") for entry in program.get("env") or () if entry["name"] == "PYTHONPATH"]
+    own = [entry for entry in program.get("env") or () if entry.get("name") != "PYTHONPATH"]
+    given = [entry.get("value") for entry in program.get("env") or () if entry.get("name") == "PYTHONPATH"]
     path = [f"{MOUNT}/source", f"{MOUNT}/packages", *filter(None, given)]
     asked: dict[str, dict[str, Any]] = {**(program.get("resources") or {}), "claims": {}}
     resources = {

@@ -24,7 +24,9 @@ _OPTIONAL: Shape = {"name": str, "optional": bool}
 _CONTAINER: Shape = {
     "name": str,
     "image": str,
-    "env": [{"name": str, "valueFrom": {"secretKeyRef": _OPTIONAL, "configMapKeyRef": _OPTIONAL}}],
+    "command": [str],
+    "args": [str],
+    "env": [{"name": str, "value": str, "valueFrom": {"secretKeyRef": _OPTIONAL, "configMapKeyRef": _OPTIONAL}}],
     "envFrom": [{"secretRef": _OPTIONAL, "configMapRef": _OPTIONAL}],
     "volumeMounts": [{"name": str, "mountPath": str}],
     "ports": [{}],
@@ -64,10 +66,11 @@ RAYJOB: Shape = {
     "submitterConfig": {},
     "submitterPodTemplate": POD_TEMPLATE,
     "rayClusterSpec": {
+        "rayVersion": str,
         "authOptions": {},
         "autoscalerOptions": _CONTAINER,
-        "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": {}},
-        "workerGroupSpecs": [{"groupName": str, "template": POD_TEMPLATE, "rayStartParams": {}}],
+        "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": _TEXTS},
+        "workerGroupSpecs": [{"groupName": str, "template": POD_TEMPLATE, "rayStartParams": _TEXTS}],
     },
 }
 

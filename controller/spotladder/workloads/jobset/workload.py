@@ -25,7 +25,7 @@ from typing import Any
 from spotladder.api.default_image import default_image
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
 from spotladder.api.groups import on_tier
-from spotladder.api.jobset_workload import job_groups
+from spotladder.api.jobset_workload import job_groups, pods_of
 from spotladder.api.problems import Path, Refusals, dotted, quoted
 from spotladder.api.program_folder import started
 from spotladder.api.tieredjob import TieredJob
@@ -70,7 +70,7 @@ class JobSetKind:
         spec = template_of(job, _FIELD).spec
         check(spec, template_schema.JOBSET, _AT)
         here = on_tier(job_groups(spec), job.spec.elsewhere)
-        return sum(_pods(entry) for entry, is_here in zip(spec["replicatedJobs"], here, strict=True) if is_here)
+        return sum(pods_of(entry) for entry, is_here in zip(spec["replicatedJobs"], here, strict=True) if is_here)
 
     def longest_name(self, spec: Mapping[str, Any]) -> int:
         return longest_name(spec)
@@ -125,7 +125,7 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str,
     spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
     here = on_tier(job_groups(given), overlay.tier.groups.keys())
-    alone = sum(map(_pods, jobs)) == 1
+    alone = sum(map(pods_of, jobs)) == 1
     refusals = Refusals()
     for index, (entry, is_here) in enumerate(zip(jobs, here, strict=True)):
         with refusals.kept():
@@ -254,9 +254,3 @@ def _rank(entry: Mapping[str, Any], address: str, at: Path) -> None:
         {"name": "MASTER_PORT", "value": _PORT},
     ]
     with_env(program_of(job["template"], at), entries, unless_set=True)
-
-
-def _pods(entry: Mapping[str, Any]) -> int:
-    """Number of pods of one replicated job."""
-    count: int = (entry.get("replicas") or 1) * (entry["template"]["spec"].get("parallelism") or 1)
-    return count
