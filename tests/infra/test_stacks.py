@@ -257,6 +257,7 @@ def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuratio
 def test_options(optional_stacks: dict[str, Path]) -> None:
     resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
     assert resources["aws_eks_addon"]["coredns"]["addon_version"] == "v1.12.4-eksbuild.1"
+    assert resources["aws_budgets_budget"]["budget"]["limit_amount"] == "1234567.5"
     assert resources["aws_budgets_budget"]["budget"]["notification"][1]["notification_type"] == "FORECASTED"
     assert resources["aws_eks_access_entry"]["admin-0"]["principal_arn"] == "arn:aws:iam::123456789012:role/admins"
     assert resources["aws_s3_bucket"]["replica"]["provider"] == "aws.replica"

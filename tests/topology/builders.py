@@ -114,7 +114,7 @@ EVERY_OPTION = (
     addons: {coredns: v1.12.4-eksbuild.1, amazon-cloudwatch-observability: v6.2.0-eksbuild.1,
       aws-efs-csi-driver: v2.1.0-eksbuild.1}
     volumes: [{name: data, spec: {csi: {driver: efs.csi.aws.com, volumeHandle: fs-0123456789abcdef0}}}]
-    budgetAlarm: {monthly: 900, email: ml@example.com}
+    budgetAlarm: {monthly: 1234567.5, email: ml@example.com}
     imageRepository: true
 """,
     ),

@@ -53,6 +53,12 @@ def test_the_price_of_a_head_is_that_of_the_head_pool(tmp_path: Path, heads: str
     assert price.head_per_hour == per_hour
 
 
+def test_the_annotation_of_a_team_has_the_whole_budget(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("budget: 5000", "budget: 1234567.5")).fleet
+    team = values(fleet, fleet.cluster("east"))["teams"][0]
+    assert team["annotations"] == {"spotladder.io/monthly-budget-usd": "1234567.5"}
+
+
 def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
     """A pod's selectors and tolerations, as the controller sets them, compared with the nodes of every NodePool."""
     cluster = fleet.cluster("east")

@@ -65,6 +65,18 @@ def test_a_comparison_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         Tools(KubeContext("", "lab")).changes("kind: Pod\nmetadata:\n  name: a\n", "default")
 
 
+def test_a_difference_is_read_in_every_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool `diff` speaks the user's language, and drift in another one was none."""
+    names = "/T/LIVE-1/apps.v1.Deployment.default.web", "/T/MERGED-2/apps.v1.Deployment.default.web"
+    english, german = "Files {} and {} differ".format(*names), "Dateien {} und {} sind verschieden.".format(*names)
+    program(tmp_path, "kubectl", f'cat >/dev/null; [ "$LC_ALL" = C ] && echo "{english}" || echo "{german}"; exit 1')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert Tools(KubeContext("", "lab")).changes("kind: Deployment\nmetadata:\n  name: web\n", "default") == [
+        "Deployment/web"
+    ]
+
+
 @pytest.mark.parametrize(
     ("said", "installed"),
     [

@@ -142,14 +142,15 @@ def _number(value: Any) -> Any:
     return float(value)
 
 
-def _plain_number(value: float) -> str:
+def plain_number(value: float) -> str:
+    """A number with at most ten decimals, without an exponent."""
     return f"{value:.10f}".rstrip("0").rstrip(".")
 
 
 Usd = Annotated[
     float,
     BeforeValidator(_number),
-    PlainSerializer(_plain_number, return_type=str),
+    PlainSerializer(plain_number, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}),
 ]
 """US dollars: a decimal string in Kubernetes objects (they have no floats), numbers are accepted, too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spotladder.api.capacitytier import HOME, ApplyTo
+from spotladder.api.fields import plain_number
 from spotladder.core.durations import format_duration
 from spotladder_infra.facts import prices
 from spotladder_infra.rendering.labels import Object, selectors, tolerations
@@ -47,14 +48,14 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
     if notice := notice_of(cluster, pool):
         spec["notice"] = format_duration(notice)
     if price := price_of(cluster, pool):
-        spec["price"] = {"source": "aws"} if price.hourly is None else {"perNodeHour": _usd(price.hourly)}
+        spec["price"] = {"source": "aws"} if price.hourly is None else {"perNodeHour": plain_number(price.hourly)}
         if price.on_demand is not None:
-            spec["price"]["onDemandPerNodeHour"] = _usd(price.on_demand)
+            spec["price"]["onDemandPerNodeHour"] = plain_number(price.on_demand)
         if heads is not None and (per_hour := _head_price(cluster, heads)) is not None:
-            spec["price"]["headPerHour"] = _usd(per_hour)
+            spec["price"]["headPerHour"] = plain_number(per_hour)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and cluster.region and bucket.region != cluster.region:
-        spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[bucket.cloud])
+        spec["egressPerGiB"] = plain_number(prices.REGION_EGRESS_GIB[bucket.cloud])
     return {
         "apiVersion": "spotladder.io/v1alpha1",
         "kind": "CapacityTier",
@@ -68,7 +69,3 @@ def _head_price(cluster: Cluster, heads: Pool) -> float | None:
     if heads.price is not None:
         return heads.price.per_node_hour
     return prices.dearest(heads.instance_types) if cluster.cloud in WITH_STACK else None
-
-
-def _usd(amount: float) -> str:
-    return f"{amount:.6f}".rstrip("0").rstrip(".")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spotladder.api.fields import plain_number
 from spotladder_infra.outputs import StackIdentities, named
 from spotladder_infra.rendering.computeclass import compute_class
 from spotladder_infra.rendering.ec2nodeclass import ec2_node_class
@@ -78,7 +79,7 @@ def _team(cluster: Cluster, team: Team, *, runs_pods: bool) -> Object:
     if team.quota.accelerators is not None:
         quota["requests.nvidia.com/gpu"] = str(team.quota.accelerators)
     identity = cluster.service_account_annotations.get(team.name)
-    annotations = {} if team.budget is None else {MONTHLY_BUDGET: f"{team.budget:g}"}
+    annotations = {} if team.budget is None else {MONTHLY_BUDGET: plain_number(team.budget)}
     return {
         "namespace": team.name,
         "podSecurity": str(team.pod_security),

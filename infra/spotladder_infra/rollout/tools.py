@@ -101,7 +101,8 @@ class Tools:
             f"--field-manager={FIELD_MANAGER}", "--concurrency=8", "-f", "-",
         ]  # fmt: skip
         given = manifest.joined(texts)
-        done = self._run(command, "kubectl diff", given, KUBECTL_EXTERNAL_DIFF="diff -N -q")
+        # `diff` writes in the language of the user, unless LC_ALL is C.
+        done = self._run(command, "kubectl diff", given, KUBECTL_EXTERNAL_DIFF="diff -N -q", LC_ALL="C")
         if done.returncode > 1:
             raise self._failure("kubectl diff", done.stderr)
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]

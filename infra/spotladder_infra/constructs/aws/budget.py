@@ -6,6 +6,7 @@ from typing import Any
 
 from cdktn_aws import web_services_budgets
 
+from spotladder.api.fields import plain_number
 from spotladder_infra.topology.cluster import BudgetAlarm, Cluster
 
 PERCENT = (80, 100)
@@ -30,7 +31,7 @@ def budget(scope: Any, cluster: Cluster, alarm: BudgetAlarm) -> None:
         name=f"{cluster.name}-monthly",
         budget_type="COST",
         time_unit="MONTHLY",
-        limit_amount=f"{alarm.monthly:g}",
+        limit_amount=plain_number(alarm.monthly),
         limit_unit="USD",
         cost_filter=[web_services_budgets.AwsBudget.CostFilterProperty(name="TagKeyValue", values=[tag])],
         notification=notifications,
