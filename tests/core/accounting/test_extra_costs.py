@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.accounting.accounting import savings
+from spotladder.core.accounting import savings
 from spotladder.core.model import CommitSize, ExtraCosts, Price, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, lost, spec, tier, worker
