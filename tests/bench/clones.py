@@ -94,7 +94,10 @@ def _copied(key: bytes, value: bytes, by: int, prefix: str) -> tuple[bytes, byte
 def _ordered(state: JobState) -> JobState:
     """The state with its pods in the order of their new uids, as the controller stores them."""
     attempt = state.attempt
-    return replace(state, attempt=attempt and replace(attempt, known_pods=tuple(sorted(attempt.known_pods))))
+    if attempt is None:
+        return state
+    known = replace(attempt.known, alive=tuple(sorted(attempt.known.alive)))
+    return replace(state, attempt=replace(attempt, known=known))
 
 
 class _Lister(Client):

@@ -56,4 +56,4 @@ def _last(here: E2eCluster, process: str) -> ReportedStep:
 def overlap_usd(here: E2eCluster) -> float:
     """What the job has paid so far for nodes beside those with which it trains: standby attempts, hedges, and
     replacements of workers that are still there."""
-    return load_state(here.status()["state"]).surplus_usd
+    return load_state(here.status()["state"]).surplus.total

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.core.model import JobState
+from spotladder.core.model import JobState, Measured
 from spotladder.planner import advice
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call, earlier_run
@@ -144,7 +144,7 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world's spot pool gives 5 s of notice."""
-    state = earlier_run(tmp_path, monkeypatch, JobState(commit_seconds=93.4))
+    state = earlier_run(tmp_path, monkeypatch, JobState(measured=Measured(commit_seconds=93.4)))
     sentence = "a commit takes 1m34s, the longest that a run of the job measured"
     risk = "risk: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 5s notice"
     found = planned(capsys, tmp_path, *RATE).out

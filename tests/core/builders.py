@@ -172,8 +172,8 @@ class SteppedJob:
 
     @property
     def standby(self) -> Attempt:
-        assert self.state.standby is not None
-        return self.state.standby
+        assert self.state.standby.attempt is not None
+        return self.state.standby.attempt
 
     @property
     def impeded(self) -> Impeded:
@@ -195,8 +195,8 @@ class SteppedJob:
     def end_reason(self) -> Reason | None:
         """Why the newest attempt that is being ended, or has ended, does."""
         attempt, history = self.state.attempt, self.state.history
-        if attempt is not None and attempt.end_reason is not None:
-            return attempt.end_reason
+        if attempt is not None and attempt.ending.reason is not None:
+            return attempt.ending.reason
         return history[-1].reason if history else None
 
     @property

@@ -60,7 +60,7 @@ def standing_by(made: JobSpec | None = None) -> SteppedJob:
     job.see(all_ready(1), after=1)
     assert job.last.actions == (Launch(2, "spot", standby=True),)
     job.see(all_ready(1), attempt(2, pending("s1"), pending("s2"), held=False), after=1)
-    assert job.state.standby is not None
+    assert job.state.standby.attempt is not None
     return job
 
 

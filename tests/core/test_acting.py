@@ -62,9 +62,9 @@ def test_the_reason_of_a_decision_without_a_transition(
 
 def test_a_job_that_succeeds_while_it_recovers_has_no_running_timers() -> None:
     made = recovering()
-    assert made.state.recovering_since is not None
+    assert made.state.timers.recovering_since is not None
     made.commit(100, 100)
     made.see(attempt(made.number, head(), lost("w1-0"), worker("w1-1"), exit=Exit.SUCCEEDED), after=1)
     assert made.state.stage is Stage.SUCCEEDED
-    assert (made.state.waiting_since, made.state.recovering_since) == (None, None)
+    assert (made.state.timers.waiting_since, made.state.timers.recovering_since) == (None, None)
     assert made.state.ended_at == made.now

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 import pytest
 
@@ -12,6 +11,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     Attempt,
     Delete,
+    Ending,
     Exhausted,
     Exit,
     Finish,
@@ -23,6 +23,7 @@ from spotladder.core.model import (
     Stage,
     TierChoice,
     TierView,
+    Timers,
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
@@ -289,7 +290,7 @@ def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
     job.see()
     job.see(attempt(1, head(), pending("w")), after=60)
     job.see(after=1)
-    assert (job.reasons[-1], job.state.waiting_since) == (Reason.STARTED, job.now)
+    assert (job.reasons[-1], job.state.timers.waiting_since) == (Reason.STARTED, job.now)
 
 
 def test_a_spec_without_tiers_is_rejected() -> None:
@@ -311,16 +312,18 @@ def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None
 
 def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_waits() -> None:
     late, early, step = START + 90, START + 10, 50.0
-    live = Attempt(1, "spot-a", late, True, late, late, ending_since=late, exited_at=late, drain_by=START + 130)
-    timers: dict[str, Any] = {"started_at": late, "waiting_since": late, "progress_at": late, "recovering_since": late}
-    state = JobState(stage=Stage.ENDING, attempt=live, clock=START + 100, paused_until=START + 160, **timers)
+    ending = Ending(since=late, drain_by=START + 130)
+    live = Attempt(1, "spot-a", late, True, late, late, ending=ending, exited_at=late)
+    timers = Timers(waiting_since=late, recovering_since=late, paused_until=START + 160)
+    state = JobState(
+        stage=Stage.ENDING, attempt=live, clock=START + 100, started_at=late, progress_at=late, timers=timers
+    )
     now = state.clock - step
     back = rewound(state, now)
-    assert back.attempt == Attempt(
-        1, "spot-a", now, True, now, now, ending_since=now, exited_at=now, drain_by=START + 80
-    )
-    assert {name: getattr(back, name) for name in timers} == dict.fromkeys(timers, now)
-    assert back.paused_until == START + 110
-    before = replace(state, **cast("Any", dict.fromkeys(timers, early)), attempt=None, paused_until=None)
+    ending = Ending(since=now, drain_by=START + 80)
+    assert back.attempt == Attempt(1, "spot-a", now, True, now, now, ending=ending, exited_at=now)
+    assert back.timers == Timers(waiting_since=now, recovering_since=now, paused_until=START + 110)
+    assert (back.started_at, back.progress_at) == (now, now)
+    before = replace(state, started_at=early, progress_at=early, attempt=None, timers=Timers(early, early))
     assert rewound(before, now) == replace(before, clock=now), "earlier entries changed"
     assert rewound(state, state.clock) == state

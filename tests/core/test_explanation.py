@@ -104,8 +104,8 @@ def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
     found = explanation_of(made)
     assert found is not None
     begun = {
-        "provisionTimeout": made.state.waiting_since,
-        "recoveryTimeout": made.state.recovering_since,
+        "provisionTimeout": made.state.timers.waiting_since,
+        "recoveryTimeout": made.state.timers.recovering_since,
         "startTimeout": found.since,
     }.get(timer)
     until = None if length is None or begun is None else begun + length
@@ -144,7 +144,11 @@ def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
     made.see(after=1)
     found = explanation_of(made)
     assert found is not None
-    assert (found.timer, found.until, found.then) == ("pause", made.state.paused_until, "the next attempt starts")
+    assert (found.timer, found.until, found.then) == (
+        "pause",
+        made.state.timers.paused_until,
+        "the next attempt starts",
+    )
 
 
 @pytest.mark.parametrize("build", [lambda: job().running(), ended])

@@ -234,7 +234,7 @@ def test_the_end_of_a_pod_that_was_counted_while_its_node_was_cut_off_does_not_c
     job.see(after=1)
     assert job.end_reason is Reason.INTERRUPTED
     assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
-    assert job.state.paused_until is None
+    assert job.state.timers.paused_until is None
     assert [loss.pod for loss in job.losses] == ["w1-0"]
 
 

@@ -175,12 +175,12 @@ def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
     job.see(seen)
     asked = AskToCommit(1, ("head", "w1-0", "w1-1"), Reason.MAINTENANCE, START + 12)
     assert job.last.actions == (asked, Launch(2, "on-demand", standby=True))
-    assert (job.state.standby_reason, job.state.failures) == (Reason.MAINTENANCE, 0)
+    assert (job.state.standby.reason, job.state.failures) == (Reason.MAINTENANCE, 0)
     job.see(all_ready(1), all_ready(2, held=False), after=30)
     job.see(all_ready(1), all_ready(2, held=False))
-    assert (job.state.stage, job.state.standby) == (Stage.RUNNING, None)
+    assert (job.state.stage, job.state.standby.attempt) == (Stage.RUNNING, None)
     assert not any(isinstance(action, Drain) for action in job.last.actions)
     assert Delete(2, job.state.reason) in job.last.actions
-    assert job.attempt.leave_by is None
+    assert job.attempt.notice.leave_by is None
     job.see(seen, after=5)
-    assert (job.state.standby and job.state.standby.number) == 3, "a second cordon is a notice again"
+    assert (job.state.standby.attempt and job.state.standby.attempt.number) == 3, "a second cordon is a notice again"

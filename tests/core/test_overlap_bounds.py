@@ -12,6 +12,7 @@ from spotladder.core.model import (
     Overlap,
     Price,
     Stage,
+    SurplusCosts,
 )
 from tests.core.builders import (
     all_ready,
@@ -44,7 +45,7 @@ def test_the_bounds_of_an_overlap(overlap: Overlap, after: float, why: str, stag
     seen = replace(job.last_seen, revision=job.revision)
     changes = decide(job.spec, job.state, seen, job.now, job.policy)
     assert [change.message for change in changes.standby_changes] == [why]
-    assert (changes.state.stage, changes.state.standby) == (stage, None)
+    assert (changes.state.stage, changes.state.standby.attempt) == (stage, None)
 
 
 def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
@@ -58,9 +59,9 @@ def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
 
 def test_a_used_up_budget_means_no_further_standby() -> None:
     job = training(tiers(overlap=Overlap(budget=0.01)))
-    job.state = replace(job.state, overlap_usd=0.01)
+    job.state = replace(job.state, surplus=SurplusCosts(overlap=0.01))
     job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.state.standby) == (Stage.DRAINING, None)
+    assert (job.state.stage, job.state.standby.attempt) == (Stage.DRAINING, None)
 
 
 def test_the_nodes_of_both_attempts_are_paid() -> None:
@@ -71,8 +72,8 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
     spot, on_demand = (job.state.record(name) for name in ("spot", "on-demand"))
     assert spot.cost - before.record("spot").cost == pytest.approx(2.0)
     assert on_demand.cost - before.record("on-demand").cost == pytest.approx(6.0)
-    assert job.state.overlap_usd - before.overlap_usd == pytest.approx(2.0)
-    assert job.state.surplus_usd == job.state.overlap_usd
+    assert job.state.surplus.overlap - before.surplus.overlap == pytest.approx(2.0)
+    assert job.state.surplus.total == job.state.surplus.overlap
 
 
 def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> None:
@@ -83,7 +84,7 @@ def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> Non
     job.policy.name = "on-demand"
     spent = job.state.record("spot").cost
     job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=0)
-    assert (job.state.standby, [(one.number, one.nodes) for one in job.state.left]) == (None, [(2, 1)])
+    assert (job.state.standby.attempt, [(one.number, one.nodes) for one in job.state.left]) == (None, [(2, 1)])
     job.see(all_ready(1), attempt(2, head(), worker("s1"), held=False), after=10)
     job.see(all_ready(1), after=10)
     job.see(all_ready(1), after=10)
@@ -112,4 +113,4 @@ def test_max_duration_bounds_a_tier_without_price() -> None:
 def test_an_unavailable_tier_is_not_tried() -> None:
     job = training()
     job.see(all_ready(1), after=1, unavailable={"spot": "its cluster does not answer"})
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None

@@ -76,7 +76,7 @@ def test_the_next_tier_boots_during_the_notice_while_the_attempt_trains() -> Non
     job.see(gang(ends_at), all_ready(2, held=False), after=40)
     assert (job.state.stage, job.state.failures, job.number) == (Stage.RUNNING, 1, 1)
     assert job.state.record("spot").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
-    assert job.state.standby_reason is Reason.EVICTION_NOTICE
+    assert job.state.standby.reason is Reason.EVICTION_NOTICE
     assert not any(isinstance(action, Drain | Delete) for action in job.last.actions)
     job.see(gang(ends_at), all_ready(2, held=True), after=10)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
@@ -95,7 +95,7 @@ def test_the_last_moment_for_a_commit_ends_the_wait_and_the_standby_continues_to
     assert job.last.wake_at <= ends_at - 10
     job.see(gang(ends_at), boots, after=ends_at - 10 - job.now)
     assert job.state.stage is Stage.DRAINING
-    assert (job.state.attempt and job.state.attempt.drain_by) == min(job.now + job.spec.grace, ends_at)
+    assert (job.state.attempt and job.state.attempt.ending.drain_by) == min(job.now + job.spec.grace, ends_at)
     job.see(gang(ends_at, exit=Exit.INTERRUPTED), attempt(2, head(), pending("o1"), pending("o2")), after=3)
     assert (job.number, job.state.stage) == (2, Stage.STARTING)
 
@@ -136,7 +136,7 @@ def test_workers_that_can_be_replaced_are_replaced_inside_the_attempt() -> None:
     made = replace(made, tiers=(replace(made.tiers[0], max_failures=3), made.tiers[1]))
     job = training(made, hands_over=True)
     job.see(gang(job.now + NOTICE, surplus=0), after=1)
-    assert (job.state.stage, job.state.standby) == (Stage.REPLACING, None)
+    assert (job.state.stage, job.state.standby.attempt) == (Stage.REPLACING, None)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,11 @@ def test_without_a_standby_the_notice_drains_at_once(
 ) -> None:
     job = training(tiers(**made), **progress)
     job.see(gang(job.now + 1 + notice), after=1)
-    assert (job.state.stage, job.state.reason, job.state.standby) == (Stage.DRAINING, Reason.EVICTION_NOTICE, None)
+    assert (job.state.stage, job.state.reason, job.state.standby.attempt) == (
+        Stage.DRAINING,
+        Reason.EVICTION_NOTICE,
+        None,
+    )
 
 
 def test_a_standby_without_capacity_is_given_up_and_the_attempt_drained() -> None:
@@ -162,7 +166,7 @@ def test_a_standby_without_capacity_is_given_up_and_the_attempt_drained() -> Non
     last = replace(made.tiers[1], on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     job, ends_at = warned(replace(made, tiers=(made.tiers[0], last)))
     job.see(gang(ends_at), attempt(2, refused("o1")), after=5)
-    assert (job.state.stage, job.state.standby, job.state.failures) == (Stage.DRAINING, None, 1)
+    assert (job.state.stage, job.state.standby.attempt, job.state.failures) == (Stage.DRAINING, None, 1)
 
 
 def test_a_standby_of_another_move_serves_the_notice_too() -> None:
@@ -175,6 +179,6 @@ def test_a_standby_of_another_move_serves_the_notice_too() -> None:
     job.see(all_ready(1), after=1)
     ends_at = job.now + NOTICE
     job.see(gang(ends_at), all_ready(2, held=False), after=1)
-    assert (job.state.stage, job.state.standby and job.state.standby.number) == (Stage.RUNNING, 2)
+    assert (job.state.stage, job.state.standby.attempt and job.state.standby.attempt.number) == (Stage.RUNNING, 2)
     job.see(gang(ends_at), all_ready(2, held=True), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)

@@ -68,9 +68,9 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
         found = classify(job.situation)
         assert found is not None
         assert REFUSED in found.message
-        assert job.state.paused_until is not None
-        pauses.append(job.state.paused_until - job.now + 1)
-        job.now = job.state.paused_until
+        assert job.state.timers.paused_until is not None
+        pauses.append(job.state.timers.paused_until - job.now + 1)
+        job.now = job.state.timers.paused_until
         job.running()
         assert untouched(job)
     assert pauses[0] == FIRST_BACKOFF
@@ -78,7 +78,7 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     assert pauses[-1] == LONGEST_BACKOFF
     job.commit(20).see(all_ready(job.number), after=1)
     refuse(job)
-    assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
+    assert job.state.timers.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
 
 
 def test_a_job_without_commits_ends_where_its_store_is_unsafe() -> None:
@@ -96,8 +96,8 @@ def test_a_job_with_commits_waits_until_its_store_is_safe_again() -> None:
         found = classify(job.situation)
         assert found is not None
         assert (found.rule.reason, found.rule.degraded, found.message) == (Reason.STORE_UNSAFE, True, UNSAFE)
-        assert job.state.paused_until is not None
-        job.now = job.state.paused_until
+        assert job.state.timers.paused_until is not None
+        job.now = job.state.timers.paused_until
         job.running()
     assert untouched(job)
 
@@ -105,22 +105,22 @@ def test_a_job_with_commits_waits_until_its_store_is_safe_again() -> None:
 def test_a_crash_after_refused_credentials_is_not_explained_by_them() -> None:
     """Regression: until the next commit, every backoff was explained by the credentials of an earlier attempt."""
     job = refuse(running())
-    assert job.state.paused_until is not None
-    job.now = job.state.paused_until
+    assert job.state.timers.paused_until is not None
+    job.now = job.state.timers.paused_until
     job.see()
     number = job.number
     job.see(attempt(number), after=1)
     crashed = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
     job.see(attempt(number, crashed), after=1)
     job.see(after=1)
-    assert (job.state.stage, job.state.denied) == (Stage.IDLE, REFUSED)
+    assert (job.state.stage, job.state.refusals.error) == (Stage.IDLE, REFUSED)
     assert job.impeded.reason is Reason.CRASH_LOOP
 
 
 def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_loop() -> None:
     job = refuse(running())
-    assert job.state.paused_until is not None
-    job.now = job.state.paused_until
+    assert job.state.timers.paused_until is not None
+    job.now = job.state.timers.paused_until
     for _ in range(2):
         number = job.running().number
         job.see(all_ready(number, exit=Exit.INTERRUPTED), after=1)

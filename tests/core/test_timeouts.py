@@ -285,7 +285,7 @@ def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     job.see(attempt(1, *hurt), after=59)
     assert job.state.stage is Stage.RECOVERING
     job.see(attempt(1, *hurt), after=1)
-    assert job.attempt.end_reason is Reason.RECOVERY_TIMEOUT
+    assert job.attempt.ending.reason is Reason.RECOVERY_TIMEOUT
 
 
 def test_a_timer_that_expired_without_effect_is_checked_rarely() -> None:

@@ -123,7 +123,7 @@ def test_a_changed_template_starts_a_standby_on_the_same_tier() -> None:
     job.see(all_ready(1), after=1)
     job.see(all_ready(1), after=1)
     assert job.last.actions == (Launch(2, "on-demand", standby=True),)
-    assert (job.standby.template, job.state.standby_reason) == ("two", Reason.SPEC_UPDATED)
+    assert (job.standby.template, job.state.standby.reason) == ("two", Reason.SPEC_UPDATED)
     job.see(all_ready(1), held(), after=5)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
     job.see(all_ready(1, exit=Exit.INTERRUPTED), held(), after=1)

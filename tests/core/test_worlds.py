@@ -319,7 +319,7 @@ def test_a_job_fails_only_when_its_limits_or_all_tiers_are_exhausted(seed: int) 
     if state.stage is not Stage.FAILED:
         return
     assert state.reason in (Reason.TIERS_EXHAUSTED, Reason.BACKOFF_LIMIT_EXCEEDED, Reason.CRASH_LOOP)
-    assert state.reason is not Reason.CRASH_LOOP or state.crashes >= CRASH_LIMIT
+    assert state.reason is not Reason.CRASH_LOOP or state.failed_starts.crashes >= CRASH_LIMIT
     if state.reason is Reason.TIERS_EXHAUSTED:
         assert all(state.record(entry.name).exhausted_by for entry in world.spec.tiers)
     for record in state.tiers:

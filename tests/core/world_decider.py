@@ -85,14 +85,14 @@ class Decider:
             assert live.workers == world.programs[live.number].workers, "compared with the spec at its launch"
         self.wake_at = decision.wake_at
         replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
-        replanned = replanned or _number(before.standby) != _number(self.state.standby)
+        replanned = replanned or _number(before.standby.attempt) != _number(self.state.standby.attempt)
         assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
 
     def _check_overlap(self, before: JobState, decision: Decision) -> None:
         """No attempt starts or continues beside a live one once the budget is spent, and a hedge exhausts no tier."""
         overlap, state = self.world.spec.overlap, decision.state
-        spent = overlap is not None and overlap.budget is not None and state.overlap_usd >= overlap.budget
-        assert not (spent and state.stage in LIVE and state.standby), "beyond overlap.budget"
+        spent = overlap is not None and overlap.budget is not None and state.surplus.overlap >= overlap.budget
+        assert not (spent and state.stage in LIVE and state.standby.attempt), "beyond overlap.budget"
         for move in decision.moves:
             if move.reason is Reason.HEDGED:
                 self.hedged += 1
@@ -160,7 +160,7 @@ def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: D
         Reason.INADMISSIBLE,
         Reason.QUOTA_EXCEEDED,
     )
-    tier, since = spec.tier(attempt.tier), before.waiting_since
+    tier, since = spec.tier(attempt.tier), before.timers.waiting_since
     expired = tier is not None and since is not None and before.clock >= since + tier.provision_timeout
     if one.queue.held or (waited and not expired):
         assert Reason.INSUFFICIENT_CAPACITY not in reasons, "provisionTimeout runs while the queue holds the attempt"
@@ -168,12 +168,18 @@ def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: D
         losses = [loss for loss in decision.losses if loss.attempt == attempt.number and not loss.noticed]
         assert len(losses) <= 1, "an attempt that a client suspends is one failure"
         assert not losses or reasons & _AFTER_A_LOSS_OF_QUOTA
-        assert attempt.running_at is not None or attempt.known_pods or not losses, "it only waits"
+        assert attempt.running_at is not None or attempt.known.alive or not losses, "it only waits"
         assert not reasons & {Reason.START_TIMEOUT, Reason.STALLED}
 
 
 def _plan(attempt: Attempt) -> tuple[object, ...]:
-    return attempt.template, attempt.leaving, attempt.replace_by, attempt.handing_over_since, attempt.leave_by
+    return (
+        attempt.template,
+        attempt.notice.leaving,
+        attempt.notice.replace_by,
+        attempt.notice.handing_over_since,
+        attempt.notice.leave_by,
+    )
 
 
 def _number(attempt: Attempt | None) -> int:

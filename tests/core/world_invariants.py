@@ -154,4 +154,4 @@ def finishes_after_edits_and_suspensions(decider: Decider) -> None:
     decider.run_on_timers_only(600)
     note(f"{decider.state}")
     assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
-    assert decider.state.standby is None
+    assert decider.state.standby.attempt is None

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from spotladder.core.model import (
     AttemptSeen,
+    Ending,
     JobState,
     LeftAttempt,
     Observation,
@@ -77,6 +78,10 @@ def on_spot(stage: Stage, **more: Any) -> JobState:
     return JobState(stage=stage, attempt=replace(LIVE, **more), tier="spot-a")
 
 
+def draining(by: float) -> JobState:
+    return on_spot(Stage.DRAINING, ending=Ending(drain_by=by))
+
+
 @pytest.mark.parametrize(
     ("state", "observation", "expected"),
     [
@@ -89,8 +94,16 @@ def on_spot(stage: Stage, **more: Any) -> JobState:
         (on_spot(Stage.RUNNING), seen(NODE), (Tone.GOOD, "running")),
         (on_spot(Stage.RUNNING), seen(NODE, size=1), (Tone.GOOD, f"running with 1 of {SPEC.workers} workers")),
         (on_spot(Stage.RECOVERING), seen(NODE), (Tone.CAUTION, "recovering, 1/2 up")),
-        (on_spot(Stage.DRAINING, drain_by=START + 7), seen(NODE), (Tone.CAUTION, "draining, killed in 7s")),
-        (on_spot(Stage.DRAINING, drain_by=START - 7), seen(NODE), (Tone.CAUTION, "draining, killed in 0s")),
+        (
+            on_spot(Stage.DRAINING, ending=Ending(drain_by=START + 7)),
+            seen(NODE),
+            (Tone.CAUTION, "draining, killed in 7s"),
+        ),
+        (
+            on_spot(Stage.DRAINING, ending=Ending(drain_by=START - 7)),
+            seen(NODE),
+            (Tone.CAUTION, "draining, killed in 0s"),
+        ),
         (on_spot(Stage.ENDING), seen(NODE), (Tone.CAUTION, "ending")),
         (JobState(stage=Stage.SUSPENDED, tier="spot-a"), Observation(0), (Tone.QUIET, "suspended")),
         (

@@ -187,7 +187,7 @@ async def _replaced(kube: KubeWorld) -> bool:
     await kube.pass_time(1)
     state = load_state((await kube.status())["state"])
     assert state.last_number == 1
-    return await kube.has_phase("Running") and state.attempt is not None and not state.attempt.leaving
+    return await kube.has_phase("Running") and state.attempt is not None and not state.attempt.notice.leaving
 
 
 async def submit_to_both(kube: KubeWorld, east: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from spotladder.core.model import Attempt, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
+from spotladder.core.model import Attempt, JobSpec, JobState, KnownPods, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
@@ -218,7 +218,7 @@ def test_resume_is_refused_with_another_python_version(place: PreviousRun) -> No
 def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: PreviousRun) -> None:
     """Regression: the cost included the time until --continue, and SuspendRequested was recorded without a request."""
     spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
-    attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, all_ready_at=12.0, known_pods=("w1",))
+    attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, all_ready_at=12.0, known=KnownPods(("w1",)))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     history = (Billed(24.0, 4.0, 4.0, 1), Committed(25.0, 2, "spot-a", 40))

@@ -137,7 +137,7 @@ def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
     ended, last = state.history
     assert (ended.tier, ended.reason, last.tier, state.failures) == ("on-demand", Reason.POLICY, "spot-a", 0)
     assert last.start_step == ended.end_step, "no step was done twice"
-    assert state.overlap_usd > 0
+    assert state.surplus.overlap > 0
     beats = [record for record in records if isinstance(record, Beat)]
     stopped = max(beat.at for beat in beats if beat.attempt == 1)
     went_on = min(beat.at for beat in beats if beat.attempt == 2)

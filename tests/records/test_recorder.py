@@ -26,7 +26,7 @@ from tests.core.builders import (
 )
 
 SPEC = spec(tier("spot-a"))
-RUNNING = JobState(Stage.RUNNING, Attempt(1, "spot-a", START, workers=4), tier="spot-a", clock=START)
+RUNNING = JobState(Stage.RUNNING, attempt=Attempt(1, "spot-a", START, workers=4), tier="spot-a", clock=START)
 
 
 def test_the_spec_is_recorded_when_it_or_its_prices_change() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.model import JobSpec, JobState, Move, Observation, Stage, Tier
+from spotladder.core.model import JobSpec, JobState, Measured, Move, Observation, Stage, Tier
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure
 from spotladder.records import timeline
@@ -118,7 +118,7 @@ def test_the_number_of_samples_and_the_size_of_the_file_are_bounded(tmp_path: Pa
 
 
 def decided(at: float, step: int = 0, *, changed: bool = False) -> Decided:
-    state = JobState(clock=at, total=step)
+    state = JobState(clock=at, measured=Measured(total=step))
     return Decided(at, Observation(step), state, state if changed else None)
 
 

@@ -61,7 +61,7 @@ def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
         check_budget(known.spec, given.hours, [facts.tier.price.per_node_hour for facts in known.tiers])
     interval = interval_seconds(job.spec.checkpoints.interval)
     overhead = RESTART + (interval or 0.0) / 2 / HOUR if given.overhead is None else given.overhead
-    longest = 0.0 if known.run is None else known.run.commit_seconds
+    longest = 0.0 if known.run is None else known.run.measured.commit_seconds
     commit = math.ceil(longest) if given.commit_time is None else seconds("--commit-time", given.commit_time)
     measured = given.commit_time is None and commit > 0
     policy = job.spec.policy

@@ -36,7 +36,7 @@ ACTION_RETRY_INTERVAL: Seconds = 10.0
 def actions(situation: Situation) -> tuple[Action, ...]:
     """The actions to apply now. Each action is repeated until its effect is observed."""
     state, attempt = situation.state, situation.state.attempt
-    kept = {own.number for own in (attempt, state.standby) if own is not None}
+    kept = {own.number for own in (attempt, state.standby.attempt) if own is not None}
     others = [seen for seen in situation.seen.attempts if seen.number not in kept]
     todo: list[Action] = [Delete(seen.number, why_removed(state, seen.number)) for seen in others if seen.reachable]
     if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
@@ -44,9 +44,11 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         if not held_back and attempt.tier not in situation.seen.unavailable:
             todo.append(_launch(situation, attempt))
     elif state.stage is Stage.DRAINING and attempt is not None:
-        todo.append(Drain(attempt.number, attempt.drain_by or situation.now, attempt.end_reason or state.reason))
+        todo.append(
+            Drain(attempt.number, attempt.ending.drain_by or situation.now, attempt.ending.reason or state.reason)
+        )
     elif state.stage is Stage.ENDING and attempt is not None:
-        todo.append(Delete(attempt.number, attempt.end_reason or state.reason))
+        todo.append(Delete(attempt.number, attempt.ending.reason or state.reason))
     elif state.stage in TERMINAL:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif attempt is not None and (changed := _replace(situation) or resize(situation, attempt)) is not None:
@@ -61,7 +63,7 @@ def _launch(situation: Situation, attempt: Attempt) -> Launch:
 def _standby_actions(situation: Situation) -> tuple[Action, ...]:
     """Launch the standby attempt and change its number of workers. When it has become the live attempt, start its
     program."""
-    state, live, standby = situation.state, situation.state.attempt, situation.state.standby
+    state, live, standby = situation.state, situation.state.attempt, situation.state.standby.attempt
     if standby is not None and not standby.seen and standby.tier not in situation.seen.unavailable:
         return (_launch(situation, standby),)
     if standby is not None and (resized := resize(situation, standby)) is not None:
@@ -76,14 +78,16 @@ def _replace(situation: Situation) -> Replace | None:
     workers are ready: an attempt that has lost other pods hands over at once. A suspect pod is not removed before its
     cluster has marked the node, since it keeps the replacement off the node."""
     attempt, seen = situation.state.attempt, situation.attempt_seen
-    if situation.state.stage not in LIVE or attempt is None or not attempt.leaving:
+    if situation.state.stage not in LIVE or attempt is None or not attempt.notice.leaving:
         return None
     if seen is None or not seen.reachable or seen.surplus is None:
         return None
     incomplete = situation.state.stage is not Stage.REPLACING and not any(pod.suspect for pod in situation.leaving)
-    hand_over = incomplete or attempt.handing_over_since is not None
+    hand_over = incomplete or attempt.notice.handing_over_since is not None
     remove = incomplete or situation.passed(situation.removal_due)
-    return Replace(attempt.number, attempt.leaving, hand_over, remove, attempt.replace_by or situation.now)
+    return Replace(
+        attempt.number, attempt.notice.leaving, hand_over, remove, attempt.notice.replace_by or situation.now
+    )
 
 
 def _commit(situation: Situation) -> tuple[AskToCommit, ...]:
@@ -93,14 +97,16 @@ def _commit(situation: Situation) -> tuple[AskToCommit, ...]:
     every pod gets it.
     """
     state, attempt, seen = situation.state, situation.state.attempt, situation.attempt_seen
-    if state.stage not in READY or attempt is None or attempt.commit_asked_at is None or seen is None:
+    if state.stage not in READY or attempt is None or attempt.notice.commit_asked_at is None or seen is None:
         return ()
-    waits = attempt.leave_by is not None or (attempt.leaving and attempt.handing_over_since is None)
-    if not waits or not seen.reachable or situation.last_progress > attempt.commit_asked_at:
+    waits = attempt.notice.leave_by is not None or (
+        attempt.notice.leaving and attempt.notice.handing_over_since is None
+    )
+    if not waits or not seen.reachable or situation.last_progress > attempt.notice.commit_asked_at:
         return ()
     everywhere = any(pod.noticed and pod.role is not PodRole.WORKER for pod in seen.pods)
     asked = [pod.uid for pod in seen.pods if everywhere or pod.noticed or pod.role is not PodRole.WORKER]
-    return (AskToCommit(attempt.number, tuple(asked), situation.notice_reason, attempt.commit_asked_at),)
+    return (AskToCommit(attempt.number, tuple(asked), situation.notice_reason, attempt.notice.commit_asked_at),)
 
 
 def steady_reason(situation: Situation) -> Reason:
@@ -132,7 +138,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
     state, attempt = situation.state, situation.state.attempt
     times: list[Instant | None] = []
     if state.stage is Stage.IDLE:
-        times += [state.paused_until, waits_until(situation)]
+        times += [state.timers.paused_until, waits_until(situation)]
     if attempt is None:
         return times
     times += _standby_timers(situation)
@@ -155,11 +161,11 @@ def _timers(situation: Situation) -> list[Instant | None]:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
         ahead = (situation.silence_deadline(situation.spec.stall_timeout), situation.unready_deadline)
-        times += [situation.stall_deadline, attempt.leave_by, *(_ahead(at, situation.now) for at in ahead)]
+        times += [situation.stall_deadline, attempt.notice.leave_by, *(_ahead(at, situation.now) for at in ahead)]
     if state.stage is Stage.REPLACING:
         times.append(situation.replacement_due)
     if state.stage is Stage.DRAINING:
-        times.append(attempt.drain_by)
+        times.append(attempt.ending.drain_by)
     elif state.stage is Stage.ENDING:
         times.append(situation.handover_deadline)
     return times
@@ -173,21 +179,23 @@ def _ahead(time: Instant | None, now: Instant) -> Instant | None:
 def _standby_timers(situation: Situation) -> list[Instant | None]:
     """When the program of the standby attempt begins with fewer workers; when the attempt is given up, or the next one
     may start. A live attempt that ends keeps its successor."""
-    standby = situation.state.standby
+    standby = situation.state.standby.attempt
     begins = None if standby is None else _ahead(begin_due(situation, standby), situation.now)
     if situation.state.stage not in LIVE:
         return [begins]
-    if situation.state.standby is None:
-        after = situation.state.standby_after
+    if situation.state.standby.attempt is None:
+        after = situation.state.standby.not_before
         retry = [after] if after is not None and after > situation.now and situation.spec.overlap is not None else []
         return [*retry, hedge_due(situation)]
     overlap, rate = (
         situation.spec.overlap,
-        _rate(situation.state.standby_nodes, situation.state.standby.tier, situation),
+        _rate(situation.state.standby.nodes, situation.state.standby.attempt.tier, situation),
     )
     bound = overlap.budget if overlap is not None else None
     used_up = (
-        None if bound is None or not rate else situation.now + max(0.0, (bound - situation.state.overlap_usd) / rate)
+        None
+        if bound is None or not rate
+        else situation.now + max(0.0, (bound - situation.state.surplus.overlap) / rate)
     )
     return [begins, standby_deadline(situation), overlap_deadline(situation), used_up]
 
@@ -195,8 +203,8 @@ def _standby_timers(situation: Situation) -> list[Instant | None]:
 def _budget_ends_at(situation: Situation) -> Instant | None:
     state, budget = situation.state, situation.spec.budget
     rate = _rate(state.nodes, state.tier, situation)
-    if state.standby is not None:
-        rate += _rate(state.standby_nodes, state.standby.tier, situation)
+    if state.standby.attempt is not None:
+        rate += _rate(state.standby.nodes, state.standby.attempt.tier, situation)
     rate += sum(_rate(left.nodes, left.tier, situation) for left in state.left)
     if state.attempt is not None:
         rate += state.heads_per_hour / HOUR + stored_per_second(state, situation.spec)

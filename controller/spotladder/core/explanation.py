@@ -56,7 +56,7 @@ def explain(situation: Situation) -> Explanation | None:
 
 def _beside(situation: Situation) -> str:
     """The hedge of the live attempt, for the sentence; "" without one."""
-    hedge, reason = situation.state.standby, situation.state.standby_reason
+    hedge, reason = situation.state.standby.attempt, situation.state.standby.reason
     if hedge is None or reason is not Reason.HEDGED or situation.state.stage is Stage.IDLE:
         return ""
     return f"; attempt {hedge.number} on {hedge.tier} starts beside it"
@@ -66,7 +66,11 @@ def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | No
     """The running timer, when it expires, and its effect."""
     state, timer = situation.state, rule.timer
     if state.stage is Stage.IDLE:
-        return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
+        return (
+            ("pause", state.timers.paused_until, "the next attempt starts")
+            if state.timers.paused_until is not None
+            else _NOTHING
+        )
     if timer is Timer.START and (due := begin_due(situation, situation.attempt)) is not None:
         return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
     recovers = state.stage is Stage.RECOVERING and situation.reachable and not situation.waits_for_capacity

@@ -29,6 +29,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     Steps,
+    StoreRefusals,
 )
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
@@ -104,7 +105,8 @@ def _with_progress(situation: Situation) -> Situation:
         # Its program has not started: it will resume from the commits of the attempt before, which is cut off.
         state = replace(state, attempt=replace(attempt, start_step=newest.step))
     if newest.committed_at != before.committed_at:
-        state = replace(state, denials=0, denied="", commit_seconds=_commit_seconds(situation))
+        measured = replace(state.measured, commit_seconds=_commit_seconds(situation))
+        state = replace(state, refusals=StoreRefusals(), measured=measured)
     state = with_egress(with_pace(state, spec, newest, now), spec, newest)
     at = now if _grown(before, newest) else state.progress_at
     state = _with_end_step(replace(with_total(state, newest.total), progress=newest, progress_at=at))
@@ -138,9 +140,9 @@ def _commit_seconds(situation: Situation) -> Seconds:
     """The longest duration of a commit, this one included: as the log records it, or from the request to commit until
     the commit was observed."""
     attempt = situation.state.attempt
-    since = (attempt.drain_since or attempt.handing_over_since) if attempt is not None else None
+    since = (attempt.ending.drain_since or attempt.notice.handing_over_since) if attempt is not None else None
     seen = 0.0 if since is None else situation.now - since
-    return max(situation.state.commit_seconds, situation.seen.progress.commit_seconds, seen)
+    return max(situation.state.measured.commit_seconds, situation.seen.progress.commit_seconds, seen)
 
 
 def _planned_with_spec(situation: Situation, attempt: Attempt, *, launched: bool) -> Situation:
@@ -164,4 +166,4 @@ def _counts_losses(situation: Situation, attempt: Attempt) -> bool:
         return False
     if situation.state.stage in LIVE:
         return True
-    return situation.state.stage is Stage.DRAINING and attempt.end_reason is Reason.EVICTION_NOTICE
+    return situation.state.stage is Stage.DRAINING and attempt.ending.reason is Reason.EVICTION_NOTICE

@@ -105,7 +105,7 @@ class Situation:
     def outlived_loss(self) -> bool:
         """Whether the program has not restarted since a pod was last counted as lost. Then the lost pod's rank still
         takes part (its node was only cut off), and its end is what ends the program."""
-        start, progress = self.attempt.lost_start, self.seen.progress
+        start, progress = self.attempt.known.lost_start, self.seen.progress
         return start is not None and progress.start == start and progress.attempt == self.attempt.number
 
     @property
@@ -167,7 +167,7 @@ class Situation:
         ready: since the recovery, or the attempt, began, or otherwise within recoveryTimeout."""
         began, moved = self.attempt.created_at, self.last_move
         if self.state.stage is not Stage.STARTING:
-            began = max(began, self.state.recovering_since or self.now - self.spec.recovery_timeout)
+            began = max(began, self.state.timers.recovering_since or self.now - self.spec.recovery_timeout)
         return moved is not None and moved > began and gang_running(self.attempt_seen, self.needed)
 
     @property
@@ -199,26 +199,26 @@ class Situation:
     @property
     def leaving(self) -> list[PodSeen]:
         """The pods of the live attempt that are being replaced and still run."""
-        seen, going = self.attempt_seen, self.attempt.leaving
+        seen, going = self.attempt_seen, self.attempt.notice.leaving
         return [pod for pod in seen.pods if pod.uid in going and pod.phase is PodPhase.RUNNING] if seen else []
 
     @property
     def handing_over_deadline(self) -> Instant | None:
         """When the program must have continued without the leaving pods; None before the handover."""
-        since = self.attempt.handing_over_since
+        since = self.attempt.notice.handing_over_since
         return None if since is None else since + self.spec.grace
 
     @property
     def removal_due(self) -> Instant | None:
         """When the leaving pods are removed; None before the handover."""
-        since = self.attempt.handing_over_since
+        since = self.attempt.notice.handing_over_since
         return None if since is None else since + REMOVAL_DELAY
 
     @property
     def replacement_due(self) -> Instant | None:
         """The time by which the next step of a replacement is due."""
-        if self.attempt.handing_over_since is None:
-            return self.attempt.replace_by
+        if self.attempt.notice.handing_over_since is None:
+            return self.attempt.notice.replace_by
         return self.handing_over_deadline if self.passed(self.removal_due) else self.removal_due
 
     def gone_at(self, pod: PodSeen) -> Instant:
@@ -282,14 +282,14 @@ class Situation:
     @property
     def provision_deadline(self) -> Instant | None:
         """When provisionTimeout expires. `suspending` moves `waiting_since`."""
-        since, tier = self.state.waiting_since, self.tier
+        since, tier = self.state.timers.waiting_since, self.tier
         return None if since is None or tier is None else since + tier.provision_timeout
 
     @property
     def avoidance_deadline(self) -> Instant | None:
         """When the live attempt ends because it avoids nodes and no other node can take its pods. provisionTimeout
         applies instead while a node is being added."""
-        attempt, seen, since = self.state.attempt, self.attempt_seen, self.state.waiting_since
+        attempt, seen, since = self.state.attempt, self.attempt_seen, self.state.timers.waiting_since
         if attempt is None or not attempt.avoids or since is None or not self.waits_for_capacity:
             return None
         if seen is not None and seen.provisioning:
@@ -300,14 +300,18 @@ class Situation:
     def misfit_deadline(self) -> Instant | None:
         """When the live attempt leaves its tier because its pods fit no node of it and waiting does not help; None: it
         waits for provisionTimeout."""
-        if self.state.waiting_since is None or self.attempt.avoids or not misfit_lasts(self.attempt_seen, self.needed):
+        if (
+            self.state.timers.waiting_since is None
+            or self.attempt.avoids
+            or not misfit_lasts(self.attempt_seen, self.needed)
+        ):
             return None
         return self._since(Reason.POD_DOES_NOT_FIT) + MISFIT_TIMEOUT
 
     @property
     def recovery_deadline(self) -> Instant | None:
         """When recoveryTimeout expires."""
-        since = self.state.recovering_since
+        since = self.state.timers.recovering_since
         return None if since is None else since + self.spec.recovery_timeout
 
     @property
@@ -353,7 +357,7 @@ class Situation:
     def handover_deadline(self) -> Instant | None:
         """When the next attempt starts although the ending one is not confirmed gone; None: the next attempt waits.
         Nodes that are all silent confirm nothing."""
-        since = self.state.attempt.ending_since if self.state.attempt else None
+        since = self.state.attempt.ending.since if self.state.attempt else None
         if since is None or not self.fences:
             return None
         return since if all_suspect(self.attempt_seen) else since + HANDOVER_GRACE_PERIOD
@@ -363,7 +367,7 @@ class Situation:
         """Whether a program of the job has shown that it uses the library: by a start entry in the log, by a heartbeat,
         or by the number of its steps."""
         seen = self.attempt_seen
-        if self.seen.progress.attempt > 0 or self.state.total > 0:
+        if self.seen.progress.attempt > 0 or self.state.measured.total > 0:
             return True
         if seen is None:
             return False

@@ -178,14 +178,14 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     if tier.name == state.tier and state.stage not in TERMINAL:
         tone, text = _current_state(snapshot)
         text += _removed(snapshot, tier)
-        if state.standby is not None and state.standby.tier == tier.name:
-            text += f"; {_standby_state(snapshot, state.standby)[1]}"
+        if state.standby.attempt is not None and state.standby.attempt.tier == tier.name:
+            text += f"; {_standby_state(snapshot, state.standby.attempt)[1]}"
         return tone, text
     if tier.name == state.tier:
         ok = state.stage is Stage.SUCCEEDED
         return (Tone.GOOD, "finished here") if ok else (Tone.BAD, f"ended here: {state.reason}")
-    if state.standby is not None and tier.name == state.standby.tier:
-        return _standby_state(snapshot, state.standby)
+    if state.standby.attempt is not None and tier.name == state.standby.attempt.tier:
+        return _standby_state(snapshot, state.standby.attempt)
     if record.exhausted_by:
         return Tone.CAUTION, f"left: {record.exhausted_by}{_removed(snapshot, tier)}"
     if removed := _removed(snapshot, tier):
@@ -220,8 +220,8 @@ def _current_state(snapshot: ViewSnapshot) -> tuple[Tone, str]:
     match state.stage:
         case Stage.STARTING | Stage.RECOVERING:
             return Tone.CAUTION, f"{name}, {len(_up(seen))}/{workers} up"
-        case Stage.DRAINING if attempt is not None and attempt.drain_by is not None:
-            return Tone.CAUTION, f"{name}, killed in {span(attempt.drain_by - snapshot.now)}"
+        case Stage.DRAINING if attempt is not None and attempt.ending.drain_by is not None:
+            return Tone.CAUTION, f"{name}, killed in {span(attempt.ending.drain_by - snapshot.now)}"
         case Stage.RUNNING | Stage.REPLACING:
             size = "" if seen is None or seen.size is None else f" with {seen.size} of {workers} workers"
             return Tone.GOOD, f"{name}{size}"

@@ -25,7 +25,7 @@ def unattended(state: JobState | None, created_at: Instant, now: Instant) -> str
 
 def reconciled_at(state: JobState) -> Instant | None:
     """When the job was last reconciled, if a controller reconciles it again whatever happens: it holds nodes."""
-    held = state.nodes + state.standby_nodes + state.left_nodes
+    held = state.nodes + state.standby.nodes + state.left_nodes
     return state.clock if state.clock and held and state.stage not in TERMINAL else None
 
 

@@ -93,7 +93,7 @@ def _failures(state: JobState) -> str:
 
 
 def _paused(snapshot: ViewSnapshot) -> str:
-    until = snapshot.state.paused_until
+    until = snapshot.state.timers.paused_until
     return "" if until is None else f"next attempt in {span(until - snapshot.now)}"
 
 

@@ -34,6 +34,7 @@ from spotladder.core.model import (
     Progress,
     Seconds,
     Stage,
+    Timers,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
@@ -266,15 +267,16 @@ def end_interrupted_attempt(
     situation = Situation(
         spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until
     )
-    situation = replace(situation, state=replace(situation.state, standby=None, standby_nodes=0))
+    situation = replace(
+        situation, state=replace(situation.state, standby=replace(state.standby, attempt=None, nodes=0))
+    )
     moves: list[Move] = []
     while situation.state.attempt is not None:
         reason = {Stage.DRAINING: Reason.DRAINED, Stage.ENDING: Reason.GONE}.get(
             situation.state.stage, Reason.INTERRUPTED
         )
         message = "it ended with its runner" if reason is Reason.INTERRUPTED else ""
-        state, move = moved(situation, reason, message)
-        situation = replace(situation, state=state)
+        after, move = moved(situation, reason, message)
+        situation = replace(situation, state=after)
         moves.append(move)
-    forgotten = replace(situation.state, waiting_since=None, recovering_since=None)
-    return replace(forgotten, paused_until=None, unready=state.unready), moves
+    return replace(situation.state, timers=Timers(), failed_starts=state.failed_starts), moves

@@ -105,7 +105,7 @@ def _assumptions(facts: Facts) -> Assumptions:
     gaps = [after.at - before.at for before, after in pairwise(facts.commits) if before.attempt == after.attempt]
     return Assumptions(
         restart=fmean(boots) if boots else usual.restart,
-        commit_time=state.commit_seconds or usual.commit_time,
+        commit_time=state.measured.commit_seconds or usual.commit_time,
         commit_interval=(median(gaps) if gaps else 0.0) or usual.commit_interval,
         commit_size=state.progress.size if state.progress.size.bytes else None,
     )

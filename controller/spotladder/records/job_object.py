@@ -49,7 +49,7 @@ def _began(records: Sequence[Record]) -> JobSpec | None:
 
 
 def _status(state: JobState, records: Sequence[Record], *, active: bool) -> dict[str, Any]:
-    progress, size, standby = state.progress, trains_with(state), state.standby
+    progress, size, standby = state.progress, trains_with(state), state.standby.attempt
     waited = _waited(records) if active else None
     text = f"{progress.step}/{progress.total}" if progress.total else str(progress.step)
     status = {
@@ -68,7 +68,7 @@ def _status(state: JobState, records: Sequence[Record], *, active: bool) -> dict
             "number": standby.number,
             "tier": standby.tier,
             "since": utc_timestamp(standby.created_at),
-            "reason": str(state.standby_reason),
+            "reason": str(state.standby.reason),
         },
         "removing": [
             {"number": left.number, "tier": left.tier, "since": utc_timestamp(left.since), "nodes": left.nodes}
@@ -99,7 +99,7 @@ def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
         "spent": f"{state.spent_usd:.4f}",
         "onDemandEquivalent": f"{state.on_demand_usd:.4f}",
         **(compared or {}),
-        **({"overlap": f"{state.surplus_usd:.4f}"} if state.surplus_usd else {}),
+        **({"overlap": f"{state.surplus.total:.4f}"} if state.surplus.total else {}),
     }
 
 

@@ -18,6 +18,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     LeftAttempt,
+    Measured,
     Move,
     Price,
     Progress,
@@ -41,8 +42,7 @@ SUCCEEDED = JobState(
     failures=1,
     tiers=(TierRecord("spot-a", 1, 2, 3600.0, 0.4, 1.0),),
     progress=Progress(60, 60, BEGAN + 50, 2),
-    timed_seconds=3600.0,
-    timed_steps=60,
+    measured=Measured(timed_seconds=3600.0, timed_steps=60),
     history=(
         AttemptRecord(1, "spot-a", BEGAN, BEGAN + 2, BEGAN + 20, Reason.EVICTION_NOTICE, 1, 0, 24),
         AttemptRecord(2, "spot-a", BEGAN + 20, BEGAN + 22, BEGAN + 60, Reason.COMPLETED, 0, 24, 60),

@@ -23,6 +23,7 @@ from spotladder.core.model import (
     Progress,
     QueueSeen,
     Stage,
+    Standby,
     TakeOver,
 )
 from spotladder.core.reasons import Cause, Reason
@@ -70,22 +71,27 @@ def test_the_next_tier_is_started_beside_a_tier_without_capacity() -> None:
     assert job.last.wake_at is not None
     assert job.last.wake_at <= START + AFTER
     job.see(WITHOUT_NODES, after=AFTER - 1)
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None
     assert job.last.wake_at == START + AFTER
     change = job.see(WITHOUT_NODES, after=1).standby_changes[0]
     assert (change.attempt, change.tier, change.reason) == (2, "on-demand", Reason.STANDBY_STARTED)
-    assert (job.state.stage, job.number, job.state.standby_reason) == (Stage.STARTING, 1, Reason.HEDGED)
+    assert (job.state.stage, job.number, job.state.standby.reason) == (Stage.STARTING, 1, Reason.HEDGED)
 
 
 def test_the_hedge_runs_if_it_is_ready_first() -> None:
     job = hedged()
     job.see(WITHOUT_NODES, held(), after=60)
     assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
-    assert (job.number, job.state.stage, job.state.tier, job.state.standby) == (2, Stage.RUNNING, "on-demand", None)
+    assert (job.number, job.state.stage, job.state.tier, job.state.standby.attempt) == (
+        2,
+        Stage.RUNNING,
+        "on-demand",
+        None,
+    )
     assert job.last.actions == (Delete(1, Reason.HEDGED), TakeOver(2))
     spot = job.state.record("spot")
     assert (spot.exhausted_by, spot.failures, spot.last_reason) == (None, 0, Reason.HEDGED)
-    assert (job.state.failures, job.state.unready, job.state.paused_until) == (0, 0, None)
+    assert (job.state.failures, job.state.failed_starts.unready, job.state.timers.paused_until) == (0, 0, None)
     assert [entry.available for entry in spot.spells] == [False]
     assert (job.state.history[-1].number, job.state.history[-1].reason) == (1, Reason.HEDGED)
 
@@ -94,8 +100,8 @@ def test_the_hedge_runs_if_it_is_ready_first() -> None:
 def test_the_hedge_is_deleted_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
     job = hedged()
     job.see(all_ready(1), other, after=60)
-    assert (job.reasons[-1], job.number, job.state.standby) == (Reason.ALL_READY, 1, None)
-    assert (job.state.stage, job.state.failures, job.state.standby_after) == (Stage.RUNNING, 0, None)
+    assert (job.reasons[-1], job.number, job.state.standby.attempt) == (Reason.ALL_READY, 1, None)
+    assert (job.state.stage, job.state.failures, job.state.standby.not_before) == (Stage.RUNNING, 0, None)
     assert job.last.actions == (Delete(2, Reason.ALL_READY),)
     assert (job.state.record("on-demand").attempts, job.state.history) == (0, ())
 
@@ -108,9 +114,9 @@ def test_a_job_whose_nodes_are_lost_later_waits_again_before_the_next_hedge() ->
     job.see(without, after=60)
     assert job.state.stage is Stage.RECOVERING
     job.see(without, after=AFTER - 1)
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None
     job.see(without, after=1)
-    assert (job.state.standby and job.state.standby.number, job.state.stage) == (3, Stage.RECOVERING)
+    assert (job.state.standby.attempt and job.state.standby.attempt.number, job.state.stage) == (3, Stage.RECOVERING)
     job.see(without, held(3), after=30)
     assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
     assert (job.number, job.state.failures) == (3, len(job.losses))
@@ -169,12 +175,12 @@ def test_a_hedge_that_fails_is_deleted_and_not_repeated_at_once(hedge: AttemptSe
     job = hedged(replace(chosen, tiers=(patient, chosen.tiers[1])))
     (change,) = job.see(WITHOUT_NODES, hedge, after=after).standby_changes
     assert why in change.message
-    assert (job.state.stage, job.number, job.state.standby, job.state.failures) == (Stage.STARTING, 1, None, 0)
+    assert (job.state.stage, job.number, job.state.standby.attempt, job.state.failures) == (Stage.STARTING, 1, None, 0)
     assert job.state.record("on-demand").exhausted_by is None
     (action,) = job.see(WITHOUT_NODES, hedge).actions
     assert (isinstance(action, Delete) and action.attempt) == 2
     job.see(WITHOUT_NODES, after=STANDBY_RETRY_INTERVAL - 1)
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None
     assert job.last.wake_at == job.now + 1
     job.see(WITHOUT_NODES, after=1)
     assert job.standby.number == 3
@@ -187,11 +193,11 @@ def test_the_budget_bounds_the_cost_of_hedges() -> None:
     assert job.last.wake_at is not None
     assert job.last.wake_at == pytest.approx(job.now + 0.05 / 3.0 * 3600)
     job.see(WITHOUT_NODES, boots, after=60)
-    assert job.state.standby is None
-    assert job.state.overlap_usd >= 0.05
-    job.state = replace(job.state, standby_after=None)
+    assert job.state.standby.attempt is None
+    assert job.state.surplus.overlap >= 0.05
+    job.state = replace(job.state, standby=Standby())
     job.see(WITHOUT_NODES, after=100)
-    assert (job.state.standby, job.state.stage) == (None, Stage.STARTING)
+    assert (job.state.standby.attempt, job.state.stage) == (None, Stage.STARTING)
 
 
 NEVER: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -216,17 +222,17 @@ def test_conditions_that_prevent_a_hedge(made: dict[str, Any], facts: dict[str, 
     job = waiting(tiers(**made), seen)
     job.see(seen, after=AFTER + 1, **more)
     job.see(seen, after=AFTER - 10, **more)
-    assert (job.state.standby, job.number) == (None, 1)
+    assert (job.state.standby.attempt, job.number) == (None, 1)
 
 
 def test_a_job_that_its_queue_holds_is_not_hedged() -> None:
     queued = attempt(1, queue=QueueSeen(held=True, message="quota"))
     job = waiting(seen=queued)
     job.see(queued, after=10 * AFTER)
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None
     job.see(WITHOUT_NODES, after=1)
     job.see(WITHOUT_NODES, after=AFTER - 2)
-    assert job.state.standby is None, "the wait for quota does not count"
+    assert job.state.standby.attempt is None, "the wait for quota does not count"
     job.see(WITHOUT_NODES, after=2)
     assert job.standby.number == 2
 
@@ -236,7 +242,7 @@ def test_a_hedge_ends_without_hedge_after_in_the_spec() -> None:
     job.edit(overlap=Overlap(budget=5.0))
     job.see(WITHOUT_NODES, booting(), after=1)
     job.see(after=10)
-    assert (job.state.standby, job.state.stage) == (None, Stage.STARTING)
+    assert (job.state.standby.attempt, job.state.stage) == (None, Stage.STARTING)
 
 
 def test_the_policy_that_moves_to_the_tier_of_the_hedge_does_not_wait_for_it() -> None:
@@ -265,4 +271,4 @@ def test_a_program_that_cannot_be_held_has_no_hedge() -> None:
     job = waiting()
     job.progress = Progress(5, 100, START, 1, stands_by=False)
     job.see(WITHOUT_NODES, after=AFTER + 1)
-    assert job.state.standby is None
+    assert job.state.standby.attempt is None

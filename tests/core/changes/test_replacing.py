@@ -15,6 +15,7 @@ from spotladder.core.model import (
     Drain,
     Exit,
     Handover,
+    Measured,
     PodPhase,
     PodRole,
     PodSeen,
@@ -79,7 +80,7 @@ def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     assert made.reasons[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
     assert made.moves[-1].message == "2 workers are ready without 1 noticed pod"
     assert made.last.actions == ()
-    assert (made.state.attempt and made.state.attempt.leaving) == ()
+    assert (made.state.attempt and made.state.attempt.notice.leaving) == ()
 
 
 def test_a_lingering_pod_and_the_surplus_worker_are_removed_after_the_handover() -> None:
@@ -168,7 +169,7 @@ def test_a_replacement_respects_the_limits_of_the_capacity_tier(room: int | None
 @pytest.mark.parametrize(("left", "commit"), [(1.0, 1.0), (5.0, 5.0), (COMMIT_RESERVE, 30.0)])
 def test_a_notice_too_short_for_a_commit_drains_the_attempt(left: float, commit: float) -> None:
     made = job()
-    made.state = replace(made.state, commit_seconds=commit)
+    made.state = replace(made.state, measured=Measured(commit_seconds=commit))
     made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
     assert made.state.stage is Stage.DRAINING
 
@@ -177,9 +178,9 @@ def test_a_notice_too_short_for_a_commit_drains_the_attempt(left: float, commit:
 def test_the_end_of_the_notice_is_for_a_commit_as_long_as_those_before(left: float, commit: float, by: float) -> None:
     """Half of a short notice is for the replacement."""
     made = job()
-    made.state = replace(made.state, commit_seconds=commit)
+    made.state = replace(made.state, measured=Measured(commit_seconds=commit))
     made.see(seen(noticed("w1-0", made.now + 1 + left), worker("w1-1")), after=1)
-    assert (made.state.stage, made.attempt.replace_by) == (Stage.REPLACING, made.now + by)
+    assert (made.state.stage, made.attempt.notice.replace_by) == (Stage.REPLACING, made.now + by)
 
 
 def test_the_duration_of_a_requested_commit_is_measured() -> None:
@@ -188,7 +189,7 @@ def test_the_duration_of_a_requested_commit_is_measured() -> None:
     made.see(seen(worker("w1-0"), worker("w1-1")), after=1)
     made.commit(7)
     made.see(seen(worker("w1-0"), worker("w1-1")), after=12)
-    assert made.state.commit_seconds == 12
+    assert made.state.measured.commit_seconds == 12
 
 
 def test_a_notice_for_the_head_drains_the_attempt() -> None:
@@ -267,8 +268,8 @@ def test_the_surplus_node_time_is_billed_and_recorded() -> None:
     made.see(seen(*pods, surplus=1), after=0)
     made.see(seen(*pods, surplus=1), after=10)
     assert made.state.spent_usd - paid == pytest.approx(3 * 10 * 3.6 / 3600)
-    assert made.state.surplus_usd == made.state.surge_usd == pytest.approx(10 * 3.6 / 3600)
-    assert made.state.overlap_usd == 0.0, "overlap.budget limits standby attempts only"
+    assert made.state.surplus.total == made.state.surplus.surge == pytest.approx(10 * 3.6 / 3600)
+    assert made.state.surplus.overlap == 0.0, "overlap.budget limits standby attempts only"
 
 
 # --- nodes that are silent before their cluster marks them ---
@@ -298,7 +299,7 @@ def test_the_pod_is_removed_once_the_node_is_marked_and_counts_once() -> None:
     assert asked(decision) == [(True, True)]
     made.see(seen(worker("w1-1"), worker("w1-2")), after=1)
     assert (made.state.stage, made.state.failures, made.last.actions) == (Stage.RUNNING, 1, ())
-    assert (made.state.attempt and made.state.attempt.leaving) == ()
+    assert (made.state.attempt and made.state.attempt.notice.leaving) == ()
 
 
 def test_a_false_suspicion_costs_one_failure_and_one_restart_in_place() -> None:
@@ -347,6 +348,6 @@ def test_a_notice_after_a_handover_requests_a_replacement_before_it_hands_over_a
         made.see(seen(noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
     made.see(seen(lost("w1-0"), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
     made.see(seen(noticed("w1-1", START + 99), worker("w1-2"), surplus=1), after=1)
-    assert (made.state.stage, made.attempt.leaving) == (Stage.REPLACING, ("w1-0", "w1-1"))
-    assert made.attempt.handing_over_since is None
+    assert (made.state.stage, made.attempt.notice.leaving) == (Stage.REPLACING, ("w1-0", "w1-1"))
+    assert made.attempt.notice.handing_over_since is None
     assert asked(made.see_again(after=0)) == [(False, False)]

@@ -77,7 +77,7 @@ def test_a_ready_standby_takes_over_when_the_live_attempt_has_committed_and_stop
     assert [type(action) for action in job.last.actions] == [Drain]
     job.see(all_ready(1, exit=Exit.INTERRUPTED), ready, after=3)
     assert job.reasons[-4:] == [Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]
-    assert (job.number, job.state.tier, job.state.standby) == (2, "spot", None)
+    assert (job.number, job.state.tier, job.state.standby.attempt) == (2, "spot", None)
     assert job.last.actions == (Delete(1, Reason.POLICY), TakeOver(2))
     job.progress = replace(job.progress, attempt=2)
     assert job.see(ready, after=1).actions == ()
@@ -118,13 +118,13 @@ def test_a_standby_that_fails_costs_no_training_and_no_failure(happens: Callable
     job.progress = replace(job.progress, stands_by=True)
     happens(job)
     assert job.last.standby_changes[0].message == why
-    assert (job.state.stage, job.state.standby, job.state.failures) == (Stage.RUNNING, None, 0)
+    assert (job.state.stage, job.state.standby.attempt, job.state.failures) == (Stage.RUNNING, None, 0)
     assert job.state.record("spot").exhausted_by is None
     assert (job.state.history, job.state.record("spot").attempts) == ((), 0)
     job.see(all_ready(1), attempt(2), after=1)
     assert [action for action in job.last.actions if isinstance(action, Delete)] == [Delete(2, job.state.reason)]
     job.see(all_ready(1), after=10)
-    assert (job.state.stage, job.state.standby) == (Stage.RUNNING, None), "the next one waits"
+    assert (job.state.stage, job.state.standby.attempt) == (Stage.RUNNING, None), "the next one waits"
     assert job.last.wake_at is not None
     assert job.last.wake_at <= job.now + STANDBY_RETRY_INTERVAL
     job.commit(7)
@@ -148,7 +148,7 @@ def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job.see(attempt(1, head(PodPhase.LOST), worker("w1-0"), worker("w1-1")), boots, after=1)
     assert job.reasons[-3:] == [Reason.HEAD_LOST, Reason.RELIEVED, Reason.MIGRATED_BACK]
     assert (job.number, job.state.stage, job.state.failures) == (2, Stage.STARTING, 1)
-    assert job.attempt.created_at == job.state.waiting_since == job.now, "it is the live attempt from now on"
+    assert job.attempt.created_at == job.state.timers.waiting_since == job.now, "it is the live attempt from now on"
     job.see(boots, after=5)
     assert TakeOver(2) in job.last.actions
     job.see(all_ready(2), after=5)
@@ -160,7 +160,7 @@ def test_a_standby_that_is_no_longer_needed_is_given_up() -> None:
     job.policy.name = "on-demand"
     job.see(all_ready(1), all_ready(2, held=False), after=1)
     assert job.last.standby_changes[0].message == "the move is no longer needed"
-    assert (job.state.stage, job.state.standby_after) == (Stage.RUNNING, None)
+    assert (job.state.stage, job.state.standby.not_before) == (Stage.RUNNING, None)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_changed_spec_ends_the_standby(changes: dict[str, Any], why: str) -> N
     job.edit(update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT, **changes)
     changed = job.see(all_ready(1), all_ready(2, held=False), after=1)
     made = [*changed.standby_changes, *job.last.standby_changes]
-    standby = job.state.standby
+    standby = job.state.standby.attempt
     assert standby is None or standby.number > 2
     assert not made or made[0].message == why
 
@@ -205,7 +205,7 @@ AS_BEFORE: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_without_a_standby_the_move_drains_first(made: dict[str, Any], progress: dict[str, Any]) -> None:
     job = training(tiers(**made), **progress)
     job.see(all_ready(1), after=1)
-    assert (job.state.stage, job.state.reason, job.state.standby) == (Stage.DRAINING, Reason.POLICY, None)
+    assert (job.state.stage, job.state.reason, job.state.standby.attempt) == (Stage.DRAINING, Reason.POLICY, None)
     assert job.policy.view is not None
     assert not any(outlook.overlaps for outlook in job.policy.view.outlooks)
 
@@ -225,4 +225,4 @@ def test_policies_return_to_a_spot_tier_whose_capacity_is_unknown_only_beside_th
         job.policy = registry.by_name(name)
         job.see(all_ready(1), after=1)
         assert job.state.stage is Stage.RUNNING
-        assert (job.state.standby is not None) is (overlap is not None)
+        assert (job.state.standby.attempt is not None) is (overlap is not None)

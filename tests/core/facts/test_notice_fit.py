@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.facts.notice_fit import misfits_of, notice_misfits
-from spotladder.core.model import CapacityType, JobSpec, JobState, Tier, TierRecord
+from spotladder.core.model import CapacityType, JobSpec, JobState, Measured, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready
 
@@ -40,17 +40,17 @@ def test_without_a_rate_of_evictions_only_the_ranks_are_advised() -> None:
 def test_a_job_uses_its_own_evictions_and_skips_exhausted_tiers() -> None:
     spec = JobSpec((SPOT, replace(SPOT, name="spot-b")))
     records = (TierRecord("spot-a", 2, node_seconds=7200.0), TierRecord("spot-b", exhausted_by=Reason.POLICY))
-    state = JobState(tiers=records, commit_seconds=94.0)
+    state = JobState(tiers=records, measured=Measured(commit_seconds=94.0))
     (found,) = misfits_of(spec, state)
     assert (found.tier, found.interval) == ("spot-a", 900.0)
-    assert misfits_of(spec, replace(state, commit_seconds=0.0)) == ()
+    assert misfits_of(spec, replace(state, measured=Measured(commit_seconds=0.0))) == ()
 
 
 def test_a_running_job_has_the_same_message_at_every_moment_of_an_hour() -> None:
     """The message is part of a condition: a message that changes is a write."""
     record = TierRecord("spot-a", 20)
     states = [
-        JobState(tiers=(replace(record, node_seconds=400000.0 + 60 * minute),), commit_seconds=94.0)
+        JobState(tiers=(replace(record, node_seconds=400000.0 + 60 * minute),), measured=Measured(commit_seconds=94.0))
         for minute in range(60)
     ]
     assert len({misfits_of(JobSpec((SPOT,)), state)[0].message for state in states}) == 1
@@ -62,4 +62,4 @@ def test_the_state_keeps_the_longest_commit_of_the_log() -> None:
         job.commit(step)
         job.progress = replace(job.progress, commit_seconds=seconds)
         job.see(all_ready(1), after=5)
-    assert job.state.commit_seconds == 94
+    assert job.state.measured.commit_seconds == 94

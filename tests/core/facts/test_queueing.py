@@ -206,7 +206,11 @@ def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, run
         job.see(held(1, head(), pending("w-0"), queue=QueueSeen("team")), after=1)
     job.see(seen, after=5)
     job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
-    assert (job.state.attempt and job.state.attempt.number, job.state.failures, job.state.crashes) == (1, 0, 0)
+    assert (job.state.attempt and job.state.attempt.number, job.state.failures, job.state.failed_starts.crashes) == (
+        1,
+        0,
+        0,
+    )
     assert job.state.record("spot-a").exhausted_by is None
     assert job.impeded.reason is Reason.WAITING_FOR_QUOTA
 

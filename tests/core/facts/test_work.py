@@ -62,9 +62,9 @@ def test_the_total_that_the_program_reported_last_counts() -> None:
     job.commit(20).see(all_ready(1), after=30)
     assert view(job).work == 300.0
     job.see(all_ready(1, step=21, total=200), after=1)
-    assert (view(job).work, job.state.total) == (600.0, 200)
+    assert (view(job).work, job.state.measured.total) == (600.0, 200)
     job.commit(30, total=300).see(all_ready(1, step=30), after=30)
-    assert job.state.total == 300
+    assert job.state.measured.total == 300
 
 
 def test_a_program_without_a_total_shows_only_how_long_it_has_trained() -> None:
@@ -150,7 +150,7 @@ def test_the_time_of_a_restart_with_more_workers_is_not_timed(together: bool) ->
     commits(job, 40, workers=4, after=90, start=4, commit=5)
     assert view(job).work == 300.0
     commits(job, 50, workers=4, after=30, start=4, commit=6)
-    assert (view(job).work, job.state.timed_steps) == (300.0, 20 if together else 30)
+    assert (view(job).work, job.state.measured.timed_steps) == (300.0, 20 if together else 30)
 
 
 def test_the_heartbeats_of_an_elastic_job_show_the_work_with_all_workers() -> None:

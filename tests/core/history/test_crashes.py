@@ -97,7 +97,12 @@ def test_an_attempt_that_becomes_ready_resets_the_crash_count() -> None:
         crash(one)
     one.see(after=LONGEST_BACKOFF)
     one.see(all_ready(one.number), after=5)
-    assert (one.state.stage, one.state.crashes, one.state.crash, one.state.unready) == (Stage.RUNNING, 0, "", 0)
+    assert (
+        one.state.stage,
+        one.state.failed_starts.crashes,
+        one.state.failed_starts.crash,
+        one.state.failed_starts.unready,
+    ) == (Stage.RUNNING, 0, "", 0)
 
 
 def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
@@ -154,7 +159,7 @@ def test_edits_that_reset_the_backoff(edits: tuple[dict[str, Any], ...]) -> None
     assert one.state.stage is Stage.IDLE
     for edit in edits:
         one.edit(**edit).see(after=1)
-    assert (one.state.stage, one.state.crashes, one.number) == (Stage.STARTING, 0, 5)
+    assert (one.state.stage, one.state.failed_starts.crashes, one.number) == (Stage.STARTING, 0, 5)
 
 
 def test_start_timeout_ends_the_attempt_and_does_not_exhaust_the_tier() -> None:

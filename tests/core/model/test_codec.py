@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage, TierRecord, codec
+from spotladder.core.model import (
+    Attempt,
+    AttemptRecord,
+    Ending,
+    JobState,
+    KnownPods,
+    Progress,
+    Stage,
+    TierRecord,
+    Timers,
+    codec,
+)
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 
@@ -26,10 +37,9 @@ attempts = st.builds(
     st.booleans(),
     st.none() | times,
     st.none() | times,
-    st.integers(0, 9),
-    st.lists(names, max_size=3).map(tuple),
-    end_reason=st.none() | st.sampled_from(Reason),
-    drain_by=st.none() | times,
+    failures=st.integers(0, 9),
+    known=st.builds(KnownPods, st.lists(names, max_size=3).map(tuple)),
+    ending=st.builds(Ending, st.none() | st.sampled_from(Reason), drain_by=st.none() | times),
 )
 records = st.builds(
     AttemptRecord,
@@ -53,7 +63,7 @@ states = st.builds(
     history=st.lists(records, max_size=3).map(tuple),
     reason=st.sampled_from(Reason),
     message=st.text(max_size=20),
-    waiting_since=st.none() | times,
+    timers=st.builds(Timers, st.none() | times),
     progress=st.builds(Progress, st.integers(0, 99), st.integers(0, 99), st.none() | times),
     clock=times,
 )

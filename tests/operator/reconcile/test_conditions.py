@@ -11,12 +11,15 @@ from spotladder.api.status import Condition
 from spotladder.core.model import (
     Attempt,
     Decision,
+    Ending,
     JobSpec,
     JobState,
+    KnownPods,
     Loss,
     Observation,
     Progress,
     Stage,
+    Standby,
     TierRecord,
     UpdateStrategy,
 )
@@ -27,7 +30,7 @@ from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.preflight import Ahead
 from tests.core.builders import START, SteppedJob, all_ready, attempt, spec, tier
 
-LIVE = Attempt(1, "spot-a", START, seen=True, known_pods=("w1-0", "w1-1"), workers=2)
+LIVE = Attempt(1, "spot-a", START, seen=True, known=KnownPods(("w1-0", "w1-1")), workers=2)
 READ = Reading(True)
 
 
@@ -145,7 +148,7 @@ PENDING_NEXT_ATTEMPT = ConditionUpdate(
     "PendingNextAttempt",
     f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
 )
-WITH_STANDBY = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a", standby=Attempt(2, "spot-a", START))
+WITH_STANDBY = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a", standby=Standby(Attempt(2, "spot-a", START)))
 
 
 def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpec:
@@ -167,17 +170,17 @@ def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpe
             id="waits for the next attempt",
         ),
         pytest.param(
-            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, end_reason=Reason.SPEC_UPDATED), tier="spot-a"),
+            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, ending=Ending(Reason.SPEC_UPDATED)), tier="spot-a"),
             ConditionUpdate("False", "Replacing", f"{CHANGED}: the next attempt starts with the new pods"),
             id="the attempt ends",
         ),
         pytest.param(
-            replace(WITH_STANDBY, standby_reason=Reason.SPEC_UPDATED),
+            replace(WITH_STANDBY, standby=replace(WITH_STANDBY.standby, reason=Reason.SPEC_UPDATED)),
             ConditionUpdate("False", "Replacing", f"{CHANGED}: attempt 2 with the new pods starts beside attempt 1"),
             id="a standby attempt starts",
         ),
         pytest.param(
-            replace(WITH_STANDBY, standby_reason=Reason.POLICY),
+            replace(WITH_STANDBY, standby=replace(WITH_STANDBY.standby, reason=Reason.POLICY)),
             PENDING_NEXT_ATTEMPT,
             id="a standby attempt for another reason",
         ),

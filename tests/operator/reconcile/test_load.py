@@ -14,6 +14,7 @@ from spotladder.core.model import (
     CapacityType,
     JobSpec,
     JobState,
+    Measured,
     Observation,
     PodRole,
     PodSeen,
@@ -134,8 +135,8 @@ def test_a_cordon_of_worker_nodes_of_a_spot_tier_is_a_reclaim() -> None:
 
 def test_a_commit_that_does_not_fit_into_a_notice_degrades_the_job() -> None:
     spec = JobSpec((Tier("spot-a", capacity_type=CapacityType.SPOT, notice=30.0), Tier("on-demand")))
-    assert load.too_short_notice(spec, JobState(commit_seconds=30.0)) is None
-    found = load.too_short_notice(spec, JobState(commit_seconds=94.0))
+    assert load.too_short_notice(spec, JobState(measured=Measured(commit_seconds=30.0))) is None
+    found = load.too_short_notice(spec, JobState(measured=Measured(commit_seconds=94.0)))
     assert found is not None
     assert found.reason == "NoticeTooShort"
     assert found.message.startswith("spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice")

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus
-from spotladder.core.model import Attempt, Exit, JobState, LeftAttempt, Observation, Stage, TierRecord, codec
+from spotladder.core.model import (
+    Attempt,
+    Exit,
+    JobState,
+    KnownPods,
+    LeftAttempt,
+    Observation,
+    Stage,
+    TierRecord,
+    Timers,
+    codec,
+)
 from spotladder.core.reasons import Cause
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.reading import Reading
@@ -18,10 +29,10 @@ from tests.core.builders import START, SteppedJob, attempt, head, lost, pending,
 
 BEFORE = JobState(
     stage=Stage.RUNNING,
-    attempt=Attempt(1, "spot-a", START, seen=True, known_pods=("w0", "w1")),
+    attempt=Attempt(1, "spot-a", START, seen=True, known=KnownPods(("w0", "w1"))),
     tier="spot-a",
     tiers=(TierRecord("spot-a", attempts=1),),
-    waiting_since=START,
+    timers=Timers(waiting_since=START),
     clock=START,
     nodes=2,
 )
@@ -46,7 +57,7 @@ def later(seconds: float, **changes: Any) -> JobState:
 
 def with_pods(*uids: str) -> Attempt:
     assert BEFORE.attempt is not None
-    return replace(BEFORE.attempt, known_pods=uids)
+    return replace(BEFORE.attempt, known=KnownPods(uids))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +76,8 @@ def with_pods(*uids: str) -> Attempt:
         pytest.param(later(1, attempt=replace(with_pods("w0", "w1"), seen=False)), False, id="the attempt is seen"),
         pytest.param(later(15, attempt=replace(with_pods("w0", "w1"), seen=False)), True, id="it is seen, later"),
         pytest.param(later(1, failures=1), True, id="a failure, as every other change"),
-        pytest.param(later(59, waiting_since=START + 59), False, id="blocked for some time"),
-        pytest.param(later(60, waiting_since=START + 60), True, id="blocked for long"),
+        pytest.param(later(59, timers=Timers(START + 59)), False, id="blocked for some time"),
+        pytest.param(later(60, timers=Timers(START + 60)), True, id="blocked for long"),
     ],
 )
 def test_which_state_changes_cause_a_status_write(after: JobState, worth: bool) -> None:

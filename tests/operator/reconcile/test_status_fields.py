@@ -20,6 +20,8 @@ from spotladder.core.model import (
     LeftAttempt,
     Progress,
     Stage,
+    Standby,
+    SurplusCosts,
     TierRecord,
 )
 from spotladder.core.reasons import Reason
@@ -49,10 +51,8 @@ LATER = JobState(
     ),
     history=(FIRST,),
     progress=Progress(40, 100, START + 3000.7),
-    standby=Attempt(3, "spot-b", START + 3800.2),
-    standby_reason=Reason.POLICY,
-    overlap_usd=0.128,
-    surge_usd=0.00212,
+    standby=Standby(Attempt(3, "spot-b", START + 3800.2), Reason.POLICY),
+    surplus=SurplusCosts(0.128, 0.00212),
     left=(LeftAttempt(1, "spot-a", START + 3600.4, 3),),
     clock=START + 4000,
 )

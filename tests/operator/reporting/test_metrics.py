@@ -17,10 +17,12 @@ from spotladder.core.model import (
     Loss,
     Move,
     NodeFailures,
+    NoticeResponse,
     Progress,
     Stage,
     StandbyChange,
     TierRecord,
+    Timers,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.reporting.metrics import MAX_TIERS, Metrics
@@ -153,8 +155,8 @@ def test_a_tier_is_available_from_the_last_answer_to_a_request(reason: Reason, a
 def test_the_time_without_all_workers_is_counted_once_they_are_ready() -> None:
     metrics = Metrics(SteppedClock(1300.0))
     ready = Decision(JobState(), moves=(Move(Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, 2, "spot-b"),))
-    metrics.decided("ns", spec(), JobState(waiting_since=1210.0), ready)
-    metrics.decided("ns", spec(), JobState(waiting_since=1400.0), ready)
+    metrics.decided("ns", spec(), JobState(timers=Timers(waiting_since=1210.0)), ready)
+    metrics.decided("ns", spec(), JobState(timers=Timers(waiting_since=1400.0)), ready)
     metrics.decided("ns", spec(), JobState(), ready)
     value = metrics.registry.get_sample_value
     assert value("spotladder_fallback_seconds_count") == 2
@@ -192,16 +194,21 @@ def test_ended_attempts_and_losses_are_counted_once() -> None:
 
 def test_standby_attempts_replacements_and_hangs_are_counted() -> None:
     metrics = Metrics(SteppedClock())
-    live = Attempt(1, "spot-a", 0.0, leaving=("u-1",))
+    live = Attempt(1, "spot-a", 0.0, notice=NoticeResponse(("u-1",)))
     before = JobState(stage=Stage.RUNNING, tier="spot-a", attempt=live)
     changes = (
         StandbyChange(2, "spot-b", Reason.STANDBY_STARTED, "boots"),
         StandbyChange(2, "spot-b", Reason.STANDBY_ENDED, "failed"),
     )
-    after = replace(before, attempt=replace(live, leaving=("u-1", "u-2", "u-3")), hangs=1)
+    after = replace(before, attempt=replace(live, notice=NoticeResponse(("u-1", "u-2", "u-3"))), hangs=1)
     metrics.decided("ns", spec(), before, Decision(after, standby_changes=changes))
     metrics.decided("ns", spec(), after, Decision(after))
-    metrics.decided("ns", spec(), after, Decision(replace(after, attempt=Attempt(2, "spot-a", 9.0, leaving=("u-9",)))))
+    metrics.decided(
+        "ns",
+        spec(),
+        after,
+        Decision(replace(after, attempt=Attempt(2, "spot-a", 9.0, notice=NoticeResponse(("u-9",))))),
+    )
     value = metrics.registry.get_sample_value
     for reason in (Reason.STANDBY_STARTED, Reason.STANDBY_ENDED):
         assert value("spotladder_standby_attempts_total", {"tier": "spot-b", "reason": reason}) == 1.0

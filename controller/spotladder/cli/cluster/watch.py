@@ -209,6 +209,6 @@ def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:
     attempt = state.attempt
     if attempt is None:
         return ()
-    wanted = max(0, launched_workers(attempt, spec) - state.nodes) if attempt.end_reason is None else 0
+    wanted = max(0, launched_workers(attempt, spec) - state.nodes) if attempt.ending.reason is None else 0
     phases = [PodPhase.RUNNING] * state.nodes + [PodPhase.PENDING] * wanted
     return (AttemptSeen(attempt.number, tuple(PodSeen(f"{n}", phase=phase) for n, phase in enumerate(phases))),)

@@ -36,7 +36,7 @@ def egress_usd(size: CommitSize, workers: int, tier: Tier) -> float:
 def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:
     """Record the price of the heads and of the auxiliary pods with a known price that run now."""
     rate = 0.0
-    for attempt in (state.attempt, state.standby, *state.left):
+    for attempt in (state.attempt, state.standby.attempt, *state.left):
         tier = spec.tier(attempt.tier) if attempt is not None else None
         found = seen.attempt(attempt.number) if attempt is not None else None
         if tier is not None and found is not None and (tier.head_per_hour or tier.auxiliary):
@@ -49,12 +49,12 @@ def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:
 
 def _tier(state: JobState, number: int) -> str:
     """The tier of this attempt; "" if it is unknown."""
-    for attempt in (state.attempt, state.standby, *reversed(state.history)):
+    for attempt in (state.attempt, state.standby.attempt, *reversed(state.history)):
         if attempt is not None and attempt.number == number:
             return attempt.tier
     return ""
 
 
 def _workers(state: JobState, spec: JobSpec, number: int) -> int:
-    attempts = (state.attempt, state.standby)
+    attempts = (state.attempt, state.standby.attempt)
     return launched_workers(next((one for one in attempts if one is not None and one.number == number), None), spec)

@@ -11,19 +11,23 @@ from spotladder.core.model import (
     TERMINAL,
     Attempt,
     AttemptSeen,
+    Ending,
     Impeded,
     Instant,
     JobSpec,
     JobState,
     LeftAttempt,
+    NoticeResponse,
     PodPhase,
     PodRole,
     Price,
     Seconds,
+    Standby,
+    Timers,
 )
 from spotladder.core.model.gang import launched_workers
 
-Record = TypeVar("Record", JobState, Attempt, LeftAttempt, Impeded)
+Record = TypeVar("Record", JobState, Attempt, Ending, Impeded, LeftAttempt, NoticeResponse, Standby, Timers)
 
 HOUR: Seconds = 3600.0
 
@@ -57,11 +61,13 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         before = state.spent_usd
         state = _paid(state, spec, state.tier, state.nodes * elapsed)
         if over := max(0, state.nodes - launched_workers(state.attempt, spec)):
-            state = replace(state, surge_usd=state.surge_usd + (state.spent_usd - before) * over / state.nodes)
-    if state.standby is not None:
+            surge = state.surplus.surge + (state.spent_usd - before) * over / state.nodes
+            state = replace(state, surplus=replace(state.surplus, surge=surge))
+    if state.standby.attempt is not None:
         before = state.spent_usd
-        state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
-        state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
+        state = _paid(state, spec, state.standby.attempt.tier, state.standby.nodes * elapsed)
+        overlap = state.surplus.overlap + state.spent_usd - before
+        state = replace(state, surplus=replace(state.surplus, overlap=overlap))
     for left in state.left:
         state = _paid(state, spec, left.tier, left.nodes * elapsed)
     return replace(state, clock=now)
@@ -121,20 +127,29 @@ def rewound(state: JobState, now: Instant) -> JobState:
     if now >= state.clock or state.stage in TERMINAL:
         return state
     step = state.clock - now
+    standby = replace(_rewound(state.standby, now, step), attempt=_attempt_rewound(state.standby.attempt, now, step))
     return replace(
         _rewound(state, now, step),
-        attempt=state.attempt and _rewound(state.attempt, now, step),
-        standby=state.standby and _rewound(state.standby, now, step),
+        attempt=_attempt_rewound(state.attempt, now, step),
+        standby=standby,
+        timers=_rewound(state.timers, now, step),
         left=tuple(_rewound(one, now, step) for one in state.left),
         impeded=state.impeded and _rewound(state.impeded, now, step),
     )
 
 
+def _attempt_rewound(attempt: Attempt | None, now: Instant, step: Seconds) -> Attempt | None:
+    if attempt is None:
+        return None
+    notice, ending = (_rewound(attempt.notice, now, step), _rewound(attempt.ending, now, step))
+    return replace(_rewound(attempt, now, step), notice=notice, ending=ending)
+
+
 def _rewound(record: Record, now: Instant, step: Seconds) -> Record:
-    """The record with no time in its past after `now`, and each of its deadlines earlier by the step."""
+    """The record with none of its own times in the past after `now`, and each of its deadlines earlier by the step."""
     times = {one.name: getattr(record, one.name) for one in fields(record) if one.type in ("Instant", "Instant | None")}
     known = {name: at for name, at in times.items() if at is not None}
     return replace(record, **{name: at - step if name in _DEADLINES else min(at, now) for name, at in known.items()})
 
 
-_DEADLINES = frozenset({"drain_by", "replace_by", "leave_by", "paused_until", "standby_after"})
+_DEADLINES = frozenset({"drain_by", "replace_by", "leave_by", "paused_until", "not_before"})

@@ -19,10 +19,15 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     price of every node, are known. `JobSpec.step_time` is part of each step.
     """
     node_seconds = state.node_seconds
-    if not state.timed_steps or node_seconds <= 0 or state.on_demand_usd <= 0 or any(t.unpriced for t in state.tiers):
+    if (
+        not state.measured.timed_steps
+        or node_seconds <= 0
+        or state.on_demand_usd <= 0
+        or any(t.unpriced for t in state.tiers)
+    ):
         return None
     boot = min((start.boot for record in state.tiers for start in record.starts), default=0.0)
-    step = state.timed_seconds / state.timed_steps + spec.step_time
+    step = state.measured.timed_seconds / state.measured.timed_steps + spec.step_time
     needed = (boot + state.progress.step * step) * spec.workers
     extra = state.extra
     return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage

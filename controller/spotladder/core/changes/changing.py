@@ -17,14 +17,17 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
 
-def with_attempt(situation: Situation, **changes: Any) -> Situation:
-    """The situation with these fields of the live attempt changed."""
-    return replace(situation, state=replace(situation.state, attempt=replace(situation.attempt, **changes)))
+def with_response(situation: Situation, **changes: Any) -> Situation:
+    """The situation with these fields of the live attempt's response to notices changed."""
+    attempt = situation.attempt
+    attempt = replace(attempt, notice=replace(attempt.notice, **changes))
+    return replace(situation, state=replace(situation.state, attempt=attempt))
 
 
-def replanned(situation: Situation, **changes: Any) -> Situation:
-    """The situation with these fields of the live attempt changed, which the backend learns in the next decision."""
-    situation = with_attempt(situation, **changes)
+def responding(situation: Situation, **changes: Any) -> Situation:
+    """The situation with these fields of the live attempt's response to notices changed, which the backend learns in
+    the next decision."""
+    situation = with_response(situation, **changes)
     return replace(situation, changes=replace(situation.changes, replanned=True))
 
 
@@ -45,6 +48,12 @@ def exhausted(situation: Situation, reason: Reason) -> Situation:
 def exhausted_if_exceeded(situation: Situation) -> Situation:
     """The situation in which the tier is exhausted if it has had more failures than allowed."""
     return exhausted(situation, Reason.MAX_FAILURES_EXCEEDED) if limits.over_tier_limit(situation) else situation
+
+
+def without_wait(situation: Situation) -> Situation:
+    """The situation in which provisionTimeout begins again with the next attempt."""
+    timers = replace(situation.state.timers, waiting_since=None)
+    return replace(situation, state=replace(situation.state, timers=timers))
 
 
 def asked(situation: Situation, *, live: bool) -> Situation:

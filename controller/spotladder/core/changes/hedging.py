@@ -23,12 +23,12 @@ from spotladder.core.situation import Situation
 
 def hedge_due(situation: Situation) -> Instant | None:
     """When the next tier is started beside the live attempt; None if it will not be."""
-    overlap, since = situation.spec.overlap, situation.state.waiting_since
+    overlap, since = situation.spec.overlap, situation.state.timers.waiting_since
     if overlap is None or overlap.hedge_after is None or since is None or not _waits_for_capacity(situation):
         return None
     if hedge_tier(situation) is None:
         return None
-    return max(since + overlap.hedge_after, situation.state.standby_after or since)
+    return max(since + overlap.hedge_after, situation.state.standby.not_before or since)
 
 
 def hedge_tier(situation: Situation) -> Tier | None:
@@ -38,7 +38,7 @@ def hedge_tier(situation: Situation) -> Tier | None:
     if spec.overlap is None or spec.overlap.budget is None or spec.handover is not Handover.FENCED:
         return None
     if (
-        state.standby is not None
+        state.standby.attempt is not None
         or overlap_budget_used(situation)
         or situation.finished
         or limits.over_backoff_limit(situation)

@@ -29,7 +29,7 @@ def moves_on(situation: Situation) -> bool:
     spec, state, policy = situation.spec, situation.state, situation.policy
     if policy is None or not situation.fences or spec.suspend or not situation.open:
         return False
-    if state.paused_until is not None and situation.now < state.paused_until:
+    if state.timers.paused_until is not None and situation.now < state.timers.paused_until:
         return False
     idle = replace(situation, state=moved(situation, Reason.MOVED_ON)[0])
     if limits.reached(idle) is not None:

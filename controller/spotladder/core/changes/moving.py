@@ -29,23 +29,27 @@ def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobS
             state = ended_unready(state, attempt, situation.spec, reason, now)
         if following is Stage.RUNNING:
             state = forgotten(state)
-            attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now, lost_units=())
-            state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
+            known = replace(attempt.known, lost_units=())
+            attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now, known=known)
+            timers = replace(state.timers, waiting_since=None, recovering_since=None)
+            state = replace(state, timers=timers, loss_counted=False)
         elif following is Stage.RECOVERING:
-            state = replace(state, waiting_since=now, recovering_since=now)
+            state = replace(state, timers=replace(state.timers, waiting_since=now, recovering_since=now))
         elif following is Stage.DRAINING:
-            attempt = replace(attempt, end_reason=reason, drain_since=now, drain_by=_drain_by(situation))
+            ending = replace(attempt.ending, reason=reason, drain_since=now, drain_by=_drain_by(situation))
+            attempt = replace(attempt, ending=ending)
         elif following is Stage.ENDING:
-            attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=now)
-            if state.waiting_since is None:
-                state = replace(state, waiting_since=now)
+            ending = replace(attempt.ending, reason=attempt.ending.reason or reason, since=now)
+            attempt = replace(attempt, ending=ending)
+            if state.timers.waiting_since is None:
+                state = replace(state, timers=replace(state.timers, waiting_since=now))
     state = replace(state, stage=following, attempt=attempt, reason=reason, message=message)
     if attempt is not None and following not in _WITH_ATTEMPT:
         state = _closed(state, attempt, situation)
     if following in TERMINAL or following is Stage.SUSPENDED:
         state = without_standby(situation, state)
     if following in TERMINAL:
-        state = replace(state, ended_at=now, waiting_since=None)
+        state = replace(state, ended_at=now, timers=replace(state.timers, waiting_since=None))
     return state, Move(source, following, reason, number, tier, message)
 
 
@@ -57,8 +61,8 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
-    paused = state.paused_until is not None  # A pause is not a wait for capacity.
-    waits_again = changed or updated or paused or state.waiting_since is None
+    paused = state.timers.paused_until is not None  # A pause is not a wait for capacity.
+    waits_again = changed or updated or paused or state.timers.waiting_since is None
     if state.tier and changed:
         exhausted_by = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({exhausted_by})" if exhausted_by else "")
@@ -72,9 +76,12 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
         attempt=launched_with(attempt, situation.spec),
         last_number=number,
         tier=tier,
-        waiting_since=now if waits_again else state.waiting_since,
+        timers=replace(
+            state.timers,
+            waiting_since=now if waits_again else state.timers.waiting_since,
+            paused_until=None,
+        ),
         started_at=now if state.started_at is None else state.started_at,
-        paused_until=None,
         loss_counted=False,
     )
     return state, reason, message
@@ -104,12 +111,12 @@ def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:
 
 def without_standby(situation: Situation, state: JobState) -> JobState:
     """This state of the job without its standby attempt, whose objects are removed."""
-    standby = state.standby
+    standby = state.standby.attempt
     if standby is None:
         return state
     if standby_seen(situation) is not None:
-        state = _with_left(state, LeftAttempt(standby.number, standby.tier, situation.now, state.standby_nodes))
-    return replace(state, standby=None, standby_nodes=0)
+        state = _with_left(state, LeftAttempt(standby.number, standby.tier, situation.now, state.standby.nodes))
+    return replace(state, standby=replace(state.standby, attempt=None, nodes=0))
 
 
 def _with_left(state: JobState, left: LeftAttempt) -> JobState:
@@ -118,7 +125,7 @@ def _with_left(state: JobState, left: LeftAttempt) -> JobState:
 
 def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState:
     """Move the attempt to the history."""
-    reason, progress = attempt.end_reason or state.reason, situation.seen.progress
+    reason, progress = attempt.ending.reason or state.reason, situation.seen.progress
     record = AttemptRecord(
         attempt.number,
         attempt.tier,
@@ -132,9 +139,10 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     if situation.attempt_seen is not None:
-        since = situation.now if attempt.ending_since is None else attempt.ending_since
+        since = situation.now if attempt.ending.since is None else attempt.ending.since
         state = _with_left(state, LeftAttempt(attempt.number, attempt.tier, since, state.nodes))
-    return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
+    timers = replace(state.timers, recovering_since=None)
+    return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], timers=timers, nodes=0)
 
 
 def _drain_by(situation: Situation) -> Instant:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.changes.changing import counted, replanned, with_attempt
+from spotladder.core.changes.changing import counted, responding, with_response
 from spotladder.core.facts import limits
 from spotladder.core.facts.elastic import continues_smaller
 from spotladder.core.history.losses import suspect_pods
@@ -47,10 +47,10 @@ def with_replacement(situation: Situation, notices: list[PodSeen]) -> Situation 
         return None
     situation = counted(situation, notices)  # In maintenance they are no failures, and their removal must be none.
     attempt = situation.attempt
-    known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
-    if attempt.replace_by is not None and situation.state.stage is Stage.REPLACING:
-        by = min(by, attempt.replace_by)
-    return replanned(situation, leaving=known, replace_by=by, handing_over_since=None, commit_asked_at=situation.now)
+    known = (*attempt.notice.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.notice.leaving))
+    if attempt.notice.replace_by is not None and situation.state.stage is Stage.REPLACING:
+        by = min(by, attempt.notice.replace_by)
+    return responding(situation, leaving=known, replace_by=by, handing_over_since=None, commit_asked_at=situation.now)
 
 
 def without_noticed(situation: Situation, notices: list[PodSeen]) -> Situation | None:
@@ -59,14 +59,14 @@ def without_noticed(situation: Situation, notices: list[PodSeen]) -> Situation |
     if not continues_smaller(situation) or not _can_hand_over(situation, notices):
         return None
     situation = counted(situation, notices)
-    leaving = situation.attempt.leaving
+    leaving = situation.attempt.notice.leaving
     fresh = (pod.uid for pod in notices if pod.uid not in leaving)
-    return handing_over(with_attempt(situation, leaving=(*leaving, *fresh)))
+    return handing_over(with_response(situation, leaving=(*leaving, *fresh)))
 
 
 def handing_over(situation: Situation) -> Situation:
     """The situation in which the program is asked to continue without the leaving pods."""
-    return replanned(situation, handing_over_since=situation.now)
+    return responding(situation, handing_over_since=situation.now)
 
 
 def with_suspects_replaced(situation: Situation) -> Situation:
@@ -79,9 +79,9 @@ def with_suspects_replaced(situation: Situation) -> Situation:
         return situation
     fresh = suspect_pods(attempt, seen)
     if fresh and seen.exit is None and _possible(situation, fresh):
-        leaving = (*attempt.leaving, *(pod.uid for pod in fresh))
-        situation = replanned(counted(situation, fresh), leaving=leaving, handing_over_since=None)
-    going = situation.attempt.leaving
+        leaving = (*attempt.notice.leaving, *(pod.uid for pod in fresh))
+        situation = responding(counted(situation, fresh), leaving=leaving, handing_over_since=None)
+    going = situation.attempt.notice.leaving
     return replace(situation, seen=situation.seen.with_pods(attempt.number, lambda pod: _unready(pod, going)))
 
 
@@ -93,12 +93,12 @@ def _unready(pod: PodSeen, going: tuple[str, ...]) -> PodSeen:
 def without_finished_replacement(situation: Situation) -> Situation:
     """The situation without a replacement whose leaving pods are gone and which has no surplus worker."""
     attempt, seen = situation.state.attempt, situation.attempt_seen
-    if attempt is None or not attempt.leaving or seen is None or not seen.reachable:
+    if attempt is None or not attempt.notice.leaving or seen is None or not seen.reachable:
         return situation
-    present = any(pod.uid in attempt.leaving for pod in seen.pods)
+    present = any(pod.uid in attempt.notice.leaving for pod in seen.pods)
     if situation.state.stage not in (Stage.RUNNING, Stage.RECOVERING) or present or seen.surplus:
         return situation
-    return with_attempt(situation, leaving=(), replace_by=None, handing_over_since=None)
+    return with_response(situation, leaving=(), replace_by=None, handing_over_since=None)
 
 
 def _possible_until(situation: Situation, notices: list[PodSeen]) -> Instant | None:
@@ -113,7 +113,7 @@ def commit_due(situation: Situation, notices: list[PodSeen]) -> Instant:
     """The latest time at which to ask the program to commit, before the first of these pods is gone."""
     gone_at = min(situation.gone_at(pod) for pod in notices)
     reserve = min(COMMIT_RESERVE, (gone_at - situation.now) / 2)
-    return gone_at - max(reserve, situation.state.commit_seconds)
+    return gone_at - max(reserve, situation.state.measured.commit_seconds)
 
 
 def _possible(situation: Situation, pods: list[PodSeen]) -> bool:

@@ -68,7 +68,7 @@ class PlannedMove:
 def with_standby_observed(situation: Situation) -> Situation:
     """The situation with the nodes that the standby attempt holds; without one that has failed, or that the job no
     longer needs."""
-    standby, seen = situation.state.standby, standby_seen(situation)
+    standby, seen = situation.state.standby.attempt, standby_seen(situation)
     if standby is None:
         return situation
     standby = replace(
@@ -76,7 +76,8 @@ def with_standby_observed(situation: Situation) -> Situation:
         seen=standby.seen or (seen is not None and seen.reachable),
         enough_since=enough_since(situation, standby),
     )
-    state = replace(situation.state, standby=standby, standby_nodes=held_nodes(seen))
+    state = situation.state
+    state = replace(state, standby=replace(state.standby, attempt=standby, nodes=held_nodes(seen)))
     situation = replace(situation, state=state)
     if why := _unwanted(situation, standby):
         return given_up(situation, why)
@@ -84,14 +85,15 @@ def with_standby_observed(situation: Situation) -> Situation:
         return situation
     if _lacks_capacity(situation, seen) and standby.tier != state.tier:
         state = with_sightings(state, {standby.tier: False}, situation.now)
-    state = replace(state, standby_after=situation.now + STANDBY_RETRY_INTERVAL)
+    not_before = situation.now + STANDBY_RETRY_INTERVAL
+    state = replace(state, standby=replace(state.standby, not_before=not_before))
     return given_up(replace(situation, state=state), why)
 
 
 def given_up(situation: Situation, why: str) -> Situation:
     """The situation without the standby attempt. Its objects are deleted, since they belong to no attempt of the state.
     It was never the job's attempt, so the history does not have it."""
-    standby = situation.state.standby
+    standby = situation.state.standby.attempt
     if standby is None:
         return situation
     change = StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why)
@@ -100,7 +102,7 @@ def given_up(situation: Situation, why: str) -> Situation:
 
 def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     """The state with the standby attempt as the live one, the reason of the transition and its message."""
-    state, standby, seen = situation.state, situation.state.standby, standby_seen(situation)
+    state, standby, seen = situation.state, situation.state.standby.attempt, standby_seen(situation)
     if standby is None:
         raise AssertionError("no standby attempt to adopt")
     lost = [pod.uid for pod in seen.pods if pod.phase is PodPhase.LOST] if seen is not None else []
@@ -108,7 +110,7 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
         standby,
         created_at=situation.now,
         start_step=situation.seen.progress.step,
-        lost_pods=tuple(lost),
+        known=replace(standby.known, lost=tuple(lost)),
     )
     reason = launch_reason(situation.spec, state.tier, standby.tier)
     message = f"attempt {standby.number} on {standby.tier} takes over; it was standing by"
@@ -116,13 +118,11 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     adopting = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
         attempt=attempt,
-        nodes=state.standby_nodes,
+        nodes=state.standby.nodes,
         tier=standby.tier,
-        waiting_since=situation.now,
-        paused_until=None,
+        timers=replace(state.timers, waiting_since=situation.now, paused_until=None),
         loss_counted=False,
-        standby=None,
-        standby_nodes=0,
+        standby=replace(state.standby, attempt=None, nodes=0),
     )
     return adopting, reason, message
 
@@ -135,8 +135,7 @@ def with_standby(situation: Situation, move: PlannedMove) -> Situation:
     attempt = Attempt(number, move.tier, situation.now, start_step=step, standby=True, avoids=avoids)
     state = replace(
         state,
-        standby=launched_with(attempt, situation.spec),
-        standby_reason=move.reason,
+        standby=replace(state.standby, attempt=launched_with(attempt, situation.spec), reason=move.reason),
         last_number=number,
     )
     message = f"attempt {number} on {move.tier} starts beside attempt {situation.attempt.number}: {move.message}"
@@ -151,7 +150,7 @@ def _unwanted(situation: Situation, standby: Attempt) -> str:
         return "the job stops"
     if situation.spec.overlap is None:
         return "spec.overlap was removed"
-    if situation.spec.overlap.hedge_after is None and situation.state.standby_reason is Reason.HEDGED:
+    if situation.spec.overlap.hedge_after is None and situation.state.standby.reason is Reason.HEDGED:
         return "spec.overlap.hedgeAfter was removed"
     if tier is None or standby.tier not in situation.open:
         return f"{standby.tier} can no longer be used"

@@ -26,7 +26,7 @@ def without_impeded_time(situation: Situation, last: JobState) -> Situation:
     """The situation in which the start of each timer that was suspended since the last decision is moved. `last` is the
     state of that decision."""
     state, now = situation.state, situation.now
-    if state.waiting_since is None and state.recovering_since is None:
+    if state.timers.waiting_since is None and state.timers.recovering_since is None:
         return situation
     since_last = max(0.0, now - last.clock) if last.clock else 0.0
     stage, before, after = state.stage, last.impeded, state.impeded
@@ -39,12 +39,12 @@ def without_impeded_time(situation: Situation, last: JobState) -> Situation:
         timers = {BY_REASON[one.reason].timer for one in (before, after) if one is not None}
         waiting = since_last if timers - {Timer.PROVISION} else 0.0
         recovering = since_last if timers.intersection(_BEYOND_THE_JOB) else 0.0
-    state = replace(
-        state,
-        waiting_since=_later(state.waiting_since, waiting, now),
-        recovering_since=_later(state.recovering_since, recovering, now),
+    moved = replace(
+        state.timers,
+        waiting_since=_later(state.timers.waiting_since, waiting, now),
+        recovering_since=_later(state.timers.recovering_since, recovering, now),
     )
-    return replace(situation, state=state)
+    return replace(situation, state=replace(state, timers=moved))
 
 
 def _keeps_from_asking(impeded: Impeded) -> bool:

@@ -92,20 +92,24 @@ def access_denied(situation: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
     state = situation.state
     if state.stage is Stage.IDLE:
-        message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
+        message = f"the checkpoint store refused the credentials of the last attempt: {state.refusals.error}"
         return message if _waits_after(situation, Reason.ACCESS_DENIED) else ""
     return _blocked_by(situation, Blocker.FORBIDDEN)
 
 
 def store_unsafe(situation: Situation) -> str:
     """The checkpoint store cannot fence an attempt that was cut off."""
-    return situation.state.denied if _waits_after(situation, Reason.STORE_UNSAFE) else ""
+    return situation.state.refusals.error if _waits_after(situation, Reason.STORE_UNSAFE) else ""
 
 
 def _waits_after(situation: Situation, reason: Reason) -> bool:
     """Whether the job waits because its last attempt ended for this reason."""
     state = situation.state
-    waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
+    waits = (
+        state.stage is Stage.IDLE
+        and state.timers.paused_until is not None
+        and situation.now < state.timers.paused_until
+    )
     return waits and bool(state.history) and state.history[-1].reason is reason
 
 
@@ -166,7 +170,11 @@ def store_unavailable(situation: Situation) -> str:
 def crash_loop(situation: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = situation.state
-    waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
+    waits = (
+        state.stage is Stage.IDLE
+        and state.timers.paused_until is not None
+        and situation.now < state.timers.paused_until
+    )
     return crash_message(state) or pause_message(state) if waits else ""
 
 
@@ -203,7 +211,7 @@ def does_not_fit(situation: Situation) -> str:
 
 def no_capacity(situation: Situation) -> str:
     """Pods are missing or wait for a node."""
-    if situation.state.stage is Stage.IDLE and situation.state.paused_until is not None:
+    if situation.state.stage is Stage.IDLE and situation.state.timers.paused_until is not None:
         return "every tier was exhausted; the job restarts after a pause" if _pauses(situation) else ""
     if situation.state.stage is Stage.IDLE:
         return (
@@ -225,7 +233,7 @@ def no_capacity(situation: Situation) -> str:
 
 def _pauses(situation: Situation) -> bool:
     """Whether the job waits because every tier was exhausted."""
-    until = situation.state.paused_until
+    until = situation.state.timers.paused_until
     return until is not None and situation.now < until and not situation.state.tier
 
 

@@ -202,8 +202,8 @@ def interruption(situation: Situation) -> str:
     """
     state, attempt, seen = situation.state, situation.attempt, situation.attempt_seen
     if state.stage in (Stage.DRAINING, Stage.ENDING):
-        return f"the attempt was being ended ({attempt.end_reason})"
-    if state.stage is Stage.REPLACING or attempt.leave_by is not None:
+        return f"the attempt was being ended ({attempt.ending.reason})"
+    if state.stage is Stage.REPLACING or attempt.notice.leave_by is not None:
         return "its nodes were about to be reclaimed"
     if seen is None:
         return ""
@@ -231,7 +231,7 @@ def _exited(situation: Situation, how: Exit) -> bool:
 
 def _total(situation: Situation) -> int:
     """The number of steps after which the program ends; 0: it has not declared one."""
-    return situation.seen.progress.total or situation.state.total
+    return situation.seen.progress.total or situation.state.measured.total
 
 
 def _done(situation: Situation) -> bool:

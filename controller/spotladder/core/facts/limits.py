@@ -46,7 +46,7 @@ def reached(situation: Situation) -> tuple[Reason, str] | None:
     if state.stage is Stage.IDLE and over_backoff_limit(situation):
         return Reason.BACKOFF_LIMIT_EXCEEDED, all_failures(situation)
     if state.stage is Stage.IDLE and progress.committed_at is None and _unsafe_store(situation):
-        return Reason.STORE_UNSAFE, state.denied
+        return Reason.STORE_UNSAFE, state.refusals.error
     end = deadline(spec)
     if end is not None and situation.now >= end:
         steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"

@@ -26,8 +26,8 @@ def lost_work_usd(situation: Situation) -> float:
 
 def _lost_seconds(situation: Situation) -> Seconds:
     state, grace = situation.state, situation.spec.grace
-    if situation.seen.progress.committed_at is not None and state.commit_seconds <= grace:
-        return state.commit_seconds
+    if situation.seen.progress.committed_at is not None and state.measured.commit_seconds <= grace:
+        return state.measured.commit_seconds
     begun, committed = situation.attempt.all_ready_at, state.progress_at
     since = [at for at in (begun, committed) if at is not None]
     return max(0.0, situation.now - max(since, default=situation.now))

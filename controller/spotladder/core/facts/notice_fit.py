@@ -68,9 +68,9 @@ _INTERVALS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, *(60.0 * m for m in (1, 2, 3, 5, 
 def misfits_of(spec: JobSpec, state: JobState) -> tuple[NoticeMisfit, ...]:
     """The misfits of a job that has measured its commits, with the evictions that it has had, except on tiers that are
     exhausted."""
-    if not state.commit_seconds:
+    if not state.measured.commit_seconds:
         return ()
     records = [record for record in state.tiers if record.failures and record.node_seconds]
     rates = {record.name: record.failures * HOUR / record.node_seconds for record in records}
-    found = notice_misfits(spec.tiers, state.commit_seconds, spec.workers, rates)
+    found = notice_misfits(spec.tiers, state.measured.commit_seconds, spec.workers, rates)
     return tuple(one for one in found if state.record(one.tier).exhausted_by is None)

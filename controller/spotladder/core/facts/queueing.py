@@ -27,7 +27,7 @@ def taken_back(situation: Situation) -> QueueEviction | None:
     queue = seen.queue if seen is not None and seen.reachable else None
     if queue is None:
         return None
-    has_run = attempt.running_at is not None or bool(attempt.known_pods)
+    has_run = attempt.running_at is not None or bool(attempt.known.alive)
     match queue.eviction:
         case None:
             return QueueEviction.PREEMPTED if queue.held and has_run else None

@@ -23,7 +23,7 @@ def overlaps(situation: Situation) -> bool:
 def returns_beside(situation: Situation, target: Tier) -> bool:
     """Whether the attempt of the policy's move to this tier may start beside the live one. A move to a tier that is
     not cheaper saves a deadline, so it never waits."""
-    current, standby = situation.tier, situation.state.standby
+    current, standby = situation.tier, situation.state.standby.attempt
     if standby is not None:
         return standby.tier == target.name
     if current is None or target.name == current.name or not overlaps(situation):
@@ -45,19 +45,19 @@ def may_stand_by(situation: Situation, tier: str, *, updates: bool) -> bool:
 def overlap_budget_used(situation: Situation) -> bool:
     """Whether the standby attempts have cost as much as they may."""
     overlap = situation.spec.overlap
-    return overlap is not None and overlap.budget is not None and situation.state.overlap_usd >= overlap.budget
+    return overlap is not None and overlap.budget is not None and situation.state.surplus.overlap >= overlap.budget
 
 
 def standby_seen(situation: Situation) -> AttemptSeen | None:
     """The standby attempt as observed; None if it does not exist or cannot be observed."""
-    standby = situation.state.standby
+    standby = situation.state.standby.attempt
     return situation.seen.attempt(standby.number) if standby is not None else None
 
 
 def standby_ready(situation: Situation) -> bool:
     """Whether the standby attempt can take over at once: every worker that it needs is ready and its program is
     held."""
-    standby, seen = situation.state.standby, standby_seen(situation)
+    standby, seen = situation.state.standby.attempt, standby_seen(situation)
     if standby is None or seen is None or seen.held is False:
         return False
     return required_ready(standby, seen, situation.spec)
@@ -65,14 +65,14 @@ def standby_ready(situation: Situation) -> bool:
 
 def standby_placed(situation: Situation) -> bool:
     """Whether the head and every worker that the standby attempt needs have a node with their image."""
-    standby, seen = situation.state.standby, standby_seen(situation)
+    standby, seen = situation.state.standby.attempt, standby_seen(situation)
     return standby is not None and gang_placed(seen, required_workers(standby, seen, situation.spec))
 
 
 def standby_deadline(situation: Situation) -> Instant | None:
     """When the standby attempt is given up unless it is ready: after the provisionTimeout of its tier, and then
     startTimeout while every pod that it needs has its node and image."""
-    standby = situation.state.standby
+    standby = situation.state.standby.attempt
     tier = situation.spec.tier(standby.tier) if standby is not None else None
     if standby is None or tier is None:
         return None
@@ -82,7 +82,7 @@ def standby_deadline(situation: Situation) -> Instant | None:
 
 def overlap_deadline(situation: Situation) -> Instant | None:
     """When the standby attempt reaches the maximum duration of an overlap."""
-    standby, overlap = situation.state.standby, situation.spec.overlap
+    standby, overlap = situation.state.standby.attempt, situation.spec.overlap
     if standby is None or overlap is None or overlap.max_duration is None:
         return None
     return standby.created_at + overlap.max_duration

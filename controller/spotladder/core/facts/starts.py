@@ -47,7 +47,7 @@ def with_first_step(state: JobState, spec: JobSpec, seen: AttemptSeen) -> JobSta
     attempt = state.attempt
     if attempt is None or attempt.standby or attempt.stepped_at is not None or attempt.running_at is None:
         return state
-    if state.waiting_since is not None or attempt.all_ready_at != attempt.running_at:
+    if state.timers.waiting_since is not None or attempt.all_ready_at != attempt.running_at:
         return state  # It has lost pods since.
     if (found := _first_step_at(state, spec, attempt, seen)) is None:
         return state

@@ -41,7 +41,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
     work, remaining = work_left(spec, state, seen.progress)
     available = sightings(situation)
     lost_work = lost_work_usd(situation) if live else 0.0
-    since, waits = state.waiting_since, live and available.get(state.tier) is False
+    since, waits = state.timers.waiting_since, live and available.get(state.tier) is False
     return TierView(
         now=situation.now,
         current=state.tier,
@@ -75,5 +75,5 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
         starting=_starting(situation) if live else 0.0,
         workers=spec.workers,
         budget=spec.budget,
-        trained=state.timed_seconds if remaining is None else 0.0,
+        trained=state.measured.timed_seconds if remaining is None else 0.0,
     )

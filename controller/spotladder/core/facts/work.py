@@ -25,7 +25,8 @@ by the reads of the log."""
 
 def with_total(state: JobState, total: int) -> JobState:
     """The state with this total number of steps; 0: the program has not reported one."""
-    return replace(state, total=total) if total and total != state.total else state
+    measured = state.measured
+    return replace(state, measured=replace(measured, total=total)) if total and total != measured.total else state
 
 
 def speed(workers: int, of: int) -> float:
@@ -41,14 +42,16 @@ def with_pace(state: JobState, spec: JobSpec, progress: Progress, now: Instant) 
     steps = progress.step - before.step
     if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
         return state
-    if state.recovering_since is not None or _recovered_since(state, state.progress_at):
+    if state.timers.recovering_since is not None or _recovered_since(state, state.progress_at):
         return state  # that time contains repeated steps and a wait
     if state.attempt is not None and before.step <= state.attempt.start_step:
         return state  # an earlier attempt made that commit, and the log already had the start of this one
     if 0 <= before.commit < progress.start:
         return state  # the program has restarted since, for example with more workers
     took = _between(before, progress, max(0.0, now - state.progress_at)) * speed(progress.workers, spec.workers)
-    return replace(state, timed_steps=state.timed_steps + steps, timed_seconds=state.timed_seconds + took)
+    so_far = state.measured
+    measured = replace(so_far, timed_steps=so_far.timed_steps + steps, timed_seconds=so_far.timed_seconds + took)
+    return replace(state, measured=measured)
 
 
 def _between(before: Progress, after: Progress, observed: Seconds) -> Seconds:
@@ -68,8 +71,8 @@ def _recovered_since(state: JobState, commit: Instant) -> bool:
 
 def pace(spec: JobSpec, state: JobState) -> Seconds | None:
     """The mean duration of a step with all workers; None if unknown."""
-    if state.timed_steps:
-        return state.timed_seconds / state.timed_steps
+    if state.measured.timed_steps:
+        return state.measured.timed_seconds / state.measured.timed_steps
     groups = () if state.attempt is None else state.attempt.steps
     steps = sum(group.last - group.first for group in groups)
     took = sum((group.last_at - group.first_at) * speed(group.workers, spec.workers) for group in groups)
@@ -80,7 +83,7 @@ def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Secon
     """Training time of the whole job and of the steps that are not committed; None if unknown."""
     work, total = spec.work, progress.total
     if work is None:
-        total, step = state.total or progress.total, pace(spec, state)
+        total, step = state.measured.total or progress.total, pace(spec, state)
         work = total * step if total and step is not None else None
     if work is None:
         return None, None

@@ -13,6 +13,7 @@ from spotladder.core.model import (
     AttemptSeen,
     Exhausted,
     Exit,
+    FailedStarts,
     Instant,
     JobSpec,
     JobState,
@@ -56,7 +57,7 @@ def crash_of(pod: PodSeen) -> str:
 
 def forgotten(state: JobState) -> JobState:
     """The state after an attempt was ready, or after the user changed or suspended the job."""
-    return replace(state, unready=0, unready_template="", crashes=0, crash="", crash_output="")
+    return replace(state, failed_starts=FailedStarts())
 
 
 def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reason, now: Instant) -> JobState:
@@ -64,21 +65,21 @@ def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reas
     attempt."""
     if reason not in FAILED_STARTS | _LOST_STARTS:
         return state
-    unready = state.unready + 1
-    state = replace(state, unready=unready, unready_template=attempt.template)
-    doublings = unready - (1 if reason in FAILED_STARTS else 2)
+    failed = replace(state.failed_starts, unready=state.failed_starts.unready + 1, template=attempt.template)
+    state = replace(state, failed_starts=failed)
+    doublings = failed.unready - (1 if reason in FAILED_STARTS else 2)
     if doublings < 0:
         return state
     pause = backoff(doublings)
-    if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
+    if failed.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
         pause = max(pause, *(tier.provision_timeout for tier in spec.tiers))
-    return replace(state, paused_until=now + pause)
+    return replace(state, timers=replace(state.timers, paused_until=now + pause))
 
 
 def corrected(state: JobState, spec: JobSpec) -> bool:
     """Whether the job pauses after failed starts and its pod template has changed since: the user may have fixed it."""
     tier = spec.tier(state.tier)
-    return bool(state.unready) and tier is not None and tier.template != state.unready_template
+    return bool(state.failed_starts.unready) and tier is not None and tier.template != state.failed_starts.template
 
 
 def backoff(doublings: int) -> Seconds:
@@ -88,8 +89,8 @@ def backoff(doublings: int) -> Seconds:
 
 def crash_message(state: JobState) -> str:
     """The failed starts in one sentence; "" if there were none."""
-    if not state.crashes:
+    if not state.failed_starts.crashes:
         return ""
-    times = "" if state.crashes == 1 else f", {state.crashes} times in succession"
-    output = f": {state.crash_output}" if state.crash_output else ""
-    return f"{state.crash} before the attempt was ready{times}{output}"
+    times = "" if state.failed_starts.crashes == 1 else f", {state.failed_starts.crashes} times in succession"
+    output = f": {state.failed_starts.output}" if state.failed_starts.output else ""
+    return f"{state.failed_starts.crash} before the attempt was ready{times}{output}"

@@ -52,7 +52,7 @@ def with_record(state: JobState, record: TierRecord) -> JobState:
 
 def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
     """The identities of pods whose loss is counted, with those that a counted restart stands for."""
-    counted = set(attempt.lost_pods)
+    counted = set(attempt.known.lost)
     if not counted:
         return counted
     covered: dict[str, str] = {}
@@ -83,7 +83,7 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     if not seen.reachable:
         return fresh
     present = {pod.uid for pod in seen.pods}
-    missing = [uid for uid in attempt.known_pods if uid not in present and uid not in counted]
+    missing = [uid for uid in attempt.known.alive if uid not in present and uid not in counted]
     return [*fresh, *(PodSeen(uid, phase=PodPhase.LOST) for uid in missing)]
 
 
@@ -104,7 +104,7 @@ def failing(pods: list[PodSeen]) -> list[PodSeen]:
 
 def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     """Pods on silent nodes that their cluster has not marked and that are not counted yet, as lost pods."""
-    counted = set(attempt.lost_pods)
+    counted = set(attempt.known.lost)
     return [
         replace(pod, phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
         for pod in seen.pods
@@ -125,7 +125,7 @@ def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observa
     def heard(pod: PodSeen) -> PodSeen:
         if not pod.silent:
             return pod
-        alive = pod.uid in attempt.known_pods
+        alive = pod.uid in attempt.known.alive
         return replace(pod, phase=PodPhase.RUNNING if alive else PodPhase.PENDING, ready=alive and ready)
 
     return seen.with_pods(attempt.number, heard)
@@ -146,7 +146,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     """
     attempt = state.attempt
     if attempt is not None:
-        counted = set(attempt.lost_pods)
+        counted = set(attempt.known.lost)
         pods = [pod for pod in pods if pod.uid not in counted]
     if attempt is None or not pods:
         return state, ()
@@ -155,20 +155,20 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         for pod in pods
     )
     bad = bad_nodes(state)
-    failed, units = _apart([pod for pod in failing(pods) if pod.node not in bad], attempt.lost_units)
+    failed, units = _apart([pod for pod in failing(pods) if pod.node not in bad], attempt.known.lost_units)
     state = with_node_failures(state, [pod for pod in pods if pod.role is not PodRole.AUXILIARY])
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
     failures = len(failed)
     record = state.record(attempt.tier)
     state = with_record(state, replace(record, failures=record.failures + failures))
-    attempt = replace(
-        attempt,
-        failures=attempt.failures + failures,
-        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
+    known = replace(
+        attempt.known,
+        lost=(*attempt.known.lost, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
         lost_units=units,
         lost_start=state.progress.start if state.progress.attempt == attempt.number else None,
     )
+    attempt = replace(attempt, failures=attempt.failures + failures, known=known)
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 
 
@@ -190,7 +190,8 @@ def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
     alive = tuple(
         sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.role is not PodRole.AUXILIARY)
     )
-    return attempt if alive == attempt.known_pods else replace(attempt, known_pods=alive)
+    known = attempt.known
+    return attempt if alive == known.alive else replace(attempt, known=replace(known, alive=alive))
 
 
 def head_lost(seen: AttemptSeen) -> bool:

@@ -22,13 +22,13 @@ def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -
     repeated = sum(1 for record in before if record.reason in _BY_ITSELF)
     if not repeated:
         return state
-    return replace(state, paused_until=now + backoff(repeated - 1))
+    return replace(state, timers=replace(state.timers, paused_until=now + backoff(repeated - 1)))
 
 
 def pause_message(state: JobState) -> str:
     """Why a job pauses because of `paced`; "" for any other pause."""
     last = state.history[-1] if state.history else None
-    if last is None or not state.tier or state.unready or last.reason not in _BY_ITSELF:
+    if last is None or not state.tier or state.failed_starts.unready or last.reason not in _BY_ITSELF:
         return ""
     if last.end_step > last.start_step:
         return ""

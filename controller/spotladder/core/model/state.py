@@ -23,57 +23,86 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """The one live attempt of a job.
+class KnownPods:
+    """The pods of an attempt that were observed alive or counted as lost, by their identities."""
 
-    `known_pods` are the identities of pods that were observed alive, so that a pod that disappears is noticed;
-    `lost_pods` are those already counted. `end_reason` is why the attempt is being ended. `drain_since` is when it was
-    asked to commit and stop, `drain_by` is when it is killed. `leaving` are the identities of noticed pods that are
-    being replaced inside the attempt, until they are gone and no surplus worker is left; `replace_by` is when their
-    replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
-    After a notice during which the next attempt boots beside it, it is drained by `leave_by`. At a notice that it
-    outlives, its program is asked to commit and to continue, at `commit_asked_at`.
-    `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
-    with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
-    store them. `min_workers` is the number of workers with which it can train; None: all of them.
-    `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
-    group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
-    elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use. `lost_units` are the nodes and the units of pods of which a loss was counted since all workers
-    were last ready. `stepped_at` is when its program began its first step. `lost_start` is the start entry of its
-    program in the log when a pod was last counted as lost; None before that, or if the log had none.
-    """
+    alive: tuple[str, ...] = ()
+    """Those that were observed alive, so that a pod that disappears is noticed."""
+    lost: tuple[str, ...] = ()
+    """Those that are counted already."""
+    lost_units: tuple[str, ...] = ()
+    """The nodes and the units of pods of which a loss was counted since all workers were last ready."""
+    lost_start: int | None = None
+    """The program's start entry in the log when a pod was last counted; None before that, or if the log had none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeResponse:
+    """What an attempt does about the notices that its nodes will be reclaimed."""
+
+    leaving: tuple[str, ...] = ()
+    """The identities of noticed pods that are being replaced inside the attempt, until they are gone and no surplus
+    worker is left."""
+    replace_by: Instant | None = None
+    """When their replacements must be ready."""
+    handing_over_since: Instant | None = None
+    """When the program was asked to continue without them."""
+    leave_by: Instant | None = None
+    """When the attempt is drained because the next one boots beside it."""
+    commit_asked_at: Instant | None = None
+    """When the program was asked to commit and to continue, since the attempt outlives the notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why and since when an attempt is being ended."""
+
+    reason: Reason | None = None
+    """None while it is not being ended."""
+    since: Instant | None = None
+    drain_since: Instant | None = None
+    """When it was asked to commit and stop."""
+    drain_by: Instant | None = None
+    """When it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The one live attempt of a job, or its standby attempt."""
 
     number: int
     tier: str
     created_at: Instant
     seen: bool = False
+    """Whether its objects were ever observed."""
     running_at: Instant | None = None
+    """When enough workers were first ready to train."""
     all_ready_at: Instant | None = None
-    failures: int = 0
-    known_pods: tuple[str, ...] = ()
-    lost_pods: tuple[str, ...] = ()
-    start_step: int = 0
-    end_reason: Reason | None = None
-    drain_by: Instant | None = None
-    ending_since: Instant | None = None
-    exited_at: Instant | None = None
-    workers: int | None = None
-    template: str = ""
-    drain_since: Instant | None = None
-    leaving: tuple[str, ...] = ()
-    replace_by: Instant | None = None
-    handing_over_since: Instant | None = None
-    standby: bool = False
-    leave_by: Instant | None = None
-    steps: tuple[Steps, ...] = ()
-    min_workers: int | None = None
+    """When all workers were first ready."""
     enough_since: Instant | None = None
-    avoids: tuple[str, ...] = ()
+    """Since when enough workers of an elastic attempt are ready to begin, while its program waits for the rest."""
     stepped_at: Instant | None = None
-    lost_units: tuple[str, ...] = ()
-    lost_start: int | None = None
-    commit_asked_at: Instant | None = None
+    """When its program began its first step."""
+    exited_at: Instant | None = None
+    """When the end of its program was first observed."""
+    failures: int = 0
+    start_step: int = 0
+    """The step of the commit from which it begins."""
+    steps: tuple[Steps, ...] = ()
+    """One entry for each group of ranks whose heartbeats were observed, the newest last."""
+    workers: int | None = None
+    """Those of the spec with which it was launched, whatever the spec is later; None: not stored."""
+    min_workers: int | None = None
+    """The number of workers with which it can train; None: all of them."""
+    template: str = ""
+    """That of the spec with which it was launched; "": not stored."""
+    avoids: tuple[str, ...] = ()
+    """The names of the nodes that its pods may not use."""
+    standby: bool = False
+    """It was launched as a standby attempt, so its program waits for `TakeOver`."""
+    known: KnownPods = KnownPods()
+    notice: NoticeResponse = NoticeResponse()
+    ending: Ending = Ending()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,83 +205,142 @@ class ExtraCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class SurplusCosts:
+    """USD, as parts of the cost of the tiers, for nodes beside those of an attempt's workers."""
+
+    overlap: float = 0.0
+    """For standby attempts."""
+    surge: float = 0.0
+    """For replacements while the workers that they replace still have their nodes."""
+
+    @property
+    def total(self) -> float:
+        """The sum."""
+        return self.overlap + self.surge
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """Since when a job waits, and until when. `suspending` moves the first two while they do not run."""
+
+    waiting_since: Instant | None = None
+    """Since when not all workers are ready on the tier; None if they are."""
+    recovering_since: Instant | None = None
+    """Since when not all workers are ready in a live attempt that had them ready before."""
+    paused_until: Instant | None = None
+    """When the job leaves Idle, under `exhausted: Wait` and during a start backoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedStarts:
+    """The newest attempts, in succession, that ended before they were ready."""
+
+    unready: int = 0
+    """Their number."""
+    template: str = ""
+    """The template of the newest."""
+    crashes: int = 0
+    """The number of the newest of these that failed to start in the same way."""
+    crash: str = ""
+    """How these failed."""
+    output: str = ""
+    """The last line of output of the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRefusals:
+    """The attempts that the checkpoint store has refused since the newest commit."""
+
+    number: int = 0
+    error: str = ""
+    """The last error of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the program of a job has shown of its work."""
+
+    total: int = 0
+    """The total number of steps that it reported last; 0: none."""
+    timed_steps: int = 0
+    """The number of steps between consecutive commits of one attempt with all workers."""
+    timed_seconds: Seconds = 0.0
+    """The duration of these."""
+    commit_seconds: Seconds = 0.0
+    """The longest duration of a commit: as the log records it, or from a request to commit until it was observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """The attempt that boots beside the live one, and takes over when that has ended."""
+
+    attempt: Attempt | None = None
+    reason: Reason = Reason.STEADY
+    """The planned move for which it was started."""
+    nodes: int = 0
+    """The number of nodes that it holds since `JobState.clock`."""
+    not_before: Instant | None = None
+    """After a standby attempt that was given up, no other one starts before this time."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
-    """The stored state of a job. Persisted after every change; nothing else is kept between decisions.
-
-    `waiting_since` is since when not all workers are ready on its tier (None if they are). `recovering_since` is since
-    when not all workers are ready in a live attempt that had them ready before. `loss_counted`: a failure was counted
-    since all workers were last ready. `progress` is the newest observed commit and `progress_at` when it was first
-    observed, by the decider's clock, since the clock of the job's machines is not trusted. `paused_until` is when the
-    job leaves Idle, under `exhausted: Wait` and during a start backoff. `unready` is the number of consecutive attempts
-    that ended before they were ready, the newest of them created from `unready_template`. `crashes` is the number of
-    the newest of these that failed to start in the same way, `crash` describes the failure, and `crash_output` is the
-    last line of output of the newest. `denials` is the number of attempts that the checkpoint store has refused since
-    the newest commit, `denied` its last error. `impeded` is why the job is not training; None while it trains.
-    `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one attempt, and their
-    duration with all workers. `total` is the total number of steps that the program reported last; 0: none.
-    `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit until the
-    commit was observed.
-    `node_failures` are the nodes on
-    which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the number of
-    nodes held since then.
-
-    `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
-    planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
-    standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
-    attempts have cost, and `surge_usd` what nodes beyond the workers of an attempt have cost, as parts of the cost of
-    their tiers. `hangs` is the number of attempts that ended because their
-    program hung. `extra` is what the job has cost beside its
-    workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
-    the earlier attempts whose objects still exist, oldest first. `misfit` is why the job left the last of the tiers
-    whose nodes do not fit its pods. `newer` are the fields of a newer version, as `codec` keeps them.
-    """
+    """The stored state of a job. Persisted after every change; nothing else is kept between decisions."""
 
     stage: Stage = Stage.IDLE
-    attempt: Attempt | None = None
-    last_number: int = 0
+    reason: Reason = Reason.STEADY
+    """Why the job is in this stage."""
+    message: str = ""
     tier: str = ""
+    """The tier of the live attempt, or of the last one."""
+    attempt: Attempt | None = None
+    """The live attempt."""
+    last_number: int = 0
+    """The highest number of an attempt that was planned."""
+    standby: Standby = Standby()
+    left: tuple[LeftAttempt, ...] = ()
+    """The earlier attempts whose objects still exist, oldest first."""
     tiers: tuple[TierRecord, ...] = ()
     history: tuple[AttemptRecord, ...] = ()
-    reason: Reason = Reason.STEADY
-    message: str = ""
+    """The newest attempts that have ended, oldest first."""
+
     failures: int = 0
     application_failures: int = 0
-    waiting_since: Instant | None = None
-    recovering_since: Instant | None = None
-    paused_until: Instant | None = None
-    unready: int = 0
-    unready_template: str = ""
-    crashes: int = 0
-    crash: str = ""
-    crash_output: str = ""
-    denials: int = 0
-    denied: str = ""
+    hangs: int = 0
+    """The number of attempts that ended because their program hung."""
     loss_counted: bool = False
-    progress: Progress = Progress()
-    progress_at: Instant | None = None
-    revision: int = -1
-    clock: Instant = 0.0
-    nodes: int = 0
+    """A failure was counted since all workers were last ready."""
+    failed_starts: FailedStarts = FailedStarts()
+    refusals: StoreRefusals = StoreRefusals()
+    node_failures: tuple[NodeFailures, ...] = ()
+    """The nodes on which pods failed, the newest failure last."""
+    misfit: str = ""
+    """Why the job left the last of the tiers whose nodes do not fit its pods."""
     impeded: Impeded | None = None
+    """Why the job is not training; None while it trains."""
+
     started_at: Instant | None = None
     ended_at: Instant | None = None
-    timed_steps: int = 0
-    timed_seconds: Seconds = 0.0
-    total: int = 0
-    node_failures: tuple[NodeFailures, ...] = ()
-    commit_seconds: Seconds = 0.0
-    standby: Attempt | None = None
-    standby_reason: Reason = Reason.STEADY
-    standby_nodes: int = 0
-    standby_after: Instant | None = None
-    overlap_usd: float = 0.0
-    surge_usd: float = 0.0
-    hangs: int = 0
-    extra: ExtraCosts = ExtraCosts()
+    timers: Timers = Timers()
+    progress: Progress = Progress()
+    """The newest commit."""
+    progress_at: Instant | None = None
+    """When it was first observed, by the decider's clock, since the clock of the job's machines is not trusted."""
+    measured: Measured = Measured()
+
+    clock: Instant = 0.0
+    """The `now` of the last decision."""
+    revision: int = -1
+    """That of the last observation."""
+    nodes: int = 0
+    """The number of nodes of the tier that the live attempt holds since `clock`."""
     heads_per_hour: float = 0.0
-    left: tuple[LeftAttempt, ...] = ()
-    misfit: str = ""
+    """The price in USD of the heads' nodes that the job holds since `clock`."""
+    extra: ExtraCosts = ExtraCosts()
+    """What the job has cost beside its workers' nodes."""
+    surplus: SurplusCosts = SurplusCosts()
     newer: str = ""
+    """The fields of a newer version, as `codec` keeps them."""
 
     @property
     def phase(self) -> Phase:
@@ -273,12 +361,6 @@ class JobState:
     def spent_usd(self) -> float:
         """USD paid so far: for nodes, over all tiers, and for everything else."""
         return sum(tier.cost for tier in self.tiers) + self.extra.total
-
-    @property
-    def surplus_usd(self) -> float:
-        """USD paid for nodes beside those of an attempt's workers: for standby attempts, and for replacements while the
-        workers that they replace still have their nodes."""
-        return self.overlap_usd + self.surge_usd
 
     @property
     def node_seconds(self) -> float:
@@ -312,16 +394,18 @@ class JobState:
             clock=0.0,
             revision=0,
             nodes=0,
-            standby_nodes=0,
-            overlap_usd=0.0,
-            surge_usd=0.0,
+            standby=replace(self.standby, nodes=0),
+            surplus=SurplusCosts(),
             extra=ExtraCosts(),
             heads_per_hour=0.0,
             left=tuple(replace(one, nodes=0) for one in self.left),
-            attempt=self.attempt and replace(self.attempt, known_pods=(), steps=()),
+            attempt=self.attempt and replace(self.attempt, known=replace(self.attempt.known, alive=()), steps=()),
             tiers=tiers,
-            waiting_since=self.waiting_since and 0.0,
-            recovering_since=self.recovering_since and 0.0,
+            timers=replace(
+                self.timers,
+                waiting_since=self.timers.waiting_since and 0.0,
+                recovering_since=self.timers.recovering_since and 0.0,
+            ),
         )
 
     def record(self, name: str) -> TierRecord:

@@ -24,9 +24,9 @@ def start_timeout(situation: Situation) -> Effect | None:
 
 def start_failed(situation: Situation, reason: Reason, crash: str, output: str = "", pod: str = "") -> Effect:
     """The attempt ends, and the job after too many consecutive starts that failed in the same way."""
-    state = situation.state
-    crashes = state.crashes + 1 if crash == state.crash else 1
-    situation = replace(situation, state=replace(state, crashes=crashes, crash=crash, crash_output=output))
-    if crashes >= CRASH_LIMIT and situation.spec.exhausted is Exhausted.FAIL:
+    failed = situation.state.failed_starts
+    failed = replace(failed, crashes=failed.crashes + 1 if crash == failed.crash else 1, crash=crash, output=output)
+    situation = replace(situation, state=replace(situation.state, failed_starts=failed))
+    if failed.crashes >= CRASH_LIMIT and situation.spec.exhausted is Exhausted.FAIL:
         return Effect(situation, Reason.CRASH_LOOP, crash_message(situation.state))
     return Effect(situation, reason, ": ".join(filter(None, (pod, crash, output))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.changes.changing import asked, counted, exhausted
+from spotladder.core.changes.changing import asked, counted, exhausted, without_wait
 from spotladder.core.changes.hedging import hedge_due, hedge_tier
 from spotladder.core.changes.standing_by import PlannedMove, given_up, with_standby
 from spotladder.core.diagnosis.evidence import inadmissible, waits_for_quota
@@ -24,8 +24,8 @@ from spotladder.core.situation import Situation
 def ready_hedge(situation: Situation) -> Effect | None:
     """The attempt waits for capacity beside a hedge, and one of the two is ready: the other one ends, without a failure
     and without exhausting its tier."""
-    hedge, attempt = situation.state.standby, situation.attempt
-    if hedge is None or situation.state.standby_reason is not Reason.HEDGED:
+    hedge, attempt = situation.state.standby.attempt, situation.attempt
+    if hedge is None or situation.state.standby.reason is not Reason.HEDGED:
         return None
     writes = situation.seen.progress.attempt >= hedge.number
     if situation.all_pods_ready and not writes:
@@ -71,7 +71,12 @@ def provision_timeout(situation: Situation) -> Effect | None:
     mends that.
     """
     tier, rule = situation.tier, rule_of(situation)
-    if tier is None or situation.state.waiting_since is None or rule is None or rule.timer is not Timer.PROVISION:
+    if (
+        tier is None
+        or situation.state.timers.waiting_since is None
+        or rule is None
+        or rule.timer is not Timer.PROVISION
+    ):
         return None
     avoids = situation.attempt.avoids if rule.exhausts else ()
     misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
@@ -83,7 +88,8 @@ def provision_timeout(situation: Situation) -> Effect | None:
         return None  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
     if avoids:
         why = f"no capacity without the avoided nodes {named(avoids, situation.state)}: the next attempt may use them"
-        state = replace(situation.state, node_failures=(), waiting_since=None)  # A bad node is better than none.
+        situation = without_wait(situation)
+        state = replace(situation.state, node_failures=())  # A bad node is better than none.
         return Effect(replace(situation, state=state), Reason.INSUFFICIENT_CAPACITY, why)
     if rule.exhausts:
         return _without_capacity(situation, tier, rule, refused=refused)
@@ -98,7 +104,7 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
         return Effect(exhausted(situation, rule.reason), rule.reason, message)
     situation = replace(situation, state=with_sightings(situation.state, {tier.name: False}, situation.now))
     if situation.changes.choice.keeps_open:
-        situation = replace(situation, state=replace(situation.state, waiting_since=None))
+        situation = without_wait(situation)
     else:
         situation = exhausted(situation, Reason.INSUFFICIENT_CAPACITY)
     why = message if refused else f"not all workers ready for {tier.provision_timeout:g} s"
@@ -124,7 +130,7 @@ def _impediment_message(situation: Situation) -> str:
 def recovery_timeout(situation: Situation) -> Effect | None:
     """The workers are not all ready again within `recoveryTimeout`: the attempt ends with one failure, unless it waits
     for capacity, where `provisionTimeout` applies, or for quota."""
-    since = situation.state.recovering_since
+    since = situation.state.timers.recovering_since
     if since is None or not situation.passed(situation.recovery_deadline):
         return None
     if not situation.reachable or situation.held_by is not None or situation.waits_for_capacity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.changes.changing import asked
+from spotladder.core.changes.changing import asked, without_wait
 from spotladder.core.changes.leaving_behind import is_left
 from spotladder.core.changes.moving import planned
 from spotladder.core.changes.standing_by import adopted
@@ -20,12 +20,13 @@ def corrected_template(situation: Situation) -> Effect | None:
     """The user has changed the pod template after failed starts: the pause ends."""
     if not corrected(situation.state, situation.spec):
         return None
-    return Effect(replace(situation, state=forgotten(replace(situation.state, paused_until=None))))
+    timers = replace(situation.state.timers, paused_until=None)
+    return Effect(replace(situation, state=forgotten(replace(situation.state, timers=timers))))
 
 
 def takeover(situation: Situation) -> Effect | None:
     """A standby attempt exists: it becomes the live one."""
-    if situation.state.standby is None:
+    if situation.state.standby.attempt is None:
         return None
     state, reason, message = adopted(situation)
     return Effect(replace(situation, state=state), reason, message)
@@ -33,7 +34,7 @@ def takeover(situation: Situation) -> Effect | None:
 
 def pause(situation: Situation) -> Effect | None:
     """The job pauses, after failed starts or when every tier was exhausted: it waits."""
-    until = situation.state.paused_until
+    until = situation.state.timers.paused_until
     return Effect(situation, waits=True) if until is not None and situation.now < until else None
 
 
@@ -55,7 +56,8 @@ def exhausted_tiers(situation: Situation) -> Effect | None:
         until, reason = situation.now + length, Reason.WAITING_TO_BEGIN_AGAIN
         message += f"; restarts at {spec.tiers[0].name} in {format_duration(length)} (exhausted: {exhausted})"
     fresh = tuple(replace(record, failures=0, exhausted_by=None) for record in situation.state.tiers)
-    state = replace(situation.state, tiers=fresh, tier="", paused_until=until, misfit=misfit)
+    timers = replace(situation.state.timers, paused_until=until)
+    state = replace(situation.state, tiers=fresh, tier="", timers=timers, misfit=misfit)
     return Effect(replace(situation, state=state), reason, message)
 
 
@@ -64,7 +66,7 @@ def chosen_tier(situation: Situation) -> Effect | None:
     situation = asked(situation, live=False)
     choice = situation.changes.choice
     if choice.tier is None:  # The next attempt has its own provisionTimeout.
-        return Effect(replace(situation, state=replace(situation.state, waiting_since=None)))
+        return Effect(without_wait(situation))
     if choice.tier not in situation.open or is_left(situation, choice.tier):
         return Effect(situation)
     state, reason, message = planned(situation, choice.tier)
@@ -75,5 +77,6 @@ def resumption(situation: Situation) -> Effect | None:
     """`suspend` is no longer set: the job continues."""
     if situation.spec.suspend:
         return None
-    state = forgotten(replace(situation.state, waiting_since=None, paused_until=None))
+    timers = replace(situation.state.timers, waiting_since=None, paused_until=None)
+    state = forgotten(replace(situation.state, timers=timers))
     return Effect(replace(situation, state=state), Reason.RESUME_REQUESTED)

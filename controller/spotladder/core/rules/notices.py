@@ -13,7 +13,7 @@ The notice is counted as a failure in either case, once; maintenance is no failu
 
 from __future__ import annotations
 
-from spotladder.core.changes.changing import asked, counted, exhausted_if_exceeded, replanned
+from spotladder.core.changes.changing import asked, counted, exhausted_if_exceeded, responding
 from spotladder.core.changes.replacing import commit_due, with_replacement, without_noticed
 from spotladder.core.changes.standing_by import PlannedMove, with_standby
 from spotladder.core.diagnosis.evidence import maintenance
@@ -54,17 +54,17 @@ def _fresh(situation: Situation) -> list[PodSeen]:
     """Pods of the live attempt whose nodes are about to be reclaimed, or are drained, without those that it leaves
     already: pods that are being replaced and, while the next attempt boots, drained nodes."""
     attempt, seen = situation.attempt, situation.attempt_seen
-    fresh = [pod for pod in noticed_pods(attempt, seen) if pod.uid not in attempt.leaving] if seen else []
-    return fresh if attempt.leave_by is None else failing(fresh)
+    fresh = [pod for pod in noticed_pods(attempt, seen) if pod.uid not in attempt.notice.leaving] if seen else []
+    return fresh if attempt.notice.leave_by is None else failing(fresh)
 
 
 def _replaced(situation: Situation, notices: list[PodSeen]) -> Effect | None:
     """Replacements for these pods start, if that is possible, unless the next attempt boots already or the program is
     asked to continue without others."""
     stage, attempt = situation.state.stage, situation.attempt
-    if stage is Stage.RECOVERING or (stage is Stage.RUNNING and attempt.leave_by is not None):
+    if stage is Stage.RECOVERING or (stage is Stage.RUNNING and attempt.notice.leave_by is not None):
         return None
-    if stage is Stage.REPLACING and attempt.handing_over_since is not None:
+    if stage is Stage.REPLACING and attempt.notice.handing_over_since is not None:
         return None
     begun = with_replacement(situation, notices)
     if begun is None:
@@ -96,16 +96,16 @@ def _next_boots(situation: Situation, notices: list[PodSeen]) -> Effect | None:
         return None
     if not overlaps(situation) or limits.over_backoff_limit(situation):
         return None
-    if situation.state.standby is None:
+    if situation.state.standby.attempt is None:
         situation = asked(situation, live=False)
         tier = situation.spec.tier(situation.changes.choice.tier or "")
         if tier is None or not situation.may_use(tier.name):
             return None
         why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
         situation = with_standby(situation, PlannedMove(tier.name, situation.notice_reason, why))
-    leave_by = situation.attempt.leave_by
+    leave_by = situation.attempt.notice.leave_by
     if leave_by is None or by < leave_by:
-        situation = replanned(situation, leave_by=by, commit_asked_at=situation.now)
+        situation = responding(situation, leave_by=by, commit_asked_at=situation.now)
     return Effect(situation, waits=True)
 
 

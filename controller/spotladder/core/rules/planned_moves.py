@@ -3,7 +3,7 @@ during which the next attempt boots."""
 
 from __future__ import annotations
 
-from spotladder.core.changes.changing import asked, replanned
+from spotladder.core.changes.changing import asked, responding
 from spotladder.core.changes.standing_by import PlannedMove, given_up, with_standby
 from spotladder.core.facts.standby import may_stand_by, standby_ready
 from spotladder.core.model import UpdateStrategy
@@ -14,17 +14,17 @@ from spotladder.core.situation import READY, Situation
 
 def withdrawn_notice(situation: Situation) -> Effect | None:
     """The nodes that were drained for maintenance are usable again: the attempt need not end."""
-    if situation.attempt.leave_by is None or situation.state.loss_counted or not situation.notices_withdrawn:
+    if situation.attempt.notice.leave_by is None or situation.state.loss_counted or not situation.notices_withdrawn:
         return None
-    return Effect(replanned(situation, leave_by=None))
+    return Effect(responding(situation, leave_by=None))
 
 
 def end_of_notice(situation: Situation) -> Effect | None:
     """The next attempt has booted during the notice, or it is the last moment for a commit: the attempt drains."""
-    attempt, standby = situation.attempt, situation.state.standby
-    if attempt.leave_by is None:
+    attempt, standby = situation.attempt, situation.state.standby.attempt
+    if attempt.notice.leave_by is None:
         return None
-    can_wait = situation.state.stage in READY and not situation.passed(attempt.leave_by)
+    can_wait = situation.state.stage in READY and not situation.passed(attempt.notice.leave_by)
     if standby is not None and can_wait and not standby_ready(situation):
         return None
     message = "its nodes are " + ("drained" if situation.notice_reason is Reason.MAINTENANCE else "being reclaimed")
@@ -38,11 +38,11 @@ def end_of_notice(situation: Situation) -> Effect | None:
 def planned_move(situation: Situation) -> Effect | None:
     """A changed spec or the policy wants another attempt: with `overlap` it boots as a standby attempt; the live one
     stops when that is ready, or at once without it."""
-    if situation.attempt.leave_by is not None:
+    if situation.attempt.notice.leave_by is not None:
         return None
     situation, move = _wanted(situation)
-    standby = situation.state.standby
-    if standby is not None and situation.state.standby_reason is Reason.HEDGED:
+    standby = situation.state.standby.attempt
+    if standby is not None and situation.state.standby.reason is Reason.HEDGED:
         if move is not None and move.tier != standby.tier:
             situation = given_up(situation, f"{move.tier} is wanted instead")
         return _stops_for(situation, move)  # The live attempt does not train.
@@ -55,7 +55,7 @@ def planned_move(situation: Situation) -> Effect | None:
         situation = given_up(situation, why)
     if move is None or not may_stand_by(situation, move.tier, updates=move.reason is Reason.SPEC_UPDATED):
         return _stops_for(situation, move)
-    after = situation.state.standby_after
+    after = situation.state.standby.not_before
     if after is not None and situation.now < after:
         return Effect(situation) if move.reason is Reason.POLICY else _stops_for(situation, move)
     return Effect(with_standby(situation, move))

@@ -17,7 +17,7 @@ from spotladder.core.history.bad_nodes import with_node_failures
 from spotladder.core.history.crashes import backoff, crash_of, crashed_pods
 from spotladder.core.history.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.history.pacing import paced
-from spotladder.core.model import AttemptSeen, Exit, PodRole, QueueEviction
+from spotladder.core.model import AttemptSeen, Exit, PodRole, QueueEviction, StoreRefusals
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.rules.effect import Effect, ended, ended_by_limit, ended_by_loss
 from spotladder.core.rules.failed_starts import start_failed
@@ -84,8 +84,9 @@ def _ended_by_queue(situation: Situation, how: Exit | None) -> bool:
 
 def _denied(situation: Situation, reason: Reason, message: str) -> Effect:
     """The end of an attempt that could not use the checkpoint store: the next one tries again after a delay."""
-    denials, until = situation.state.denials, situation.now + backoff(situation.state.denials)
-    state = replace(situation.state, denials=denials + 1, denied=message, paused_until=until)
+    state, before = situation.state, situation.state.refusals.number
+    timers = replace(state.timers, paused_until=situation.now + backoff(before))
+    state = replace(state, refusals=StoreRefusals(before + 1, message), timers=timers)
     return Effect(replace(situation, state=state), reason, message)
 
 

@@ -23,7 +23,7 @@ def ready_workers(situation: Situation) -> Effect | None:
 
 def recovered_workers(situation: Situation) -> Effect | None:
     """Enough workers are ready again and the program makes progress with them: the job trains."""
-    seen, since = situation.attempt_seen, situation.state.recovering_since
+    seen, since = situation.attempt_seen, situation.state.timers.recovering_since
     moves = seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
     recovered = situation.all_pods_ready and moves
     if not (recovered or situation.trains_unready) or not fits(situation):

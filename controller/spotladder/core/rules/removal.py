@@ -23,7 +23,7 @@ def finished_job(situation: Situation) -> Effect | None:
 def further_notice(situation: Situation) -> Effect | None:
     """Another node is reclaimed while the attempt drains because of a notice: it is one more failure."""
     attempt, seen = situation.attempt, situation.attempt_seen
-    if attempt.end_reason is not Reason.EVICTION_NOTICE:
+    if attempt.ending.reason is not Reason.EVICTION_NOTICE:
         return None
     if seen is not None and seen.exit is None:
         situation = counted(situation, noticed_pods(attempt, seen))
@@ -49,7 +49,7 @@ def stopped_program(situation: Situation) -> Effect | None:
 def end_of_grace(situation: Situation) -> Effect | None:
     """The program has not stopped within `grace`, or within the rest of the notice: it is killed."""
     attempt = situation.attempt
-    since, by = attempt.drain_since or 0.0, attempt.drain_by or 0.0
+    since, by = attempt.ending.drain_since or 0.0, attempt.ending.drain_by or 0.0
     if situation.now < by:
         return None
     return Effect(situation, Reason.GRACE_EXCEEDED, f"did not stop within {max(0.0, round(by - since, 1)):g} s")
@@ -64,7 +64,7 @@ def removed_objects(situation: Situation) -> Effect | None:
 
 def waiting_standby(situation: Situation) -> Effect | None:
     """A standby attempt exists: it takes over at once, since the commit log fences the ended one."""
-    return Effect(situation, Reason.RELIEVED) if situation.state.standby is not None else None
+    return Effect(situation, Reason.RELIEVED) if situation.state.standby.attempt is not None else None
 
 
 def slow_removal(situation: Situation) -> Effect | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spotladder.core.changes.changing import replanned
+from spotladder.core.changes.changing import responding
 from spotladder.core.changes.replacing import handing_over
 from spotladder.core.facts.elastic import continues_smaller, how_many
 from spotladder.core.model import PodPhase, PodRole, PodSeen
@@ -19,19 +19,19 @@ def replacement_step(situation: Situation) -> Effect | None:
     attempt = situation.attempt
     if not situation.leaving:
         ready = how_many(situation) or f"{situation.workers} workers"
-        return Effect(situation, Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.leaving)}")
-    if attempt.handing_over_since is not None:
+        return Effect(situation, Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.notice.leaving)}")
+    if attempt.notice.handing_over_since is not None:
         if not situation.passed(situation.handing_over_deadline):
             return None
         return Effect(situation, situation.notice_reason, "the program did not continue without the noticed pods")
     if _replacements_ready(situation):
         return Effect(handing_over(situation))
-    if not situation.passed(attempt.replace_by):
+    if not situation.passed(attempt.notice.replace_by):
         return None
     if _replacements_placed(situation) or continues_smaller(situation):
         return Effect(handing_over(situation))
     if situation.notices_withdrawn:
-        return Effect(replanned(situation, replace_by=situation.now + MAINTENANCE_LIMIT))
+        return Effect(responding(situation, replace_by=situation.now + MAINTENANCE_LIMIT))
     return Effect(situation, situation.notice_reason, "no capacity for a replacement in time")
 
 
@@ -46,7 +46,7 @@ def _replacements_placed(situation: Situation) -> bool:
 
 
 def _enough_stay(situation: Situation, met: Callable[[PodSeen], bool]) -> bool:
-    seen, going = situation.attempt_seen, situation.attempt.leaving
+    seen, going = situation.attempt_seen, situation.attempt.notice.leaving
     if seen is None or not seen.reachable:
         return False
     workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.uid not in going)

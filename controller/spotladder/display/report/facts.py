@@ -113,7 +113,7 @@ class Facts:
     def ended_by(self, attempt: AttemptFacts) -> str:
         """Why this attempt has ended; for one that had not, "running", or why the run has ended."""
         live = self.state.attempt
-        if live is None or live.number != attempt.number or live.end_reason is not None:
+        if live is None or live.number != attempt.number or live.ending.reason is not None:
             return str(attempt.reason)
         return "running" if self.going_on else NONE if self.exit_code is None else str(self.reason)
 

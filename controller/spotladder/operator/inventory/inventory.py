@@ -159,7 +159,7 @@ class Inventory:
         """The objects of this attempt with its pods that failed and were deleted at once, without those that are
         counted."""
         top = objects.every[0]
-        known = {*attempt.lost_pods, *(pod.uid for pod in objects.pods)}
+        known = {*attempt.known.lost, *(pod.uid for pod in objects.pods)}
         failed = tuple(
             pod
             for pod in self._failed.of(top.namespace, top.job, self._clock.ticks())

@@ -172,7 +172,9 @@ class AttemptRemover:
                 continue
             nodes = found.cluster.inventory.nodes_of(found.objects)
             seen = loaded.seen.attempt(number)
-            leaving = live.leaving if live is not None and live.number == number and seen and seen.surplus else ()
+            leaving = (
+                live.notice.leaving if live is not None and live.number == number and seen and seen.surplus else ()
+            )
             for pod in found.objects.pods:
                 if pod.uid in leaving and not pod.deleting:
                     continue

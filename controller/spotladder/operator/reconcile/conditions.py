@@ -186,10 +186,10 @@ def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
 def _updated(situation: Situation) -> ConditionUpdate:
     if not (pending := situation.pending_update):
         return ConditionUpdate("True", "UpToDate")
-    if situation.attempt.end_reason is not None:
+    if situation.attempt.ending.reason is not None:
         return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt starts with the new pods")
-    standby = situation.state.standby
-    if standby is not None and situation.state.standby_reason is Reason.SPEC_UPDATED:
+    standby = situation.state.standby.attempt
+    if standby is not None and situation.state.standby.reason is Reason.SPEC_UPDATED:
         effect = f"attempt {standby.number} with the new pods starts beside attempt {situation.attempt.number}"
         return ConditionUpdate("False", "Replacing", f"{pending}: {effect}")
     effect = f"the next attempt starts with the new pods (updateStrategy {situation.spec.update_strategy})"

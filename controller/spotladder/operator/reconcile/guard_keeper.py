@@ -35,7 +35,7 @@ async def keep_guards(loaded: Loaded, state: JobState, preflight: Preflight) -> 
     for those that must wait."""
     if state.stage in _WITHOUT_ATTEMPT or loaded.record.deleting:  # Kubernetes deletes them with the job.
         return
-    for own in filter(None, (state.attempt, state.standby)):
+    for own in filter(None, (state.attempt, state.standby.attempt)):
         found = loaded.found.attempts.get(own.number)
         if found is None or found.cluster.problem or (top := found.objects.top) is None or top.deleting:
             continue

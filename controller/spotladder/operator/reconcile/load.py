@@ -129,7 +129,7 @@ def observe(
     """
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
-    unseen = {own.number for own in (live, state.standby) if own is not None and not own.seen}
+    unseen = {own.number for own in (live, state.standby.attempt) if own is not None and not own.seen}
     removed = {left.number for left in state.left}
     found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
     attempts, waits, launched = [], "", False
@@ -155,7 +155,7 @@ def observe(
                 seen = _terminating(seen, objects, nodes)
             if placed is not None and placed.core.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
-            if state.standby is not None and state.standby.number == number:
+            if state.standby.attempt is not None and state.standby.attempt.number == number:
                 seen = replace(seen, held=reading.held == number)
             if reading.heartbeat is not None and reading.progress.attempt == number:
                 beat = reading.heartbeat

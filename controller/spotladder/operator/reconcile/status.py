@@ -128,10 +128,10 @@ def of_state(
             heads=_part(state.extra.heads),
             storage=_part(state.extra.storage),
             egress=_part(state.extra.egress),
-            overlap=_part(state.surplus_usd),
+            overlap=_part(state.surplus.total),
             unpriced=unpriced,
         ),
-        standby=None if state.standby is None else _standby(state, state.standby, clusters),
+        standby=None if state.standby.attempt is None else _standby(state, state.standby.attempt, clusters),
         removing=[
             RemovedAttemptStatus(
                 number=left.number,
@@ -160,7 +160,7 @@ def _standby(state: JobState, standby: Attempt, clusters: Mapping[str, str]) -> 
         tier=standby.tier,
         cluster=clusters.get(standby.tier, ""),
         since=datetime.fromtimestamp(int(standby.created_at), UTC),
-        reason=state.standby_reason,
+        reason=state.standby.reason,
     )
 
 
@@ -207,7 +207,7 @@ def worth_writing(
     said = message or one_line(new.message)
     if (held.conditions, held.message, held.observed_generation) != (conditions, said, generation):
         return True
-    waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
+    waited = (new.timers.waiting_since or 0.0) - (old.timers.waiting_since or 0.0)
     return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new, jobs)
 
 
@@ -232,13 +232,13 @@ def _due(old: JobState, new: JobState, jobs: int) -> Instant:
 
 def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool, tuple[int, ...]]:
     attempt = state.attempt
-    pods, seen = (attempt.known_pods, attempt.seen) if attempt else ((), False)
+    pods, seen = (attempt.known.alive, attempt.seen) if attempt else ((), False)
     return _held(state), pods, seen, tuple(left.number for left in state.left)
 
 
 def _held(state: JobState) -> int:
     """The number of nodes of all attempts."""
-    return state.nodes + state.standby_nodes + state.left_nodes
+    return state.nodes + state.standby.nodes + state.left_nodes
 
 
 def _part(amount: float) -> str:

@@ -179,8 +179,8 @@ class Metrics:
         return name
 
     def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
-        if reason is Reason.ALL_READY and before.waiting_since is not None:
-            self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
+        if reason is Reason.ALL_READY and before.timers.waiting_since is not None:
+            self.fallback_seconds.observe(max(0.0, self._clock.now() - before.timers.waiting_since))
         elif reason is Reason.FELL_BACK:
             why = before.record(before.tier).exhausted_by or before.reason
             self.fallbacks.labels(self._tier(before.tier), self._tier(tier), why).inc()
@@ -237,7 +237,7 @@ def _leaving(before: JobState, after: JobState) -> int:
     """The number of pods whose replacement inside the live attempt begins."""
     if before.attempt is None or after.attempt is None or before.attempt.number != after.attempt.number:
         return 0
-    return len(set(after.attempt.leaving) - set(before.attempt.leaving))
+    return len(set(after.attempt.notice.leaving) - set(before.attempt.notice.leaving))
 
 
 def _uncommitted_since(state: JobState) -> Instant | None:

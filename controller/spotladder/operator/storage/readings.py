@@ -44,9 +44,9 @@ class Readings:
             self._logs.unfollow(record.key)
             denied = isinstance(error, AccessDenied)
             return Reading(True, state.progress, unreadable=str(error), locked=not denied, denied=denied)
-        if state.standby is None:
+        if state.standby.attempt is None:
             return self._logs.follow(record.key, address, reads_every(job))
-        return self._logs.follow(record.key, address, STANDBY_POLL_INTERVAL, standby=state.standby.number)
+        return self._logs.follow(record.key, address, STANDBY_POLL_INTERVAL, standby=state.standby.attempt.number)
 
     async def address(self, record: JobRecord, job: TieredJob) -> LogAddress:
         """The job's log with the credentials to read it. Raises CredentialsMissing and AccessDenied."""

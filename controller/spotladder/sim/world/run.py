@@ -156,7 +156,7 @@ class SimulationRun:
             path=tuple(self._path),
             losses=tuple(self._losses),
             decisions=self.decisions,
-            overlap=state.overlap_usd,
+            overlap=state.surplus.overlap,
             extra=state.extra,
             tier_usd={tier: bill.usd.get(zone, 0.0) for tier, zone in zones},
             tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
