@@ -44,9 +44,8 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         if not held_back and attempt.tier not in situation.seen.unavailable:
             todo.append(_launch(situation, attempt))
     elif state.stage is Stage.DRAINING and attempt is not None:
-        todo.append(
-            Drain(attempt.number, attempt.ending.drain_by or situation.now, attempt.ending.reason or state.reason)
-        )
+        ending = attempt.ending
+        todo.append(Drain(attempt.number, ending.drain_by or situation.now, ending.reason or state.reason))
     elif state.stage is Stage.ENDING and attempt is not None:
         todo.append(Delete(attempt.number, attempt.ending.reason or state.reason))
     elif state.stage in TERMINAL:
@@ -83,11 +82,10 @@ def _replace(situation: Situation) -> Replace | None:
     if seen is None or not seen.reachable or seen.surplus is None:
         return None
     incomplete = situation.state.stage is not Stage.REPLACING and not any(pod.suspect for pod in situation.leaving)
-    hand_over = incomplete or attempt.notice.handing_over_since is not None
+    notice = attempt.notice
+    hand_over = incomplete or notice.handing_over_since is not None
     remove = incomplete or situation.passed(situation.removal_due)
-    return Replace(
-        attempt.number, attempt.notice.leaving, hand_over, remove, attempt.notice.replace_by or situation.now
-    )
+    return Replace(attempt.number, notice.leaving, hand_over, remove, notice.replace_by or situation.now)
 
 
 def _commit(situation: Situation) -> tuple[AskToCommit, ...]:
@@ -99,14 +97,13 @@ def _commit(situation: Situation) -> tuple[AskToCommit, ...]:
     state, attempt, seen = situation.state, situation.state.attempt, situation.attempt_seen
     if state.stage not in READY or attempt is None or attempt.notice.commit_asked_at is None or seen is None:
         return ()
-    waits = attempt.notice.leave_by is not None or (
-        attempt.notice.leaving and attempt.notice.handing_over_since is None
-    )
-    if not waits or not seen.reachable or situation.last_progress > attempt.notice.commit_asked_at:
+    notice, asked_at = attempt.notice, attempt.notice.commit_asked_at
+    waits = notice.leave_by is not None or (notice.leaving and notice.handing_over_since is None)
+    if not waits or not seen.reachable or situation.last_progress > asked_at:
         return ()
     everywhere = any(pod.noticed and pod.role is not PodRole.WORKER for pod in seen.pods)
     asked = [pod.uid for pod in seen.pods if everywhere or pod.noticed or pod.role is not PodRole.WORKER]
-    return (AskToCommit(attempt.number, tuple(asked), situation.notice_reason, attempt.notice.commit_asked_at),)
+    return (AskToCommit(attempt.number, tuple(asked), situation.notice_reason, asked_at),)
 
 
 def steady_reason(situation: Situation) -> Reason:

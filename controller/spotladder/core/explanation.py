@@ -66,11 +66,8 @@ def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | No
     """The running timer, when it expires, and its effect."""
     state, timer = situation.state, rule.timer
     if state.stage is Stage.IDLE:
-        return (
-            ("pause", state.timers.paused_until, "the next attempt starts")
-            if state.timers.paused_until is not None
-            else _NOTHING
-        )
+        until = state.timers.paused_until
+        return _NOTHING if until is None else ("pause", until, "the next attempt starts")
     if timer is Timer.START and (due := begin_due(situation, situation.attempt)) is not None:
         return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
     recovers = state.stage is Stage.RECOVERING and situation.reachable and not situation.waits_for_capacity

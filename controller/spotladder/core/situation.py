@@ -266,6 +266,12 @@ class Situation:
         return gang_placed(self.attempt_seen, self.needed)
 
     @property
+    def paused(self) -> bool:
+        """Whether the job pauses before its next attempt."""
+        until = self.state.timers.paused_until
+        return until is not None and self.now < until
+
+    @property
     def last_progress(self) -> Instant:
         """When all pods last became ready, or the job last committed, by the decider's own clock.
 

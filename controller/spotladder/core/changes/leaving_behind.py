@@ -26,10 +26,10 @@ from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
 
 def moves_on(situation: Situation) -> bool:
     """Whether the next attempt is planned although the ended one is not confirmed gone."""
-    spec, state, policy = situation.spec, situation.state, situation.policy
+    spec, policy = situation.spec, situation.policy
     if policy is None or not situation.fences or spec.suspend or not situation.open:
         return False
-    if state.timers.paused_until is not None and situation.now < state.timers.paused_until:
+    if situation.paused:
         return False
     idle = replace(situation, state=moved(situation, Reason.MOVED_ON)[0])
     if limits.reached(idle) is not None:

@@ -62,7 +62,9 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
     paused = state.timers.paused_until is not None  # A pause is not a wait for capacity.
-    waits_again = changed or updated or paused or state.timers.waiting_since is None
+    waiting_since = state.timers.waiting_since
+    if changed or updated or paused or waiting_since is None:
+        waiting_since = now
     if state.tier and changed:
         exhausted_by = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({exhausted_by})" if exhausted_by else "")
@@ -76,11 +78,7 @@ def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
         attempt=launched_with(attempt, situation.spec),
         last_number=number,
         tier=tier,
-        timers=replace(
-            state.timers,
-            waiting_since=now if waits_again else state.timers.waiting_since,
-            paused_until=None,
-        ),
+        timers=replace(state.timers, waiting_since=waiting_since, paused_until=None),
         started_at=now if state.started_at is None else state.started_at,
         loss_counted=False,
     )

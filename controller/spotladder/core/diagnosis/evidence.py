@@ -105,11 +105,7 @@ def store_unsafe(situation: Situation) -> str:
 def _waits_after(situation: Situation, reason: Reason) -> bool:
     """Whether the job waits because its last attempt ended for this reason."""
     state = situation.state
-    waits = (
-        state.stage is Stage.IDLE
-        and state.timers.paused_until is not None
-        and situation.now < state.timers.paused_until
-    )
+    waits = state.stage is Stage.IDLE and situation.paused
     return waits and bool(state.history) and state.history[-1].reason is reason
 
 
@@ -170,12 +166,7 @@ def store_unavailable(situation: Situation) -> str:
 def crash_loop(situation: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = situation.state
-    waits = (
-        state.stage is Stage.IDLE
-        and state.timers.paused_until is not None
-        and situation.now < state.timers.paused_until
-    )
-    return crash_message(state) or pause_message(state) if waits else ""
+    return crash_message(state) or pause_message(state) if state.stage is Stage.IDLE and situation.paused else ""
 
 
 def slow_start(situation: Situation) -> str:
@@ -233,8 +224,7 @@ def no_capacity(situation: Situation) -> str:
 
 def _pauses(situation: Situation) -> bool:
     """Whether the job waits because every tier was exhausted."""
-    until = situation.state.timers.paused_until
-    return until is not None and situation.now < until and not situation.state.tier
+    return situation.paused and not situation.state.tier
 
 
 def _blocked_by(situation: Situation, blocker: Blocker) -> str:

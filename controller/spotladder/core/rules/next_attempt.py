@@ -34,8 +34,7 @@ def takeover(situation: Situation) -> Effect | None:
 
 def pause(situation: Situation) -> Effect | None:
     """The job pauses, after failed starts or when every tier was exhausted: it waits."""
-    until = situation.state.timers.paused_until
-    return Effect(situation, waits=True) if until is not None and situation.now < until else None
+    return Effect(situation, waits=True) if situation.paused else None
 
 
 def exhausted_tiers(situation: Situation) -> Effect | None:
