@@ -75,7 +75,13 @@ def end_of(text: str, longest: int = LONGEST) -> str:
     data = text.encode(errors="replace")
     if len(data) <= longest:
         return text
-    return CUT + data[len(data) - longest :].decode(errors="ignore").partition("\n")[2]
+    return CUT + complete(data[len(data) - longest :].decode(errors="ignore"))
+
+
+def complete(text: str) -> str:
+    """The text without its first line, which is cut and may have the end of a secret. A line that a progress bar writes
+    again and again is cut at the first of its carriage returns."""
+    return text.partition("\n")[2] or text.partition("\r")[2]
 
 
 def keep(store: Store, output: Output, text: str) -> bool:

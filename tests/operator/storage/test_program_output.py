@@ -246,6 +246,16 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
     assert LONGEST - 100 < len(other) <= LONGEST + len(CUT.encode())
 
 
+async def test_the_end_of_a_progress_bar_is_kept_without_its_first_lines() -> None:
+    """A program that is killed inside an epoch leaves one line, which its progress bar has written again and again."""
+    client = FakePodLogs()
+    text = "epoch 1\n" + "".join(f"\rstep {step:06d}" for step in range(100_000))
+    client.logs = {("workers-0-0-0", "train"): text}
+    (one,) = (await read(client, AttemptObjects(top=jobset(), pods=(rank(0),)))).values()
+    assert one.startswith(CUT + "step ")
+    assert one.endswith("\rstep 099999")
+
+
 @pytest.mark.parametrize(
     ("tail", "text"),
     [
@@ -254,8 +264,9 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
         ((False, b"{}"), ""),
         ((True, b'cut\\u00e9\\nstep 2\\n"quoted\\"'.replace(b'\\n"q', b'\\n\\"q') + b'"}'), f'{CUT}step 2\n"quoted"'),
         ((True, b'no complete line"}'), CUT),
+        ((True, b'tep 1\\rstep 2\\rstep 3"}'), f"{CUT}step 2\rstep 3"),
     ],
-    ids=["complete", "null", "without logs", "cut", "cut inside its only line"],
+    ids=["complete", "null", "without logs", "cut", "cut inside its only line", "cut inside a progress bar"],
 )
 def test_the_end_of_a_json_text_begins_with_a_complete_line(tail: tuple[bool, bytes], text: str) -> None:
     assert module._end_of_json(tail) == text

@@ -13,6 +13,7 @@ import pytest
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.store import StoreRefused, folder_of
+from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.core.contract import Milestone
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import AttemptSeen, Decision, Exit, JobState, KnownCapacity, Observation, Progress
@@ -167,9 +168,10 @@ async def test_the_end_has_the_state_and_everything_before_it() -> None:
     assert stored_reading.read(bucket.folder).state == bucket.state
 
 
-async def test_a_bucket_that_does_not_answer_delays_nothing_and_gets_the_records_later() -> None:
+@pytest.mark.parametrize("error", [StoreUnavailable, ClusterUnreachable], ids=["bucket", "API server, for its Secret"])
+async def test_a_bucket_that_does_not_answer_delays_nothing_and_gets_the_records_later(error: type[Exception]) -> None:
     bucket = Bucket()
-    bucket.errors = [StoreUnavailable("away"), StoreUnavailable("away")]
+    bucket.errors = [error("away"), error("away")]
     async with bucket.streams() as streams:
         bucket.see(streams)
         bucket.see(streams, all_ready(1))

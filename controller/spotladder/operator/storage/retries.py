@@ -1,4 +1,5 @@
-"""Repeats background writes to a checkpoint store that does not answer."""
+"""Repeats background writes to a checkpoint store that does not answer, or while the API server, which has its
+credentials, does not."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TypeVar
 
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.core.model import Seconds
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.commit_logs import LogAddress
@@ -27,6 +29,6 @@ async def retried(clock: Clock, address: Address, write: Callable[[LogAddress], 
             return await write(await address())
         except StoreRefused:
             raise
-        except StoreUnavailable:
+        except (StoreUnavailable, ClusterUnreachable):
             await clock.sleep(pause)
     return await write(await address())
