@@ -16,7 +16,7 @@ from spotladder_infra.stacks.synth import synth as write
 from spotladder_infra.state import ensure
 
 StackArgument = Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")]
-FromOption = Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")]
+FromOption = Annotated[Path, typer.Option("--from", metavar="DIR", help="Folder that synth wrote.")]
 
 
 def state(fleet: FleetOption = FLEET) -> None:
