@@ -81,10 +81,10 @@ def explain(
     walked = walk.hops(found, found.cluster(cluster), read_stack(source, cluster))
     if output is Format.TABLE:
         rows = [
-            (str(number), each.step, ", ".join(each.allowed_by), ", ".join(each.missing) or "–")
+            (str(number), each.step, ", ".join(each.missing) or "–", ", ".join(each.allowed_by))
             for number, each in enumerate(walked, start=1)
         ]
-        print_table(("", "Step", "Allowed by", "Missing"), rows)
+        print_table(("", "Step", "Missing", "Allowed by"), rows)
     else:
         print_data([asdict(each) for each in walked], output)
     if any(each.missing for each in walked):
