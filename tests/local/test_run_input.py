@@ -166,16 +166,18 @@ def test_a_command_with_options_of_a_job_file_is_refused(
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (["python", "Train_Model.py", "--x", "y"], "train-model"),
-        (["bash", "-c", "echo"], "bash"),
-        (["/opt/run.sh"], "run"),
-        (["…"], "command"),
+        (["python", "Train_Model.py", "--x", "y"], "bert-train-model"),
+        (["python", "src/train.py"], "src-train"),
+        (["bash", "-c", "echo"], "bert-bash"),
+        (["/opt/run.sh"], "opt-run"),
+        (["…"], "bert-command"),
         (["x" * 100], "x" * 40),
-        (["python", "01_train.py"], "job-01-train"),
+        (["python", "/1/" + "y" * 50 + "/train.py"], "y" * 34 + "-train"),
+        (["python", "/1/01_train.py"], "job-1-01-train"),
     ],
 )
 def test_a_command_names_its_job(command: list[str], name: str) -> None:
-    job = command_job(command, name_of(command), Path("/state/checkpoints"), "out")
+    job = command_job(command, name_of(command, Path("/home/me/BERT")), Path("/state/checkpoints"), "out")
     assert job.metadata.name == name
     assert local_program(job, "spot").entrypoint == shlex.join(command)
     assert job.spec.checkpoints.program_folder == "out"

@@ -170,9 +170,19 @@ def test_a_bucket_outage_and_its_end_are_recorded() -> None:
     assert rig.run() == 0
     texts = [record.text for record in rig.of(Noted)]
     assert texts == [
-        "the checkpoint store does not answer: training continues and commits later",
+        "the checkpoint store does not answer (refused): training continues and commits later",
         "the checkpoint store answers again, after 10s",
     ]
+
+
+def test_the_end_of_an_attempt_does_not_end_the_outage_of_the_bucket() -> None:
+    def away(rig: RunnerRig) -> None:
+        rig.backend.lose_store(1, rig.now, "the disk is full")
+
+    rig = RunnerRig(script=[(1, comes_up(1)), (2, away), (5, stop), (8, ends(1, Exit.INTERRUPTED))])
+    assert rig.run() == 75
+    texts = [record.text for record in rig.of(Noted) if "store" in record.text]
+    assert texts == ["the checkpoint store does not answer (the disk is full): training continues and commits later"]
 
 
 def test_skipped_commits_are_recorded_once() -> None:

@@ -71,18 +71,26 @@ async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
         assert len(receiver.bodies) == 2
 
 
+@pytest.fixture
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         ([], 2, "there is no receiver: name one with --to URL"),
         (["--otlp", "http://127.0.0.1:1", "--test"], 2, "there is no receiver: name one with --to URL"),
         (["--to", "nonsense://x"], 2, "is none that Apprise understands"),
-        (["--to-file", "/none/receivers.txt"], 5, "/none/receivers.txt: cannot be read"),
-        (["--to", "webhook+http://127.0.0.1:1/x", "--test"], 5, "webhook 127.0.0.1: "),
+        (["--to-file", "/none/receivers.txt"], 5, "receivers.txt: cannot be read: No such file or directory; name"),
+        (["--to-file", "receivers.txt"], 2, "receivers.txt:3: the address nonsense://… is none that Apprise"),
+        (["--to", "webhook+http://127.0.0.1:1/x", "--test"], 5, "webhook 127.0.0.1: no connection: check the host"),
     ],
 )
 def test_bad_input_is_one_clear_line(
-    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str], in_a_folder: Path
 ) -> None:
+    (in_a_folder / "receivers.txt").write_text("# of the team\n\nnonsense://secret\n", encoding="utf-8")
     assert main(["notify", *arguments]) == code
     assert said in capsys.readouterr().err

@@ -23,11 +23,18 @@ LONGEST_NAME = 40
 _SCRIPT = (".py", ".sh")
 
 
-def name_of(command: Sequence[str]) -> str:
-    """The name of the job: that of the first script in the command, else of its program."""
-    script = next((word for word in command if word.endswith(_SCRIPT)), command[0])
-    name = re.sub(r"[^a-z0-9]+", "-", Path(script).stem.lower()).strip("-") or "command"
+def name_of(command: Sequence[str], folder: Path) -> str:
+    """The name of the job that runs a command in this folder: that of the first script in the command with its folder,
+    as jobs called `train` would replace each other, else that of the program."""
+    script = next((word for word in command if word.endswith(_SCRIPT)), "")
+    place = (folder / script).resolve().parent if script else folder.resolve()
+    stem = _safe(Path(script or command[0]).stem) or "command"
+    name = f"{_safe(place.name)[: max(0, LONGEST_NAME - len(stem) - 1)]}-{stem}".strip("-")
     return (name if name[0].isalpha() else f"job-{name}")[:LONGEST_NAME].strip("-")
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def command_job(command: Sequence[str], name: str, checkpoints: Path, folder: str | None) -> TieredJob:

@@ -13,7 +13,7 @@ from spotladder.cli import kubernetes_names
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.places import places_of, warn_of_problems
 from spotladder.cli.target import ClusterTarget
-from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.errors import EnvironmentFailure, InvalidSpec, Refused
 from spotladder.extras import needs
 from spotladder.notify.notices import Kind
 
@@ -113,14 +113,24 @@ def receivers(to: list[str], to_file: Path | None) -> list[Target]:
     try:
         lines = to_file.read_text(encoding="utf-8-sig").splitlines() if to_file else []
     except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentFailure(f"{to_file}: cannot be read: {error}") from None
-    urls = [*to, *(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))]
-    if not urls:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EnvironmentFailure(
+            f"{to_file}: cannot be read: {why}; name a text file with an address in each line"
+        ) from None
+    listed = ((f"{to_file}:{number}", line.strip()) for number, line in enumerate(lines, start=1))
+    given = [*(("", url) for url in to), *((place, url) for place, url in listed if url and not url.startswith("#"))]
+    if not given:
         raise Refused("there is no receiver: name one with --to URL, or write addresses into a file for --to-file")
     with needs("notify"):
         from spotladder.notify.targets import target_of
 
-        return [target_of(url, os.environ.get(KEY, "")) for url in urls]
+        targets = []
+        for place, url in given:
+            try:
+                targets.append(target_of(url, os.environ.get(KEY, "")))
+            except InvalidSpec as error:
+                raise InvalidSpec(error.message, where=place) from None
+        return targets
 
 
 def spans_to(otlp: str) -> Spans:

@@ -83,7 +83,7 @@ def own_folder(script: Script) -> str:
 
 def files_for(script: Script) -> dict[str, str]:
     """The name and text of each file."""
-    own, name, on_ray = own_folder(script), name_of([script.file.name]), script.loop_of in _RAY
+    own, name, on_ray = own_folder(script), name_of([script.file.name], script.file.parent), script.loop_of in _RAY
     words = [script.file.name, *([script.resume, "{checkpoint}"] if own else [])]
     if own and own != script.folder:
         words[1:1] = [script.output, own]

@@ -169,7 +169,7 @@ class Runner:
         recorder, state = self._recorder, decision.state
         for commit in self._commits.take_new():  # First: the decision must take these commits into account.
             self._emit(commit)
-        self._narrate_store(now)
+        self._narrate_store(Situation(spec, state, seen, now))
         if persisted:
             for record in (
                 *recorder.specified(spec, self._policy_name, now),
@@ -193,16 +193,18 @@ class Runner:
         for waited in recorder.waits(spec, state, seen, now):
             self._emit(waited)
 
-    def _narrate_store(self, now: Instant) -> None:
-        """Record an outage of the checkpoint store, its end, and commits that could not be resumed from."""
-        skipped, impeded = self.state.progress.skipped, self.state.impeded
+    def _narrate_store(self, situation: Situation) -> None:
+        """Record an outage of the checkpoint store, its end during the same attempt, and commits that could not be
+        resumed from."""
+        now, skipped, seen = situation.now, situation.state.progress.skipped, situation.attempt_seen
         if skipped and skipped != self._skipped:
             self._emit(Noted(now, skipped))
         self._skipped = skipped
-        since = impeded.since if impeded is not None and impeded.reason is Reason.STORE_UNAVAILABLE else None
-        if since is not None and self._away_since is None:
-            self._emit(Noted(now, "the checkpoint store does not answer: training continues and commits later"))
-        elif since is None and self._away_since is not None:
+        since = None if seen is None else seen.store_unavailable_since
+        if seen is not None and since is not None and self._away_since is None:
+            why = f" ({seen.store_message})" if seen.store_message else ""
+            self._emit(Noted(now, f"the checkpoint store does not answer{why}: training continues and commits later"))
+        elif seen is not None and since is None and self._away_since is not None:
             self._emit(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since
 

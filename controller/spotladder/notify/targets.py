@@ -11,7 +11,13 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 import apprise
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import (
+    ClientConnectionError,
+    ClientConnectorCertificateError,
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+)
 
 from spotladder.errors import InvalidSpec
 from spotladder.notify.messages import Message
@@ -94,6 +100,10 @@ class _Webhook:
                 status = answer.status
         except TimeoutError:
             raise Undelivered(f"no answer in {TIMEOUT:g} s") from None
+        except ClientConnectorCertificateError:
+            raise Undelivered("its certificate is not trusted") from None
+        except ClientConnectionError:
+            raise Undelivered("no connection: check the host, the port and the network") from None
         except (ClientError, OSError, ValueError) as error:
             raise Undelivered(type(error).__name__) from None
         if status >= 300:

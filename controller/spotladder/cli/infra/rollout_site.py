@@ -21,7 +21,8 @@ class RolloutTarget(FleetTarget):
     """The clusters and the charts of a rollout. A command with a parameter of this type has these options."""
 
     charts: Annotated[
-        Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
+        Path | None,
+        typer.Option("--charts", metavar="DIR", help="Folder with the charts, instead of their public repositories."),
     ] = None
 
     def charts_folder(self, fleet: Fleet) -> Path | None:

@@ -16,7 +16,7 @@ from spotladder_infra.stacks.synth import synth as write
 from spotladder_infra.state import ensure
 
 StackArgument = Annotated[str, typer.Argument(metavar="CLUSTER", help="A cluster whose stack was written.")]
-FromOption = Annotated[Path, typer.Option("--from", help="Folder that synth wrote.")]
+FromOption = Annotated[Path, typer.Option("--from", metavar="DIR", help="Folder that synth wrote.")]
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -81,10 +81,10 @@ def explain(
     walked = walk.hops(found, found.cluster(cluster), read_stack(source, cluster))
     if output is Format.TABLE:
         rows = [
-            (str(number), each.step, ", ".join(each.allowed_by), ", ".join(each.missing) or "–")
+            (str(number), each.step, ", ".join(each.missing) or "–", ", ".join(each.allowed_by))
             for number, each in enumerate(walked, start=1)
         ]
-        print_table(("", "Step", "Allowed by", "Missing"), rows)
+        print_table(("", "Step", "Missing", "Allowed by"), rows)
     else:
         print_data([asdict(each) for each in walked], output)
     if any(each.missing for each in walked):

@@ -93,7 +93,7 @@ class RunWords:
         checkpoints = state_root / "checkpoints"
         if self.is_command:
             return (
-                command_job(self.words, name_of(self.words), checkpoints, self.folder),
+                command_job(self.words, name_of(self.words, Path.cwd()), checkpoints, self.folder),
                 command_world(self.evictions),
             )
         if self.world:
