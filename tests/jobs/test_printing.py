@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -36,7 +37,7 @@ class Pod:
 async def followed(pod: Any) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     notes: list[str] = []
-    to = Printer(lines.append, notes.append)
+    to = Printer(lines.append, notes.append, AsyncMock())
     cluster: Any = SimpleNamespace(client=None, namespace="default")
     shown = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
     await shown._print(cluster, pod)

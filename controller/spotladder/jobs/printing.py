@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,12 @@ STREAM_MINIMUM = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Where output goes: `write` gets whole lines, `note` remarks about them, and `flush` is called when no line is
-    ready."""
+    """Where output goes: `write` gets whole lines, `note` remarks about them. `flush` is called after each piece of the
+    output, and may wait before the next one is read."""
 
     write: Callable[[str], object]
     note: Callable[[str], object]
-    flush: Callable[[], object] = lambda: None
+    flush: Callable[[], Awaitable[None]]
 
 
 class Printing:
@@ -117,9 +117,9 @@ class Printing:
         try:
             async for piece in self._pieces(cluster, source):
                 self._write(prefix, lines.add(piece))
-                self._to.flush()
+                await self._to.flush()
             self._write(prefix, lines.rest())
-            self._to.flush()
+            await self._to.flush()
         except NotFound:
             return f"pod {source.pod} and its log are gone"
         except Forbidden as error:
