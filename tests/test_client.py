@@ -15,6 +15,7 @@ import pytest
 
 from spotladder.client import AsyncJobs, Jobs
 from spotladder.errors import Refused
+from spotladder.jobs.printing import Printing
 
 
 @pytest.fixture
@@ -63,6 +64,28 @@ def test_the_output_is_not_read_on_when_its_reader_has_left(kubeconfig: str, mon
         left = jobs.logs("digits", follow=True)
         next(left)
     left.close()
+
+
+async def test_the_output_is_not_read_faster_than_its_lines_are_taken(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    async def fast(printing: Printing, _only: int | None) -> None:
+        for piece in range(1000):
+            read.append(piece)
+            printing._to.write("one\n")
+            printing._to.write("two\n")
+            await printing._to.flush()
+
+    monkeypatch.setattr(Printing, "attempts", fast)
+    async with AsyncJobs(kubeconfig=kubeconfig) as jobs:
+        found = jobs.logs("digits")
+        assert [await anext(found) for _ in range(3)] == ["one", "two", "one"]
+        await asyncio.sleep(0.01)
+        assert len(read) == 2
+        assert len([line async for line in found]) == 1997
+        await found.aclose()
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b"])

@@ -124,10 +124,10 @@ class AsyncJobs:
     async def logs(
         self, name: str, *, attempt: int | None = None, follow: bool = False, tail: int | None = None
     ) -> AsyncGenerator[str, None]:
-        """The lines of the program, attempt by attempt, as `spotladder logs` prints them. A followed stream that breaks
-        is opened again; lines in between are missing."""
+        """The lines of the program, attempt by attempt, as `spotladder logs` prints them. The output is read on as its
+        lines are taken. A followed stream that breaks is opened again; lines in between are missing."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
-        to = Printer(lambda text: lines.put_nowait(text.removesuffix("\n")), lambda _note: None)
+        to = Printer(lambda text: lines.put_nowait(text.removesuffix("\n")), lambda _note: None, lines.join)
 
         async def read() -> None:
             try:
@@ -142,6 +142,7 @@ class AsyncJobs:
         try:
             while (line := await lines.get()) is not None:
                 yield line
+                lines.task_done()
             await reading
         finally:
             reading.cancel()

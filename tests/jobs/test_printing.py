@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.jobs import printing
-from spotladder.jobs.printing import Printer, Printing, _Lines
+from spotladder.jobs.printing import Printer, Printing
 
 
 class Pod:
@@ -36,10 +37,10 @@ class Pod:
 async def followed(pod: Any) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     notes: list[str] = []
-    to = Printer(lines.append, notes.append)
+    to = Printer(lines.append, notes.append, AsyncMock())
     cluster: Any = SimpleNamespace(client=None, namespace="default")
     shown = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
-    await shown._print(cluster, pod, _Lines(to))
+    await shown._print(cluster, pod)
     return lines, notes
 
 
@@ -58,3 +59,8 @@ async def test_a_stream_that_breaks_at_once_again_is_an_error(monkeypatch: pytes
     monkeypatch.setattr(printing, "STREAM_MINIMUM", 3600.0)
     with pytest.raises(ClusterUnreachable, match="connection reset"):
         await followed(Pod([b"step 1\n"], [], [b"step 3\n"]))
+
+
+async def test_of_a_progress_bar_that_ends_after_hours_the_last_text_is_printed() -> None:
+    bars = [b"epoch 1\n", *(b"\r%d%%" % part for part in range(101)), b"\r", b"\n", b"bad \xff byte"]
+    assert (await followed(Pod(bars)))[0] == ["epoch 1\n", "100%\n", "bad \ufffd byte\n"]

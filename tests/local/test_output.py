@@ -31,13 +31,13 @@ def test_an_incomplete_line_takes_little_memory(tmp_path: Path) -> None:
         for step in range(3):
             file.write(b"".join(b"\r%d: %6d%%" % (step, part) for part in range(CHUNK // 11)))
             assert reader.lines() == []
-            assert len(reader._rest) < 100
+            assert len(reader._split._rest) < 100
         file.write(b"\r100%\r\n" + bytes(CHUNK))
         assert reader.lines() == ["100%"]
         assert LogReader(log).lines() == ["100%"], "no lines means the end of the log, for those who read all of it"
         file.write(bytes(CHUNK))
         assert sum(map(len, reader.lines())) > CHUNK
-        assert len(reader._rest) <= CHUNK
+        assert len(reader._split._rest) <= CHUNK
 
 
 def test_program_output_and_view_lines_are_interleaved_in_order(tmp_path: Path) -> None:

@@ -148,11 +148,23 @@ def test_the_milestones_in_a_heartbeat_are_read_and_anything_else_is_ignored(tmp
     assert program.reached == {"program": 3.0, **({"joined": 4.0} if "joined" in reached else {})}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"total": 3}', '{"step": "three"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", '{"total": 3}', '{"step": "three"}', '{"step": -1}', '{"step": Infinity}'),
+        *(f'{{"step": 1{"0" * 400}}}', f'{{"step": 1, "total": 1{"0" * 30}}}', f'{{"step": 1, "loss": 1{"0" * 400}}}'),
+    ],
+)
 def test_an_invalid_heartbeat_is_ignored(tmp_path: Path, text: str) -> None:
     program = Program(tmp_path / "attempt", "true", tmp_path)
     program.heartbeat_file.write_text(text)
     assert program.beat(1.0, 1) is None
+
+
+def test_an_outage_at_an_impossible_time_is_none(tmp_path: Path) -> None:
+    program = Program(tmp_path / "attempt", "true", tmp_path)
+    program.heartbeat_file.write_text(f'{{"step": 1, "store": {{"since": 1{"0" * 400}, "message": "x"}}}}')
+    assert program.outage() is None
 
 
 TOKEN = "t0ken"

@@ -110,6 +110,10 @@ def of_cluster(job: SteppedJob) -> Object:
     }
 
 
+def test_a_large_budget_of_a_run_keeps_its_digits() -> None:
+    assert local(SteppedJob(spec(tier("spot-a", 0), budget=1_234_567.89)))["spec"]["budget"] == "1234567.89"
+
+
 @pytest.mark.parametrize("seen", [local, of_cluster])
 @pytest.mark.parametrize(
     ("end", "told"),

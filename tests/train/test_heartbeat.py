@@ -44,6 +44,7 @@ def test_a_hang_is_written_until_it_ends(tmp_path: Path) -> None:
 def test_metrics_of_any_library_are_written(tmp_path: Path) -> None:
     beats, _ = heartbeat(tmp_path / "beat")
     beats.learned({"loss": numpy.float32(0.5), "step": 999, "epoch": 3, "nothing": float("nan")})
+    beats.learned({"phase": "warm-up", "hang": 0.1, "workers": 8})  # What the heartbeat says by these names is its own.
     beats.beat(1, 100)
     assert read(tmp_path / "beat") == {
         "step": 1,

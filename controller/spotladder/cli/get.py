@@ -15,7 +15,7 @@ from spotladder.cli.local.selection import StateDirOption, is_local, run_of, sta
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 from spotladder.display import job_text
-from spotladder.errors import Refused, SpotladderError
+from spotladder.errors import EnvironmentFailure, Refused, SpotladderError
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.local.local_run import local_runs
 from spotladder.resources import TIEREDJOBS
@@ -107,8 +107,15 @@ def _all(target: ClusterTarget, state_dir: Path | None, *, everywhere: bool, del
 
 
 def _runs(namespace: str | None, state_dir: Path | None) -> list[Located]:
-    found = [run for run in local_runs(state_folder(state_dir)) if namespace in (None, run.namespace)]
-    return [(THIS_MACHINE, run.as_job()) for run in found]
+    """The runs on this machine. One that cannot be read is a warning."""
+    found: list[Located] = []
+    for run in local_runs(state_folder(state_dir)):
+        if namespace in (None, run.namespace):
+            try:
+                found.append((THIS_MACHINE, run.as_job()))
+            except EnvironmentFailure as error:
+                typer.echo(f"warning: {error}", err=True)
+    return found
 
 
 async def _jobs(cluster: ConnectedCluster, *, everywhere: bool) -> tuple[str, list[Located]]:

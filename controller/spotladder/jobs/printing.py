@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from spotladder.display import job_text
 from spotladder.errors import SpotladderError
 from spotladder.jobs.attempt_clusters import AttemptClusters
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
+from spotladder.output.lines import Lines
 from spotladder.places.attempt_output import Source, cluster_of, is_home, is_live, newest_attempt, record_of, sources
 
 POLL_INTERVAL = 1.0
@@ -27,12 +28,12 @@ STREAM_MINIMUM = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Where output goes: `write` gets whole lines, `note` remarks about them, and `flush` is called when no line is
-    ready."""
+    """Where output goes: `write` gets whole lines, `note` remarks about them. `flush` is called after each piece of the
+    output, and may wait before the next one is read."""
 
     write: Callable[[str], object]
     note: Callable[[str], object]
-    flush: Callable[[], object] = lambda: None
+    flush: Callable[[], Awaitable[None]]
 
 
 class Printing:
@@ -94,8 +95,7 @@ class Printing:
             found = await self._sources(cluster, job, number)
         self._to.note(f"==> {title(job, number)} <==")
         started = [source for source in found if source.started]
-        write = _Lines(self._to)
-        failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
+        failed = [why for why in await asyncio.gather(*(self._print(cluster, one) for one in started)) if why]
         if started and len(failed) < len(started):
             reasons = failed
         elif is_live(job, number):
@@ -110,11 +110,16 @@ class Printing:
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
         return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
 
-    async def _print(self, cluster: ConnectedCluster, source: Source, write: _Lines) -> str:
-        """Print one log. Returns the reason if that fails, otherwise ""."""
-        prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
+    async def _print(self, cluster: ConnectedCluster, source: Source) -> str:
+        """Print one log, in whole lines, so that those of parallel logs do not mix. Returns the reason if that fails,
+        otherwise ""."""
+        prefix, lines = f"[{source.pod}] " if self._every_pod else "", Lines()
         try:
-            await write.all(self._pieces(cluster, source), prefix)
+            async for piece in self._pieces(cluster, source):
+                self._write(prefix, lines.add(piece))
+                await self._to.flush()
+            self._write(prefix, lines.rest())
+            await self._to.flush()
         except NotFound:
             return f"pod {source.pod} and its log are gone"
         except Forbidden as error:
@@ -126,6 +131,10 @@ class Printing:
                 raise
             return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
         return ""
+
+    def _write(self, prefix: str, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._to.write(f"{prefix}{line}\n")
 
     async def _pieces(self, cluster: ConnectedCluster, source: Source) -> AsyncIterator[bytes]:
         """The output of a source. A followed stream that breaks is opened again at its end, and the interrupted line
@@ -164,32 +173,10 @@ class Printing:
         for output, text in zip(selected, texts, strict=True):
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
-            for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
-                self._to.write(f"{prefix}{line}\n")
+            self._write(prefix, lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :])
         others = [output.title for output in found if output not in selected]
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
         return True, [f"stored output from {store.uri}", *more]
-
-
-class _Lines:
-    """Writes complete lines only, so that lines of parallel logs do not mix."""
-
-    def __init__(self, to: Printer) -> None:
-        self._to = to
-
-    async def all(self, pieces: AsyncIterator[bytes], prefix: bytes) -> None:
-        rest = b""
-        async for piece in pieces:
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                self._write(prefix + line)
-            self._to.flush()
-        if rest:
-            self._write(prefix + rest)
-        self._to.flush()
-
-    def _write(self, line: bytes) -> None:
-        self._to.write(line.decode(errors="backslashreplace") + "\n")
 
 
 def title(job: Mapping[str, Any], number: int) -> str:

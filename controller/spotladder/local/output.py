@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
+from spotladder.output.lines import Lines
 from spotladder.records.model import Record
 
 if TYPE_CHECKING:
@@ -29,29 +30,21 @@ def end_of(log: Path, longest: int) -> str:
 
 
 class LogReader:
-    """Reads one log, from the end of the last read. Returns complete lines; `rest` returns an incomplete last line.
-
-    Of a line that a progress bar writes again and again, the last text is returned, as a terminal shows it. A line of
-    more than `CHUNK` bytes is returned in parts.
-    """
+    """Reads one log, from the end of the last read. Returns complete lines; `rest` returns an incomplete last line."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
-        self._path, self._offset, self._rest = path, offset, b""
+        self._path, self._offset, self._split = path, offset, Lines()
 
     def lines(self) -> list[str]:
         """The next lines since the last call; none at the end of the log, or while it does not exist."""
-        lines: list[bytes] = []
+        lines: list[str] = []
         while not lines and (more := self._read()):
-            *lines, rest = (self._rest + more).split(b"\n")
-            self._rest = _shown(rest)
-            if len(self._rest) > CHUNK:
-                lines, self._rest = [*lines, self._rest], b""
-        return [_text(line) for line in lines]
+            lines = self._split.add(more)
+        return lines
 
     def rest(self) -> list[str]:
         """The last line if it is incomplete."""
-        rest, self._rest = self._rest, b""
-        return [_text(rest)] if rest else []
+        return self._split.rest()
 
     def _read(self) -> bytes:
         try:
@@ -62,15 +55,6 @@ class LogReader:
             return b""
         self._offset += len(more)
         return more
-
-
-def _shown(line: bytes) -> bytes:
-    """The text after the last carriage return, except one at the end: a line feed may follow it."""
-    return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
-
-
-def _text(line: bytes) -> str:
-    return _shown(line).decode(errors="replace").rstrip("\r")
 
 
 class WithOutput:

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from spotladder.checkpoints.entries import LARGEST_INTEGER
 from spotladder.core.contract import Milestone, Notice, NoticeKind, Variable
 from spotladder.core.model import Exit, Instant
 from spotladder.core.reasons import Reason
@@ -190,13 +191,14 @@ class Program:
         beat = _read(self.heartbeat_file)
         if beat is not None:
             self._reached = Milestone.reported(beat.pop("reached", None))
+            beat.pop("at", None)
             try:
                 step, total = int(beat.pop("step")), int(beat.pop("total", 0))
-            except (KeyError, TypeError, ValueError):
-                return self._beat
-            beat.pop("at", None)
-            if self._beat is None or self._beat.step != step:
                 metrics = {key: float(value) for key, value in beat.items() if isinstance(value, (int, float))}
+            except (KeyError, TypeError, ValueError, OverflowError):
+                return self._beat
+            possible = all(0 <= one < LARGEST_INTEGER for one in (step, total))
+            if possible and (self._beat is None or self._beat.step != step):
                 self._beat = Beat(now, attempt, step, total, metrics)
         return self._beat
 
@@ -210,7 +212,7 @@ class Program:
         store = (_read(self.heartbeat_file) or {}).get("store")
         try:
             return Outage(float(store["since"]), str(store["message"])) if store else None
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
 
     def hang(self) -> str:

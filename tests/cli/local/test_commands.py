@@ -130,6 +130,17 @@ def test_get_lists_the_runs_even_if_the_cluster_does_not_answer(
     assert call(capsys, "get", "-n", "nobody").code == 5, "there is nothing to show"
 
 
+def test_get_lists_the_other_runs_if_one_cannot_be_read(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = JobFolder(runs.root, "default", "broken")
+    broken.path.mkdir(parents=True)
+    broken.save_run(RunIdentity(BEGAN, "3.11", "2.58.1", "file:///y"))
+    (broken.path / "state.json").write_text("{", encoding="utf-8")
+    answer = call(capsys, "get")
+    assert (answer.code, answer.out.splitlines()[1].split()[:2]) == (0, ["default", "digits"])
+    assert answer.err.startswith(f"warning: {broken.path / 'state.json'}: ")
+    assert call(capsys, "get", "broken").code == 5
+
+
 def test_get_names_the_place_of_each_job_if_there_are_several(
     runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

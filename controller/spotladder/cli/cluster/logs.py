@@ -70,4 +70,8 @@ def logs(
 
 def on_terminal() -> Printer:
     """Lines go to stdout, and remarks to stderr."""
-    return Printer(sys.stdout.write, lambda text: typer.echo(text, err=True), sys.stdout.flush)
+
+    async def flush() -> None:
+        sys.stdout.flush()
+
+    return Printer(sys.stdout.write, lambda text: typer.echo(text, err=True), flush)
