@@ -8,14 +8,19 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder.api.manifest import manifest
+from spotladder.api.review import Review
+from spotladder.api.tieredjob import TieredJob
 from spotladder.client import AsyncJobs, Jobs
 from spotladder.errors import Refused
 from spotladder.jobs.printing import Printing
+from tests.workloads.builders import job
 
 
 @pytest.fixture
@@ -95,3 +100,23 @@ def test_a_name_that_would_be_another_path_is_refused(kubeconfig: str, name: str
         jobs.wait(name)
     with pytest.raises(Refused), Jobs("..", kubeconfig=kubeconfig):
         pass
+
+
+def test_a_job_that_a_yaml_library_has_read_is_sent(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a library makes a datetime of a timestamp without quotes."""
+    sent: list[Review] = []
+
+    async def sent_to(_cluster: object, found: Review, **_options: Any) -> AsyncIterator[None]:
+        sent.append(found)
+        yield
+
+    monkeypatch.setattr("spotladder.client.sent_to", sent_to)
+    data = manifest(job())
+    data["spec"]["deadline"] = datetime(2999, 12, 1, tzinfo=UTC)
+    data["spec"]["workload"]["ray"]["template"]["spec"]["entrypoint"] = "echo 🚀"
+    with Jobs(kubeconfig=kubeconfig) as jobs:
+        assert jobs.submit(data) == "digits"
+    (model,) = (entry.model for review in sent for entry in review.objects)
+    assert isinstance(model, TieredJob)
+    assert model.spec.deadline == data["spec"]["deadline"]
+    assert "🚀" in str(model.spec.workload)

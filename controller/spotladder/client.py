@@ -88,7 +88,7 @@ class AsyncJobs:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "job.yaml") if isinstance(job, Mapping) else Path(job)
             if isinstance(job, Mapping):
-                file.write_text(json.dumps(job), encoding="utf-8")
+                file.write_text(json.dumps(job, default=str), encoding="utf-8")  # A time is a datetime.
             found = checked([file], self._namespace, update=update)
             names = [entry.name for entry in found.objects if entry.kind == "TieredJob"]
             if len(names) != 1:

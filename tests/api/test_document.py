@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import time
@@ -35,6 +36,11 @@ def test_scalars_follow_yaml_1_2() -> None:
     text = "[1, -2, 0x1F, 0o17, 1.5, 1e3, .inf, true, False, ~, null, '', \"no\", 1.2.3, a b, 2026-12-01, !!str 5]"
     expected = [1, -2, 31, 15, 1.5, 1e3, float("inf"), True, False, None, None, "", "no", "1.2.3", "a b", "2026-12-01"]
     assert documents_of(text, "f")[0].data == [*expected, "5"]
+
+
+def test_a_character_that_json_writes_as_two_escapes_is_one() -> None:
+    assert documents_of(json.dumps({"x": "🚀 go"}), "f")[0].data == {"x": "🚀 go"}
+    assert refusal('x: "\\ud83d"').startswith("f.yaml:1:4: x: has half of a character")
 
 
 def test_anchors_and_merge_keys_are_resolved() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -192,12 +193,6 @@ def test_a_task_runs_with_the_variables_of_skypilot_and_without_values_of_secret
     assert "create the Secret orange-secrets with the keys HF_TOKEN" in comments(made)
 
 
-def test_setup_of_a_task_runs_in_a_shell_of_its_own_and_its_failure_ends_the_pod() -> None:
-    script = pod(draft("sky-simple"))["containers"][0]["args"][0]
-    assert script.index("pip install") < script.index("|| exit $?") or "<<'END_OF_SETUP' || exit $?" in script
-    assert script.endswith("python lemon.py\n")
-
-
 def test_resources_of_aichor_are_those_of_the_pods() -> None:
     made = draft("aichor-kuberay")
     worker = made.get(*CLUSTER, "workerGroupSpecs", 0, "template", "spec")
@@ -329,3 +324,18 @@ def test_a_group_has_the_workers_that_kuberay_starts() -> None:
     for counts, expected in (("minReplicas: 3", 3), ("replicas: 9", 5), ("replicas: 4", 4)):
         (group,) = draft_of(text.replace("minReplicas: 3", counts)).get(*CLUSTER, "workerGroupSpecs")
         assert group["replicas"] == expected
+
+
+@pytest.mark.parametrize("choice", ["any_of", "ordered"])
+def test_the_accelerators_of_skypilots_first_choice_are_requested(choice: str) -> None:
+    text = f"run: python t.py\nresources: {{{choice}: [{{infra: aws, accelerators: H100:8}}, {{accelerators: L4}}]}}\n"
+    made = draft_of(text)
+    assert pod(made)["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": 8}}
+    assert "the CapacityTiers choose nodes with H100" in comments(made)
+
+
+def test_a_command_of_skypilots_setup_that_reads_its_input_does_not_take_the_rest_of_the_setup(tmp_path: Path) -> None:
+    made = draft_of("setup: |\n  cat\n  echo installed\n  false && true\nrun: echo trained\n")
+    command = [*pod(made)["containers"][0]["command"], *pod(made)["containers"][0]["args"]]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (1, "installed\n")

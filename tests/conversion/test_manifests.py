@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from spotladder.api.document import documents_of
 from spotladder.api.review import review
+from spotladder.conversion.draft import Draft
 from spotladder.conversion.registry import convert
 from spotladder.conversion.render import text_of
 from spotladder.conversion.source import Options
@@ -121,3 +122,10 @@ def paths(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     yield at
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from paths(inner, (*at, key))
+
+
+@given(st.text("a🚀\n\r\t\f\v\x85\u2028 #:-'"))
+def test_every_text_is_written_so_that_it_is_read_again(text: str) -> None:
+    made = Draft({"args": [text, f"{text}\n"]})
+    (read,) = documents_of(text_of([made], []), "text")
+    assert read.data == made.job

@@ -17,7 +17,7 @@ from spotladder.jobs.printing import Printer, Printing
 class Pod:
     """A source whose streams have these pieces; each but the last one breaks afterwards."""
 
-    pod, container = "digits-a001-head", "ray-job-submitter"
+    pod, container, started = "digits-a001-head", "ray-job-submitter", True
 
     def __init__(self, *streams: list[bytes]) -> None:
         self.streams = list(streams)
@@ -64,3 +64,26 @@ async def test_a_stream_that_breaks_at_once_again_is_an_error(monkeypatch: pytes
 async def test_of_a_progress_bar_that_ends_after_hours_the_last_text_is_printed() -> None:
     bars = [b"epoch 1\n", *(b"\r%d%%" % part for part in range(101)), b"\r", b"\n", b"bad \xff byte"]
     assert (await followed(Pod(bars)))[0] == ["epoch 1\n", "100%\n", "bad \ufffd byte\n"]
+
+
+async def test_the_pods_with_which_a_jobset_restarts_in_its_attempt_are_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(printing, "POLL_INTERVAL", 0.0)
+    first, second = Pod([b"step 1\n"]), Pod([b"step 2\n"])
+    first.pod, second.pod = "workers-0-0-a", "workers-0-0-b"
+    found = [[first], [first], [second], [second]]
+    jobs = [{"status": {"attempt": 1, "phase": phase}} for phase in ("Running", "Running", "Running", "Succeeded")]
+    lines: list[str] = []
+
+    async def job(_name: str) -> dict[str, Any]:
+        return jobs.pop(0)
+
+    async def sources(*_: object) -> list[Pod]:
+        return found.pop(0)
+
+    cluster: Any = SimpleNamespace(client=None, namespace="default", job=job)
+    shown = Printing(cluster, cluster, "digits", None, Printer(lines.append, str), follow=True, every_pod=False)
+    monkeypatch.setattr(shown, "_sources", sources)
+    await shown._printed(cluster, await job(""), 1)
+    assert lines == ["step 1\n", "step 2\n"]

@@ -204,7 +204,7 @@ class _Builder:
             self._fill(result, node, path, depth)
             return result
         try:
-            return self.scalar(node.value) if _is_plain(node) else node.value
+            return self.scalar(node.value) if _is_plain(node) else _joined(node.value)
         except ValueError as error:
             self._problem(node, path, str(error))
             return None
@@ -267,6 +267,16 @@ class _Builder:
 
     def _where(self, node: Node) -> str:
         return _location(node.start_mark, self.file)
+
+
+def _joined(text: str) -> str:
+    """The text, with a character for each pair of escapes of JSON: `\\ud83d\\ude80`."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise ValueError("has half of a character, such as \\ud83d: write the character itself") from None
 
 
 def _is_plain(node: Any) -> bool:

@@ -63,7 +63,7 @@ def _copied(value: Any) -> Any:
 
 def _is_literal(text: str) -> bool:
     """Whether a literal block has this text: its lines end without blanks, the first begins without one."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     fits = all(line == line.rstrip() and (line.isprintable() or not line) for line in lines)
     return fits and bool(lines[0]) and not lines[0].startswith(" ")
 

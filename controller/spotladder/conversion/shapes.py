@@ -50,8 +50,8 @@ SHAPES: dict[str, Shape] = {
         "runPolicy": {"schedulingPolicy": {}},
     }),
     "SkyPilot task": {
-        "name": str, "run": str, "setup": str, "num_nodes": int, "envs": {}, "secrets": {}, "resources": {},
-        "file_mounts": {},
+        "name": str, "run": str, "setup": str, "num_nodes": int, "envs": {}, "secrets": {},
+        "resources": {"any_of": [{}], "ordered": [{}]}, "file_mounts": {},
     },
     "AIchorManifest": {
         "name": str,

@@ -6,6 +6,7 @@ import re
 from copy import deepcopy
 from typing import Any
 
+from spotladder.api.template import inner
 from spotladder.conversion import jobset, skeleton, torch
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
@@ -20,7 +21,7 @@ export SKYPILOT_NODE_IPS="$(for rank in $(seq 0 $((SKYPILOT_NUM_NODES - 1))); do
 """
 _SETUP = """\
 # setup, at each start of the pod: build it into the image to start faster
-bash <<'END_OF_SETUP' || exit $?
+bash /dev/fd/3 3<<'END_OF_SETUP' || exit $?
 {setup}
 END_OF_SETUP
 """
@@ -106,7 +107,8 @@ def _secret(name: str) -> str:
 
 def _accelerator(source: Source, resources: dict[str, Any]) -> tuple[str, int]:
     """Name and number of the accelerators of a node; the first of several choices."""
-    given = resources.get("accelerators")
+    choices = [*(resources.get("any_of") or ()), *(resources.get("ordered") or ())]
+    given = next(filter(None, (inner(one, "accelerators") for one in (resources, *choices))), None)
     if isinstance(given, dict | list):
         given = next((f"{key}:{given[key] or 1}" if isinstance(given, dict) else key for key in given), None)
     if not given:
@@ -131,7 +133,7 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
 
 
 def _rest(draft: Draft, task: dict[str, Any], resources: dict[str, Any], accelerator: tuple[str, int]) -> None:
-    kind = plain(resources.pop("accelerators", None))
+    kind = plain(resources.pop("accelerators", None) or accelerator[0])
     if accelerator[0]:
         draft.heading.append(f"accelerators {kind}: the CapacityTiers choose nodes with {accelerator[0]}.")
     chosen = {key: resources.pop(key) for key in _CHOSEN_BY_TIER if key in resources}

@@ -106,6 +106,16 @@ class Printing:
             reasons = [*(failed or [f"the pods of the attempt are gone{where}"]), *reasons]
         for why in reasons:
             self._to.note(why)
+        shown = {source.pod for source in started}
+        while self._follow and is_live(job, number):  # A JobSet restarts inside its attempt, with new pods.
+            await asyncio.sleep(POLL_INTERVAL)
+            job = await self._home.job(self._name)
+            found = await self._sources(cluster, job, number)
+            started = [source for source in found if source.started and source.pod not in shown]
+            shown |= {source.pod for source in started}
+            for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)):
+                if why:
+                    self._to.note(why)
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
         return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
