@@ -18,6 +18,9 @@ CONTROLLER_ACCOUNT = "spotladder-controller"
 KARPENTER_ACCOUNT = "karpenter"
 
 
+OWNER = "spotladder-fleet"
+"""The tag or label with the name of the fleet that a resource belongs to."""
+
 HOME_EGRESS = "home_egress"
 """The variable of a member's stack with the public addresses of the home cluster, in CIDR notation."""
 
@@ -58,7 +61,7 @@ def common_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
 
 def ownership_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
     """The common tags that identify the cluster a resource belongs to."""
-    return {"spotladder-fleet": fleet.metadata.name, "spotladder-cluster": cluster.name}
+    return {OWNER: fleet.metadata.name, "spotladder-cluster": cluster.name}
 
 
 def ownership_text(fleet: Fleet, cluster: Cluster) -> str:

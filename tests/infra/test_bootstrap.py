@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -171,7 +172,7 @@ def test_what_is_in_a_local_state_is_not_created_again(world: BootstrapSite) -> 
     """The user has added spec.state to the fleet file after bootstrap, as its warning says."""
     local = world.folder / ".spotladder" / "east.tfstate"
     local.parent.mkdir()
-    local.write_text(json.dumps({"version": 4, "resources": [{"type": "aws_vpc"}]}))
+    local.write_text(json.dumps({"version": 4, "resources": [{"mode": "managed", "type": "aws_vpc", "name": "vpc"}]}))
     terraform = f"terraform -chdir={world.folder / 'cdktf.out' / 'stacks' / 'east'}"
     for command in (("plan",), ("bootstrap", "--yes"), ("destroy", "--yes")):
         refused = world.run(*command, "--cluster", "east")
@@ -183,6 +184,31 @@ def test_what_is_in_a_local_state_is_not_created_again(world: BootstrapSite) -> 
     assert not {"plan", "apply"} & set(world.calls("east"))
     local.write_text(json.dumps({"version": 4, "resources": []}))  # of a deleted cluster
     assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
+
+
+@pytest.mark.parametrize("own_state", [True, False])
+def test_the_local_state_of_another_fleet_is_not_used(own_state: bool, world: BootstrapSite) -> None:
+    """Two fleets in one folder with clusters of one name: one would change and delete the cluster of the other."""
+    if not own_state:
+        fleet = world.folder / "fleet.yaml"
+        fleet.write_text(re.sub("  state: .*\n", "", fleet.read_text()))
+    local = world.folder / ".spotladder" / "east.tfstate"
+    local.parent.mkdir()
+    tagged = {"attributes": {"tags_all": {"spotladder-fleet": "staging"}}}
+    bucket = {"mode": "managed", "type": "aws_s3_bucket", "name": "checkpoints", "instances": [tagged]}
+    rule = {"mode": "managed", "type": "aws_route", "name": "public-out", "instances": [{"attributes": {}}]}
+    local.write_text(json.dumps({"version": 4, "resources": [bucket, rule]}))
+    if not own_state:  # the bucket of a deleted fleet may be imported
+        assert world.run("plan", "--cluster", "east").code == 0
+    vpc = {"mode": "managed", "type": "aws_vpc", "name": "vpc", "instances": [tagged]}
+    local.write_text(json.dumps({"version": 4, "resources": [bucket, rule, vpc]}))
+    for command in (("plan",), ("bootstrap", "--yes"), ("destroy", "--yes")):
+        refused = world.run(*command, "--cluster", "east")
+        assert refused.code == 5
+        assert refused.err.splitlines()[-1] == (
+            f"error: cluster east: the resources in {local} belong to fleet staging, not to training: run this fleet "
+            "in another folder, or with another --state"
+        )
 
 
 def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:

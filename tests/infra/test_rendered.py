@@ -30,7 +30,7 @@ from tests.kube.apiserver import ApiServer, find, missing
 from tests.topology.builders import PLATFORM, fleet_file
 
 MIRROR = "registry.example.com/mirror"
-WAVE = re.compile(r"^ +argocd\.argoproj\.io/sync-wave: .*\n", re.MULTILINE)
+ADDED = re.compile(r"^ +(argocd\.argoproj\.io/[a-z-]+|kustomize\.toolkit\.fluxcd\.io/prune): .*\n", re.MULTILINE)
 
 
 def karpenter() -> Path:
@@ -110,7 +110,7 @@ def test_the_files_have_the_objects_of_a_rollout(
         release.install(local(step.chart).path, json.dumps(step.values), 60.0)
     rendered.write(fleet, east, local, tmp_path / "clusters")
     text = kustomized(tmp_path / "clusters" / "east")
-    assert cluster.changes(WAVE.sub("", text).replace("    annotations: {}\n", ""), "not-set") == []
+    assert cluster.changes(ADDED.sub("", text).replace("    annotations: {}\n", ""), "not-set") == []
     for step in found.releases:
         live = Release(cluster, step.release, step.namespace).live()
         file = next((tmp_path / "clusters" / "east").glob(f"*-{step.name}")) / "objects.yaml"
@@ -160,6 +160,24 @@ def test_the_waves_have_the_order_of_a_rollout(programs: Path) -> None:
         numbers.append(int(number.pop()))
     assert numbers == sorted(set(numbers))
     assert min(numbers) > 0, "after the CRDs and namespaces"
+
+
+def test_what_helm_keeps_is_not_pruned(programs: Path) -> None:
+    """Otherwise a team that is removed from the fleet file would lose its namespace with all jobs, and the removal of
+    Flux's Kustomizations would delete the definitions, and with them the jobs of all teams."""
+    fleet = fleet_of(programs)
+    rendered.write(fleet, fleet.cluster("east"), local, programs / "clusters")
+    kept: dict[str, set[str]] = {}
+    for entry in objects(kustomized(programs / "clusters" / "east")):
+        found = entry["metadata"].get("annotations") or {}
+        prunes = "Prune=false" not in found.get("argocd.argoproj.io/sync-options", "")
+        assert prunes is (found.get("kustomize.toolkit.fluxcd.io/prune") != "disabled")
+        if not prunes:
+            kept.setdefault(entry["kind"], set()).add(entry["metadata"]["name"])
+    assert kept.keys() == {"Namespace", "CustomResourceDefinition", "ServiceAccount"}
+    assert {"spotladder-system", "kuberay-system", "team-a", "team-b"} <= kept["Namespace"]
+    assert {"tieredjobs.spotladder.io", "nodepools.karpenter.sh"} <= kept["CustomResourceDefinition"]
+    assert kept["ServiceAccount"] == {"training"}
 
 
 def images(node: Any) -> Iterator[str]:

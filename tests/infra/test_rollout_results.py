@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.output import Format
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rollout import waves
+from spotladder_infra.rollout.cluster_rollout import RolloutSite
 from spotladder_infra.rollout.waves import ClusterOutcome, ClusterResult
+from tests.topology.builders import fleet_file
 
 GOOD = ClusterResult("east", ClusterOutcome.GOOD, "as of 2026-11-22")
 UNCHANGED = ClusterResult("west", ClusterOutcome.UNCHANGED)
@@ -43,3 +47,18 @@ def test_a_failure_that_may_end_has_a_remedy(final: bool, named: list[str]) -> N
     lines = str(raised.value).splitlines()
     assert lines[:2] == ["cluster east: no answer", "cluster west: no answer"]
     assert [line.partition("rollback --cluster ")[2].partition(";")[0] for line in lines[2:]] == named
+
+
+def test_a_cluster_out_of_reach_keeps_no_other_from_its_rollback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def platform(_: RolloutSite, name: str) -> str:
+        if name == "west":
+            raise EnvironmentFailure("cluster west: Google Cloud has no credentials")
+        return name
+
+    monkeypatch.setattr(RolloutSite, "platform", platform)
+    monkeypatch.setattr(waves, "_back", lambda *_: "as of 2026-11-22")
+    results = waves.rollback(RolloutSite(fleet_file(tmp_path).fleet, tmp_path), lambda *_: None)
+    assert {found.cluster for found in results if found.outcome is ClusterOutcome.FAILED} == {"west"}
+    assert {found.cluster for found in results if found.outcome is ClusterOutcome.GOOD} >= {"east", "alpha", "lab"}

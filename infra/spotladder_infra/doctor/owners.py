@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from spotladder_infra.doctor.result import Check, CheckResult, Status, failed, ok
-from spotladder_infra.names import ForeignBucket
+from spotladder_infra.names import OWNER, ForeignBucket
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.findings import FleetFinding
 from spotladder_infra.topology.fleet import Fleet
-
-OWNER = "spotladder-fleet"
-"""The tag or label with the name of the fleet that a resource belongs to."""
 
 Tags = Mapping[str, str] | None
 """The tags or labels of a resource; None when it does not exist."""

@@ -23,6 +23,17 @@ from spotladder_infra.topology.platform import COMPONENTS
 
 FLUX_TIMEOUT = "10m"
 
+KEEP = "helm.sh/resource-policy=keep"
+"""The annotation of what Helm does not delete, such as the namespace of a team that the fleet file no longer has."""
+
+KEPT = {
+    "argocd.argoproj.io/sync-options": "Prune=false",
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+"""The annotations of what Argo CD and Flux do not delete either. Argo CD respects Helm's annotation only when an
+Application is deleted (argoproj/argo-cd, controller/appcontroller.go), and Flux does not."""
+
 
 def objects(component: Component, chart: str, kubernetes: str) -> str:
     """The manifest of a release, as Helm installs it in a cluster with this version of Kubernetes."""
@@ -43,7 +54,7 @@ def write(fleet: Fleet, cluster: Cluster, find: Callable[[Chart], LocalChart], f
     first = {"namespaces.yaml": _documents(_namespace(name) for name in namespaces)}
     for chart in asked.crds:
         first[f"{chart.name}.yaml"] = "\n---\n".join(crds.of_chart(OFFLINE, find(chart).path)) + "\n"
-    waves: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [("00-crds", first, [])]
+    waves: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [("00-crds", first, [_annotated("kept", KEPT)])]
     for step in asked.releases:
         number = COMPONENTS.index(step.name) + 1  # so that a folder keeps its name
         manifest = objects(step, find(step.chart).path, cluster.kubernetes)
@@ -81,12 +92,18 @@ def _kustomization(resources: list[str], transformers: list[dict[str, Any]]) -> 
 
 def _transformers(step: Component, wave: int) -> list[dict[str, Any]]:
     """Kustomize takes custom resources for namespaced ones; our own charts have them, and name every namespace."""
-    annotations = {
+    annotations = _annotated("wave", {"argocd.argoproj.io/sync-wave": str(wave)})
+    kept = {
         "apiVersion": "builtin",
-        "kind": "AnnotationsTransformer",
-        "metadata": {"name": "wave"},
-        "annotations": {"argocd.argoproj.io/sync-wave": str(wave)},
-        "fieldSpecs": [{"path": "metadata/annotations", "create": True}],
+        "kind": "PatchTransformer",
+        "metadata": {"name": "kept"},
+        "target": {"annotationSelector": KEEP},
+        "patch": json.dumps(
+            [
+                {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": value}
+                for key, value in KEPT.items()
+            ]
+        ),
     }
     namespace = {
         "apiVersion": "builtin",
@@ -96,7 +113,18 @@ def _transformers(step: Component, wave: int) -> list[dict[str, Any]]:
         "setRoleBindingSubjects": "none",
         "fieldSpecs": [{"path": "metadata/namespace", "create": True}],
     }
-    return [annotations] if step.chart.source == OWN else [annotations, namespace]
+    return [annotations, kept] if step.chart.source == OWN else [annotations, kept, namespace]
+
+
+def _annotated(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    """The transformer of this name, which adds annotations to every object."""
+    return {
+        "apiVersion": "builtin",
+        "kind": "AnnotationsTransformer",
+        "metadata": {"name": name},
+        "annotations": annotations,
+        "fieldSpecs": [{"path": "metadata/annotations", "create": True}],
+    }
 
 
 def _flux(path: str, waves: list[str]) -> Iterable[dict[str, Any]]:

@@ -147,9 +147,8 @@ def rollback(place: RolloutSite, progress: Progress) -> list[ClusterResult]:
     """Restores the last good rollout of each cluster: one after the other, the home cluster last."""
     results = []
     for name in (name for wave in reversed(place.waves()) for name in reversed(wave)):
-        platform = place.platform(name)
         try:
-            message = _back(platform, lambda *change, at=name: progress(at, *change))
+            message = _back(place.platform(name), lambda *change, at=name: progress(at, *change))
             results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
             results.append(_failed(name, error))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs as contract
-from spotladder_infra.names import HOME_EGRESS
+from spotladder_infra.checkpoints import resources as of_bucket
+from spotladder_infra.names import HOME_EGRESS, OWNER
 from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.stacks.synth import local_state, synth
 from spotladder_infra.terraform.events import Planned
@@ -47,7 +49,7 @@ def stacks_of(
 
     Raises:
         EnvironmentFailure: Terraform or a package is missing, or the resources of a cluster are in a local state that
-            the fleet file no longer names.
+            is that of another fleet, or that the fleet file no longer names.
     """
     created = [cluster for cluster in clusters if cluster.cloud in WITH_STACK]
     if not created:
@@ -73,10 +75,17 @@ def stacks_of(
 
 
 def _refuse_local_state(fleet: Fleet, cluster: Cluster, stack: TerraformStack, state: Path) -> None:
-    """Raises EnvironmentFailure for a fleet whose state has moved without its content: Terraform would create
-    everything again."""
+    """Raises EnvironmentFailure if Terraform would delete the resources of another fleet, whose local state this is, or
+    create those of this fleet again, because its state has moved without its content."""
     path = local_state(cluster, state)
-    if fleet.spec.state is None or not path.exists() or not json.loads(path.read_bytes() or b"{}").get("resources"):
+    resources = json.loads(path.read_bytes() or b"{}").get("resources") if path.exists() else None
+    owners = _owners(resources or ())
+    if owners and fleet.metadata.name not in owners:
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: the resources in {path} belong to fleet {min(owners)}, not to "
+            f"{fleet.metadata.name}: run this fleet in another folder, or with another --state"
+        )
+    if fleet.spec.state is None or not resources:
         return
     steps = (
         stack.command("init", "-reconfigure"),
@@ -87,6 +96,15 @@ def _refuse_local_state(fleet: Fleet, cluster: Cluster, stack: TerraformStack, s
         f"cluster {cluster.name}: its resources are in the local state {path}, not in {fleet.spec.state.uri}: move "
         f"them: {' && '.join(steps)}"
     )
+
+
+def _owners(resources: Iterable[dict[str, Any]]) -> set[str]:
+    """The fleets that the tags or labels of the resources of a state name, without the checkpoint bucket, which may be
+    imported from another fleet."""
+    own = (entry for entry in resources if entry["mode"] == "managed" and not of_bucket([f".{entry['name']}"]))
+    attributes = (instance.get("attributes", {}) for entry in own for instance in entry.get("instances", ()))
+    tags = (found.get("tags_all") or found.get("effective_labels") or {} for found in attributes)
+    return {found[OWNER] for found in tags if OWNER in found}
 
 
 def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
