@@ -132,3 +132,17 @@ print(os.getpid())
 """
     this, closed = script(tmp_path, text).stdout.split()
     assert closed == this
+
+
+def test_a_process_that_the_program_forks_ends_at_sigterm(tmp_path: Path) -> None:
+    text = """
+import multiprocessing, signal
+from spotladder import train
+train.current().should_commit(1)
+child = multiprocessing.get_context("fork").Process(target=signal.pause)
+child.start()
+child.terminate()
+child.join()
+print(child.exitcode)
+"""
+    assert script(tmp_path, text).stdout == "-15\n"
