@@ -21,6 +21,9 @@ _log = logging.getLogger("spotladder.train")
 WRITE_INTERVAL = 1.0
 """Minimum seconds between two heartbeats: a step may take only a millisecond."""
 
+_OPTIONAL = frozenset({"phase", "store", "hang", "workers", "reached"})
+"""Fields of a heartbeat that mean something by themselves. Metrics of these names are left out."""
+
 
 @dataclass(slots=True)
 class Heartbeat:
@@ -55,7 +58,7 @@ class Heartbeat:
 
     def learned(self, metrics: Mapping[str, object]) -> None:
         """Add metrics to every later heartbeat."""
-        self._metrics.update(metrics_of(metrics))
+        self._metrics.update({name: value for name, value in metrics_of(metrics).items() if name not in _OPTIONAL})
 
     def report_outage(self, outage: Outage | None) -> None:
         """Report in every later heartbeat that the store is unavailable, or (None) that it is available."""
