@@ -119,6 +119,14 @@ def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> N
         decode(data, "s3://b/digits/log/00000003.json", 3)
 
 
+@pytest.mark.parametrize("other", [[], {}, "", 0, False])
+@pytest.mark.parametrize("name", ["start", "end"])
+def test_a_snapshot_with_another_value_in_place_of_an_entry_is_rejected(name: str, other: object) -> None:
+    raw = json.loads(encode(Snapshot(3, "n", 1.0, Owner("digits"), None, (), (), None)))
+    with pytest.raises(LogCorrupt, match="damaged log entry"):
+        decode(json.dumps({**raw, name: other}).encode(), "log/x", 3)
+
+
 @pytest.mark.parametrize("limit", ["LARGEST_ENTRY", "MOST_VALUES"])
 def test_an_entry_that_no_reader_accepts_is_not_written(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(entries_module, limit, 1000)

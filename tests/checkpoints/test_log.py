@@ -111,6 +111,13 @@ def test_a_commit_with_missing_files_is_rejected(log: CommitLog, files: list[Fil
     assert committed(writer, 1)
 
 
+@pytest.mark.parametrize(("step", "total"), [(2**63, 0), (1, 10**20)])
+def test_a_number_that_no_reader_accepts_is_not_written(log: CommitLog, step: int, total: int) -> None:
+    with pytest.raises(InvalidSpec, match=f"step {step} of {total}: expected numbers below 2.63"):
+        log.start(1).commit(step, [], total=total)
+    assert log.read().commits == ()
+
+
 # --- the end --------------------------------------------------------------------------------------------------------
 
 

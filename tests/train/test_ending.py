@@ -116,3 +116,33 @@ with job.commit(1) as folder:
 """
     ended = script(tmp_path, text)
     assert (ended.returncode, "the last commit failed" in ended.stderr) == (2, True), ended.stderr
+
+
+def test_a_process_that_the_program_forks_does_not_leave_the_job(tmp_path: Path) -> None:
+    """It would close the connections to the other ranks, which it shares, as each loader process did at its end."""
+    text = """
+import multiprocessing, os
+from spotladder import train
+train.Job.close = lambda _: print(os.getpid())
+train.current()
+child = multiprocessing.get_context("fork").Process(target=int)
+child.start()
+child.join()
+print(os.getpid())
+"""
+    this, closed = script(tmp_path, text).stdout.split()
+    assert closed == this
+
+
+def test_a_process_that_the_program_forks_ends_at_sigterm(tmp_path: Path) -> None:
+    text = """
+import multiprocessing, signal
+from spotladder import train
+train.current().should_commit(1)
+child = multiprocessing.get_context("fork").Process(target=signal.pause)
+child.start()
+child.terminate()
+child.join()
+print(child.exitcode)
+"""
+    assert script(tmp_path, text).stdout == "-15\n"

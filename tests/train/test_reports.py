@@ -220,6 +220,7 @@ def test_links_of_a_checkpoint_are_followed_once(rayreports: Any, tmp_path: Path
         pytest.param({"step": numpy.int64(20), "total": numpy.int32(50)}, 20, 50, id="numbers of NumPy"),
         pytest.param({"step": numpy.float32(20), "losses": numpy.zeros(3)}, 20, 100, id="a float of NumPy, an array"),
         pytest.param({"step": 20.5, "total": math.nan}, 6, 0, id="numbers that are no steps"),
+        pytest.param({"step": 1e30, "total": 1e30}, 6, 0, id="numbers that the log does not have"),
         pytest.param({"step": "20", "total": None}, 6, 0, id="text"),
         pytest.param({"step": True, "total": -1}, 6, 0, id="a boolean, a negative total"),
         pytest.param({"step": 120}, 120, 0, id="a report after the last step: the total is unknown"),

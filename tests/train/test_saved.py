@@ -77,7 +77,18 @@ def test_the_last_step_of_a_trainer_is_known(tmp_path: Path) -> None:
     assert (saved.total, saved.roots, len(saved.files)) == (100, ("checkpoint-40",), 2)
 
 
-@pytest.mark.parametrize("text", ['{"global_step": 4', "[]", '{"max_steps": 9}', '{"global_step": null}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"global_step": 4',
+        "[]",
+        '{"max_steps": 9}',
+        '{"global_step": null}',
+        '{"global_step": Infinity}',
+        '{"global_step": -1}',
+        '{"global_step": 1e30}',
+    ],
+)
 def test_a_state_that_is_being_written_is_not_complete(tmp_path: Path, text: str) -> None:
     lay_out(tmp_path, "checkpoint-40/model.safetensors")
     (tmp_path / "checkpoint-40" / "trainer_state.json").write_text(text)

@@ -98,6 +98,20 @@ def test_should_commit_gives_the_same_answer_for_the_same_step(tmp_path: Path) -
     assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]
 
 
+def test_a_step_that_is_committed_again_leaves_the_files_of_the_first_commit(tmp_path: Path) -> None:
+    """As in a second loop of the program, or after it has gone back to a commit."""
+    twice = job(tmp_path)
+    for text in ("first", "second"):
+        for step in twice.steps(0, 10):
+            if twice.should_commit(step):
+                with twice.commit(step) as folder:
+                    (folder / "text").write_text(text)
+    log = log_of(tmp_path)
+    for commit in log.commits():
+        log.verify(commit)
+    assert committed(tmp_path) == [(1, 10), (1, 10)]
+
+
 def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> None:
     clock = ManualClock()
     timed = job(tmp_path, clock=clock, interval="30s")

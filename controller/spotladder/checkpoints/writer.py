@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from spotladder.checkpoints.entries import Commit, FileEntry, Skipped, Start
+from spotladder.checkpoints.entries import LARGEST_INTEGER, Commit, FileEntry, Skipped, Start
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.garbage import Collected, collect
 from spotladder.checkpoints.history import History
@@ -61,8 +61,11 @@ class Writer:
         `seconds` returns the duration of the commit so far; it is called once the files are checked.
         The store must list every file with its size. Committing the same path again returns the existing commit.
         Raises Fenced; UploadTorn if a file is missing or short; StoreUnavailable if the outcome is unknown, then
-        repeat the call; InvalidSpec for a path that another start has committed.
+        repeat the call; InvalidSpec for a path that another start has committed, and for numbers that no reader
+        accepts.
         """
+        if not 0 <= min(step, total) <= max(step, total) < LARGEST_INTEGER:
+            raise InvalidSpec(f"step {step} of {total}: expected numbers below 2^63 and not below 0")
         path = path or self.folder(step)
         files = tuple(sorted(files, key=lambda file: file.name))
 

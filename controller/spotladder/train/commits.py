@@ -21,6 +21,7 @@ import itertools
 import logging
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ class Commits:
         self._hurry = hurry
         self._wait = wait
         self._count = 0
+        self._folders = Counter[str]()
         self._changed = threading.Condition()
         self._current: Pending | None = None
         self._waiting: Pending | None = None
@@ -288,8 +290,14 @@ class Commits:
             return {"step": max(offer["step"] for offer in offers), "path": ""}
         if self._writer is None:
             raise AssertionError("only rank 0 decides")
-        path = self._in_progress.checkpoint.path or self._writer.folder(step)
+        path = self._in_progress.checkpoint.path or self._new_folder(self._writer.folder(step))
         return {"step": step, "path": path, "owners": self._shared.owners([offer.get("files", {}) for offer in offers])}
+
+    def _new_folder(self, folder: str) -> str:
+        """A folder that this process has not used: a program may commit a step again."""
+        again = self._folders[folder]
+        self._folders[folder] += 1
+        return f"{folder}-{again}" if again else folder
 
     def _committed(self, number: int, path: str, owners: dict[str, int]) -> str:
         """Upload and append until the store accepts the commit. Returns its folder, or "" if the checkpoint is dropped

@@ -48,7 +48,6 @@ class Watch:
     _seen: dict[str, tuple[tuple[SavedFile, ...], float]] = field(default_factory=dict)
     _done: dict[str, tuple[SavedFile, ...]] = field(default_factory=dict)
     _newest: int = 0
-    _paths: int = 0
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -102,15 +101,11 @@ class Watch:
         except OSError as error:
             self._warn(f"{saved.name} cannot be read: {error}")
             return
-        writer, path = self.member.writer, ""
-        if step == self.step and writer is not None:  # Another version of the same step.
-            self._paths += 1
-            path = f"{writer.folder(step)}-{self._paths}"
         self._skip(saved)
         self._newest = saved.changed_at
         self.step, self.total = step, saved.total or self.total
         stops = self.member.listener.heard is not None
-        self.commits.submit(Checkpoint(step, files, saved.total, path=path, last=stops))
+        self.commits.submit(Checkpoint(step, files, saved.total, last=stops))
         self.member.heartbeat.beat(step, self.total, at_once=True)
 
     def _problem(self, saved: Saved, step: int) -> str:

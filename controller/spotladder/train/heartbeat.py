@@ -39,7 +39,7 @@ class Heartbeat:
     An elastic job also has `"workers"`, the number of ranks that it trains with. `"reached"` are the milestones of the
     program's start.
 
-    A failure to write never stops the training: the first one is logged, and the writer stops.
+    A failure to write never stops the training. The first one is logged.
     """
 
     path: Path | None
@@ -54,6 +54,7 @@ class Heartbeat:
     _outage: Outage | None = field(default=None)
     _hang: str = field(default="")
     _phase: str = field(default="")
+    _failed: bool = field(default=False)
     _metrics: dict[str, object] = field(default_factory=dict)
 
     def learned(self, metrics: Mapping[str, object]) -> None:
@@ -118,5 +119,6 @@ class Heartbeat:
         try:
             write_text(self.path, line)
         except OSError as error:
-            _log.warning("heartbeats stop: cannot write %s: %s", self.path, error)
-            self.path = None
+            if not self._failed:
+                _log.warning("heartbeats are missing: cannot write %s: %s", self.path, error)
+            self._failed = True

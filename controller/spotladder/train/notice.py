@@ -10,6 +10,7 @@ handler is installed only while a listener exists; it passes a second SIGTERM to
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -112,12 +113,14 @@ class NoticeFile:
 
 
 class Terminate:
-    """SIGTERM as a notice. The first `look` on the main thread installs the handler, `close` removes it."""
+    """SIGTERM as a notice. The first `poll` on the main thread installs the handler, `close` removes it. It ends a
+    process that the program has forked, as without the handler."""
 
     def __init__(self) -> None:
         self._before: Any = None
         self._set = False
         self._heard: Notice | None = None
+        self._process = os.getpid()
 
     def poll(self) -> Notice | None:
         if not self._set and threading.current_thread() is threading.main_thread():
@@ -131,7 +134,7 @@ class Terminate:
             self._set = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._heard is None:
+        if self._heard is None and os.getpid() == self._process:
             self._heard = Notice(reason="SIGTERM")
             return
         self.close()

@@ -13,6 +13,7 @@ from typing import Any
 
 from ray.train import Checkpoint, CheckpointUploadMode, PreemptionInfo
 
+from spotladder.checkpoints.entries import LARGEST_INTEGER
 from spotladder.checkpoints.metrics import metrics_of
 from spotladder.core.contract import Milestone, Notice, NoticeKind
 from spotladder.train import pending
@@ -244,11 +245,11 @@ def _sent(notice: Notice) -> _Notice:
 
 
 def _count(value: Any) -> int:
-    """A number of steps, of any library's type; 0 if it is not a number."""
+    """A number of steps, of any library's type; 0 if it is not one."""
     if isinstance(value, bool | str):
         return 0
     try:
-        return int(value) if int(value) == value else 0
+        return int(value) if int(value) == value and 0 <= value < LARGEST_INTEGER else 0
     except Exception:  # noqa: BLE001 – the program's own type
         return 0
 

@@ -218,9 +218,10 @@ def _trainer_state(folder: Path, file: SavedFile) -> tuple[int, int] | None:
         if file.size > LARGEST_STATE:
             return None
         state = json.loads((folder / file.name).read_text(encoding="utf-8"))
-        return int(state["global_step"]), max(0, int(state.get("max_steps") or 0))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        step, total = int(state["global_step"]), max(0, int(state.get("max_steps") or 0))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    return (step, total) if 0 <= step < _LARGEST_STEP and total < _LARGEST_STEP else None
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import shutil
 import tempfile
 import threading
@@ -406,5 +407,7 @@ def _end() -> None:
 
 
 def _at_exit(do: Callable[[], None]) -> None:
-    """Run `do` before Python closes thread pools, which uploads need. That is earlier than `atexit`."""
-    getattr(threading, "_register_atexit", atexit.register)(do)
+    """Run `do` before Python closes thread pools, which uploads need. That is earlier than `atexit`. Not in a process
+    that this one forks, such as a loader process of PyTorch: it shares the connections to the other ranks."""
+    here = os.getpid()
+    getattr(threading, "_register_atexit", atexit.register)(lambda: do() if os.getpid() == here else None)
