@@ -83,7 +83,9 @@ async def test_the_pods_with_which_a_jobset_restarts_in_its_attempt_are_followed
         return found.pop(0)
 
     cluster: Any = SimpleNamespace(client=None, namespace="default", job=job)
-    shown = Printing(cluster, cluster, "digits", None, Printer(lines.append, str), follow=True, every_pod=False)
+    shown = Printing(
+        cluster, cluster, "digits", None, Printer(lines.append, str, AsyncMock()), follow=True, every_pod=False
+    )
     monkeypatch.setattr(shown, "_sources", sources)
     await shown._printed(cluster, await job(""), 1)
     assert lines == ["step 1\n", "step 2\n"]

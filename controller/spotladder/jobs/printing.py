@@ -113,7 +113,7 @@ class Printing:
             found = await self._sources(cluster, job, number)
             started = [source for source in found if source.started and source.pod not in shown]
             shown |= {source.pod for source in started}
-            for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)):
+            for why in await asyncio.gather(*(self._print(cluster, one) for one in started)):
                 if why:
                     self._to.note(why)
 
