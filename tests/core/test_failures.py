@@ -190,6 +190,16 @@ def test_pods_that_go_because_another_went_are_one_failure(pods: list[PodSeen], 
         assert (job.state.failures, len(job.losses)) == (failures, 2), "every lost pod is reported"
 
 
+def test_a_pod_of_a_node_that_was_lost_before_another_one_is_no_failure_of_its_own() -> None:
+    job = running_four()
+    first, second, late = gone(("n1", "", RECLAIMED), ("n2", "", RECLAIMED), ("n1", "", RECLAIMED))
+    alive = [worker("w1-1", node="n2"), worker("w1-2", node="n1"), worker("w1-3")]
+    job.see(attempt(1, head(), first, *alive), after=1)
+    job.see(attempt(1, head(), first, second, *alive[1:]), after=1)
+    job.see(attempt(1, head(), first, second, late, alive[2]), after=1)
+    assert (job.state.failures, len(job.losses)) == (2, 3)
+
+
 def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failure() -> None:
     job = running_four()
     rest = [worker("w1-2"), worker("w1-3")]

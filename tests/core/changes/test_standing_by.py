@@ -145,8 +145,10 @@ def test_a_refusal_of_the_provisioner_ends_the_standby_at_once() -> None:
 def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job = standing_by()
     boots = attempt(2, head(), worker("s1"), pending("s2"), held=False)
+    job.commit(job.standby.start_step + 3)
     job.see(attempt(1, head(PodPhase.LOST), worker("w1-0"), worker("w1-1")), boots, after=1)
     assert job.reasons[-3:] == [Reason.HEAD_LOST, Reason.RELIEVED, Reason.MIGRATED_BACK]
+    assert job.attempt.start_step == job.progress.step, "it resumes from what was committed while it stood by"
     assert (job.number, job.state.stage, job.state.failures) == (2, Stage.STARTING, 1)
     assert job.attempt.created_at == job.state.timers.waiting_since == job.now, "it is the live attempt from now on"
     job.see(boots, after=5)
