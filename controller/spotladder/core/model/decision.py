@@ -183,68 +183,69 @@ NO_MOVE_COSTS = MoveCosts()
 
 @dataclass(frozen=True, slots=True)
 class TierOutlook:
-    """The known availability of one tier.
-
-    `capacity`: whether the tier has capacity for the whole job now, None if unknown. `overhead` is the time that an
-    attempt on this tier needs until it makes progress; on capacity that is not spot, it includes the job's longest
-    start there. `reserve` is the time that the safety net keeps for a start on this tier; None: `overhead`. The
-    availability spells are in the tier's record.
-    `overlaps`: the attempt of a move to this tier starts beside the live one, so that the move costs no training if the
-    tier has no capacity. `move` is what a move to it costs beside the nodes of the start; for the tier of the live
-    attempt, what a restart there costs. `granted_at` is when another job last got its nodes there; None if that is
-    unknown, or the tier has refused a job since.
-    """
+    """The known availability of one tier. The availability spells are in the tier's record."""
 
     name: str
     capacity: bool | None = None
+    """Whether the tier has capacity for the whole job now; None if unknown."""
     overhead: Seconds = 0.0
-    overlaps: bool = False
-    move: MoveCosts = NO_MOVE_COSTS
-    granted_at: Instant | None = None
+    """The time that an attempt on this tier needs until it makes progress; on capacity that is not spot, it includes
+    the job's longest start there."""
     reserve: Seconds | None = None
+    """The time that the safety net keeps for a start on this tier; None: `overhead`."""
+    overlaps: bool = False
+    """The attempt of a move to this tier starts beside the live one, so that the move costs no training if the tier has
+    no capacity."""
+    move: MoveCosts = NO_MOVE_COSTS
+    """What a move to it costs beside the nodes of the start; for the tier of the live attempt, what a restart there
+    costs."""
+    granted_at: Instant | None = None
+    """When another job last got its nodes there; None if that is unknown, or the tier has refused a job since."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierView:
-    """The input of a policy.
-
-    `current` is the tier of the live attempt or of the last one ("" before the first). `tiers` are in the user's
-    order; `records` and `outlooks` are in the same order. `open` are the names of the tiers that are not exhausted;
-    `available` are the open tiers that are not known to be unusable now.
-
-    `live`: an attempt exists and is not being ended. `work` is the training time of the whole job in seconds without
-    interruptions and `remaining` that of the steps that are not committed; None if unknown. `submitted_at` is when the
-    job was created. `interval` is the longest time until the policy is asked again. `grace` is the time that a live
-    attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
-    lack; None if it does not wait, or only since now. `capacity_lasts`: the capacity of the outlooks lasts for
-    `interval`. `starting` is the rest of the overhead of the live attempt. `workers` is the number of worker nodes of
-    an attempt, and `budget` what the job may cost in USD; None: without limit. `trained` is the training time of the
-    steps between commits, while `remaining` is unknown; 0 once it is known. All training times are those with all
-    workers.
-    """
+    """The input of a policy. All training times are those with all workers."""
 
     now: Instant
     current: str
+    """The tier of the live attempt or of the last one; "" before the first."""
     tiers: tuple[Tier, ...]
+    """In the user's order; `records` and `outlooks` are in the same order."""
     records: tuple[TierRecord, ...]
     open: frozenset[str]
+    """The names of the tiers that are not exhausted."""
     available: frozenset[str]
+    """The open tiers that are not known to be unusable now."""
     live: bool
+    """An attempt exists and is not being ended."""
     progress: Progress
     deadline: Instant | None
     spent_usd: float
     outlooks: tuple[TierOutlook, ...] = ()
     work: Seconds | None = None
+    """The training time of the whole job without interruptions; None if unknown."""
     remaining: Seconds | None = None
-    submitted_at: Instant = 0.0
-    interval: Seconds = 60.0
-    grace: Seconds = 0.0
-    waiting_since: Instant | None = None
-    capacity_lasts: bool = False
-    starting: Seconds = 0.0
-    workers: int = 1
-    budget: float | None = None
+    """The training time of the steps that are not committed; None if unknown."""
     trained: Seconds = 0.0
+    """The training time of the steps between commits, while `remaining` is unknown; 0 once it is known."""
+    starting: Seconds = 0.0
+    """The rest of the overhead of the live attempt."""
+    submitted_at: Instant = 0.0
+    """When the job was created."""
+    interval: Seconds = 60.0
+    """The longest time until the policy is asked again."""
+    grace: Seconds = 0.0
+    """The time that a live attempt has to stop."""
+    waiting_since: Instant | None = None
+    """When the live attempt began to wait for workers that its tier is known to lack; None if it does not wait, or only
+    since now."""
+    capacity_lasts: bool = False
+    """The capacity of the outlooks lasts for `interval`."""
+    workers: int = 1
+    """The number of worker nodes of an attempt."""
+    budget: float | None = None
+    """What the job may cost in USD; None: without limit."""
 
     def outlook(self, name: str) -> TierOutlook:
         """The outlook of this tier; an outlook without data if the view has none."""

@@ -37,19 +37,20 @@ class QueueEviction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSeen:
-    """What the admission queue (Kueue) says of an attempt.
-
-    `name` is the queue, "" where it is not known. `held`: the attempt is suspended and has no quota. `message` is the
-    queue's own sentence. `inadmissible`: the attempt cannot be admitted before the queue, or the job, is changed.
-    `eviction` is why the attempt, once admitted, lost its quota; it stays set when the attempt is admitted again.
-    """
+    """What the admission queue (Kueue) says of an attempt."""
 
     name: str = ""
+    """"" where it is not known."""
     held: bool = False
+    """The attempt is suspended and has no quota."""
     message: str = ""
+    """The queue's own sentence."""
     inadmissible: bool = False
+    """The attempt cannot be admitted before the queue, or the job, is changed."""
     eviction: QueueEviction | None = None
+    """Why the attempt, once admitted, lost its quota; it stays set when the attempt is admitted again."""
     refused: bool = False
+    """The provisioner that the queue asks has no capacity for it."""
 
 
 class PodRole(StrEnum):
@@ -69,51 +70,50 @@ _RANDOM_UID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 @dataclass(frozen=True, slots=True)
 class PodSeen:
-    """One pod (or local node process) of an attempt.
-
-    `uid` is its identity: a pod is counted as lost once, however often it is observed. `ready` means that it takes
-    part in the job. `noticed` means that its node is about to be reclaimed, from `noticed_at` until `notice_ends_at`
-    if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
-    is set. `group` is the group of an auxiliary pod.
-
-    For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
-    node of the tier can ever hold it ("" if one can, or if that is unknown), `misfit_lasts` that the provisioner makes
-    no node that can, so waiting does not help, `scheduled` means that it has a node, `image_pulled` that the images of
-    its first containers are on that node; `waiting_message` comes from the kubelet, the scheduler or the autoscaler.
-    For a lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the
-    container that ended it and `exit_message` the last line of its output, if known. `container` names that container,
-    or the one because of which a pod that runs is not ready; "" where the pod has only one.
-
-    `unit` names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone.
-
-    `suspect` means that the pod's node is silent and its cluster has not marked it as such yet: the pod counts as
-    running, but may be lost.
-    """
+    """One pod (or local node process) of an attempt."""
 
     uid: str
+    """Its identity: a pod is counted as lost once, however often it is observed."""
     role: PodRole = PodRole.WORKER
     phase: PodPhase = PodPhase.RUNNING
     ready: bool = True
+    """It takes part in the job."""
+    name: str = ""
+    node: str = ""
+    unit: str = ""
+    """Names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone."""
+    group: str = ""
+    """The group of an auxiliary pod."""
     noticed: bool = False
+    """Its node is about to be reclaimed."""
     noticed_at: Instant | None = None
     notice_ends_at: Instant | None = None
-    unschedulable: bool = False
-    refused: bool = False
-    misfit: str = ""
-    misfit_lasts: bool = False
     cause: Cause = Cause.UNKNOWN
-    node: str = ""
-    name: str = ""
-    scheduled: bool = False
-    image_pulled: bool = False
-    waiting_message: str = ""
-    silent: bool = False
+    """Why it is lost, or will be: of a pod that is lost or noticed."""
     suspect: bool = False
+    """Its node is silent and its cluster has not marked it as such yet: the pod counts as running, but may be lost."""
+    silent: bool = False
+    """Of a lost pod: the silence of its node is the only evidence."""
     exit_code: int | None = None
+    """Of a lost pod: that of the container that ended it."""
     exit_message: str = ""
+    """Of a lost pod: the last line of output of that container, if known."""
     container: str = ""
-    unit: str = ""
-    group: str = ""
+    """That container, or the one because of which a pod that runs is not ready; "" where the pod has only one."""
+    unschedulable: bool = False
+    """Of a pending pod: it lacks capacity."""
+    refused: bool = False
+    """Of a pending pod: the provisioner reported that it makes no node for it."""
+    misfit: str = ""
+    """Of a pending pod: why no node of the tier can ever hold it; "" if one can, or if that is unknown."""
+    misfit_lasts: bool = False
+    """Of a pending pod: the provisioner makes no node that can hold it, so waiting does not help."""
+    scheduled: bool = False
+    """Of a pending pod: it has a node."""
+    image_pulled: bool = False
+    """Of a pending pod: the images of its first containers are on that node."""
+    waiting_message: str = ""
+    """Of a pending pod: what the kubelet, the scheduler or the autoscaler says."""
 
     @property
     def called(self) -> str:
@@ -156,68 +156,66 @@ _EXITS: Mapping[int, Exit] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class AttemptSeen:
-    """One attempt as its backend observes it now.
-
-    `reachable=False`: its cluster does not answer; `pods` are then the last known ones or empty. `provisioning`: the
-    provisioner reported that it adds a node for a pod. `blocked` is why the attempt cannot start if the reason is not
-    capacity, and `blocked_by` what refuses it. `moved_at` is when the program last made progress in this attempt, by
-    the observer's clock; None if the backend cannot observe it.
-
-    `store_unavailable_since` is since when the program cannot reach the checkpoint store, by the observer's clock, and
-    `store_message` the error of the store or the network. `operator_silent`: which operator has not acted on which
-    object. "" and None mean no, or unknown.
-
-    `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
-    record of the steps. `total` is the number of steps after which it ends; 0: not reported. `hung` describes how long
-    the program has made no step although all of its ranks are connected; "" if it makes steps, or the backend cannot
-    observe it. `heartbeat_stopped`: the program reported at an interval that it lives, and no longer does although the
-    checkpoint store answers. `size` is the number of workers with which the program trains; None where it trains with
-    all of them, or has not begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers
-    are ready.
-
-    `quiet_for` is how long the program's output had not grown when it was last read; None if it has printed nothing
-    yet, or its output was not read. `reported_running`: Ray reports that the program runs.
-
-    `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
-
-    `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
-    beyond those that the attempt was launched with, negative while fewer are requested; None where this number cannot
-    be changed, so that no pod can be replaced inside the attempt.
-
-    `nodes` is the number of nodes of the pods and `silent_nodes` the number of these that have stopped sending
-    heartbeats, including those whose Ready condition is not False yet; `cluster_nodes` and `cluster_silent_nodes` are
-    the same for the whole cluster. `contact_restored_at` is when the watch of the cluster was last restored after an
-    interruption.
-    """
+    """One attempt as its backend observes it now. None and "" mean no, or unknown."""
 
     number: int
     pods: tuple[PodSeen, ...] = ()
     exit: Exit | None = None
     message: str = ""
     reachable: bool = True
+    """Its cluster answers; otherwise `pods` are the last known ones or empty."""
     provisioning: bool = False
+    """The provisioner reported that it adds a node for a pod."""
     blocked: str = ""
+    """Why the attempt cannot start if the reason is not capacity."""
     blocked_by: Blocker = Blocker.TEMPLATE
-    moved_at: Instant | None = None
-    store_unavailable_since: Instant | None = None
-    store_message: str = ""
+    """What refuses it."""
     operator_silent: str = ""
-    nodes: int = 0
-    silent_nodes: int = 0
-    cluster_nodes: int = 0
-    cluster_silent_nodes: int = 0
-    contact_restored_at: Instant | None = None
+    """Which operator has not acted on which object."""
     queue: QueueSeen | None = None
+    """What the admission queue says of it; None without a queue."""
     surplus: int | None = None
+    """The number of workers requested beyond those that the attempt was launched with, negative while fewer are
+    requested; None where this number cannot be changed, so that no pod can be replaced inside the attempt."""
     held: bool | None = None
-    hung: str = ""
-    heartbeat_stopped: bool = False
+    """The program of a standby attempt waits until it may take over."""
+
     step: int = 0
+    """The newest step that the program has reported since its ranks started; 0: none, or the backend has another record
+    of the steps."""
     total: int = 0
+    """The number of steps after which the program ends; 0: not reported."""
     size: int | None = None
+    """The number of workers with which the program trains; None where it trains with all of them, or has not begun."""
+    moved_at: Instant | None = None
+    """When the program last made progress in this attempt, by the observer's clock."""
     waits_for_all_workers: bool = False
-    quiet_for: Seconds | None = None
+    """The program has not begun, and begins only when all workers are ready."""
     reported_running: bool = False
+    """Ray reports that the program runs."""
+    quiet_for: Seconds | None = None
+    """How long the program's output had not grown when it was last read; None if it has printed nothing yet, or its
+    output was not read."""
+    hung: str = ""
+    """How long the program has made no step although all of its ranks are connected."""
+    heartbeat_stopped: bool = False
+    """The program reported at an interval that it lives, and no longer does although the checkpoint store answers."""
+    store_unavailable_since: Instant | None = None
+    """Since when the program cannot reach the checkpoint store, by the observer's clock."""
+    store_message: str = ""
+    """The error of the store or the network."""
+
+    nodes: int = 0
+    """The number of nodes of the pods."""
+    silent_nodes: int = 0
+    """The number of these that have stopped sending heartbeats, including those whose Ready condition is not False
+    yet."""
+    cluster_nodes: int = 0
+    """The number of nodes of the whole cluster."""
+    cluster_silent_nodes: int = 0
+    """The number of these that are silent."""
+    contact_restored_at: Instant | None = None
+    """When the watch of the cluster was last restored after an interruption."""
 
     @property
     def refused(self) -> bool:
@@ -227,37 +225,43 @@ class AttemptSeen:
 
 @dataclass(frozen=True, slots=True)
 class CommitSize:
-    """The size of the files of a commit. `shared_bytes` is that of the files that every worker downloads when it
-    resumes; each of the others is downloaded by one worker."""
+    """The size of the files of a commit."""
 
     bytes: int = 0
     shared_bytes: int = 0
+    """That of the files that every worker downloads when it resumes; each of the others is downloaded by one worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
-    commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
-    attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
-    library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
-    unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown.
-    `size` is that of the newest commit. `start` is the log's sequence number of the newest start of a program, and
-    `commit` that of the newest commit; -1 before the first. `committed_by` is the attempt that wrote the newest commit:
-    an attempt that is cut off commits until the program of the next one has started; 0 if unknown."""
+    """What the commit log says: its newest commit, and the newest attempt that has started."""
 
     step: int = 0
+    """That of the newest commit."""
     total: int = 0
     committed_at: Instant | None = None
     attempt: int = 0
+    """The newest attempt that has started."""
     skipped: str = ""
+    """Which commits the attempt of the newest commit could not resume from, and why."""
     hands_over: bool = False
+    """The program of the newest attempt can continue inside the attempt without pods that are leaving
+    (`NoticeKind.HANDOVER`)."""
     stands_by: bool = False
+    """Its library can hold the program of a standby attempt."""
     commit_seconds: Seconds = 0.0
+    """How long the newest commit took; 0 if unknown."""
     workers: int = 0
+    """The number of workers with which the program of an elastic job last started; 0 if unknown."""
     size: CommitSize = CommitSize()
+    """That of the newest commit."""
     start: int = -1
+    """The log's sequence number of the newest start of a program; -1 before the first."""
     commit: int = -1
+    """The log's sequence number of the newest commit; -1 before the first."""
     committed_by: int = 0
+    """The attempt that wrote the newest commit: an attempt that is cut off commits until the program of the next one
+    has started; 0 if unknown."""
 
     @property
     def writer(self) -> int:
@@ -267,30 +271,33 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A snapshot of all objects of one job, including the effects of all earlier calls of its backend.
-
-    `revision` orders snapshots: one with a smaller revision than the last is ignored. `unavailable` maps the name of a
-    tier that cannot be used now (its cluster is unreachable, its CapacityTier is gone) to why. If the live attempt has
-    no objects yet, `blocked` is why it cannot be launched if the reason is not capacity (a permission, a quota, a kind
-    that is not installed), and `blocked_by` what refuses it. `launched`: only the controller's own object of the live
-    attempt exists; `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers
-    that are known to have capacity for the job now; for the smallest size of an elastic one. `surge_room` is how many
-    nodes the live attempt may hold beyond its workers on a pool of fixed size (a local run); None: any number.
-    `suspects` are the names of the nodes that are silent and that their cluster has not marked yet.
-    """
+    """A snapshot of all objects of one job, including the effects of all earlier calls of its backend."""
 
     revision: int
+    """Orders snapshots: one with a smaller revision than the last is ignored."""
     attempts: tuple[AttemptSeen, ...] = ()
     progress: Progress = Progress()
     unavailable: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    blocked: str = ""
-    blocked_by: Blocker = Blocker.TEMPLATE
-    launched: bool = False
-    operator_silent: str = ""
+    """Why a tier, by its name, cannot be used now: its cluster is unreachable, its CapacityTier is gone."""
     offered: frozenset[str] = frozenset()
-    surge_room: int | None = None
-    suspects: frozenset[str] = frozenset()
+    """The names of the tiers that are known to have capacity for the job now; for the smallest size of an elastic
+    one."""
     granted: Mapping[str, Instant] = field(default_factory=lambda: MappingProxyType({}))
+    """When another job last got its nodes on a tier, by its name; not of a tier that has refused a job since."""
+    suspects: frozenset[str] = frozenset()
+    """The names of the nodes that are silent and that their cluster has not marked yet."""
+    surge_room: int | None = None
+    """How many nodes the live attempt may hold beyond its workers on a pool of fixed size (a local run); None: any
+    number."""
+    blocked: str = ""
+    """Why the live attempt, which has no objects yet, cannot be launched if the reason is not capacity: a permission, a
+    quota, a kind that is not installed."""
+    blocked_by: Blocker = Blocker.TEMPLATE
+    """What refuses it."""
+    launched: bool = False
+    """Only the controller's own object of the live attempt exists."""
+    operator_silent: str = ""
+    """The operator that has not acted on that object."""
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt with this number, if it exists."""

@@ -81,49 +81,53 @@ class PricePoint:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One entry of a job's ordered tiers. `notice` is how long before a reclaim the cloud announces it, in seconds; 0
-    if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
-    created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
-    admission queue; None: without limit. `head_per_hour` is the price of the head's node in USD, and `egress_per_gib`
-    what a GiB costs that an attempt on it reads from the checkpoint bucket. `wait` is how long jobs usually waited
-    until all of their workers there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has
-    had, oldest first. Tiers with the same `queue` may wait in the same admission queue. `auxiliary` are the groups of
-    pods that are not on the tier, with the price of a node of each in USD; None: unknown.
-    """
+    """One entry of a job's ordered tiers."""
 
     name: str
     max_failures: int = 0
     provision_timeout: Seconds = 600.0
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     price: Price = Price()
+    prices: tuple[PricePoint, ...] = ()
+    """The newest prices that it has had, oldest first."""
+    head_per_hour: float = 0.0
+    """The price of the head's node in USD."""
+    egress_per_gib: float = 0.0
+    """What a GiB costs, in USD, that an attempt on it reads from the checkpoint bucket."""
+    auxiliary: tuple[tuple[str, float | None], ...] = ()
+    """The groups of pods that are not on the tier, with the price of a node of each in USD; None: unknown."""
     on_insufficient_capacity: OnInsufficientCapacity = OnInsufficientCapacity.WAIT
     notice: Seconds = 0.0
-    template: str = ""
-    queue_timeout: Seconds | None = None
-    head_per_hour: float = 0.0
-    egress_per_gib: float = 0.0
+    """How long before a reclaim the cloud announces it; 0 if unknown."""
     wait: Seconds = 0.0
-    prices: tuple[PricePoint, ...] = ()
+    """How long jobs usually waited until all of their workers there were ready; 0 if unknown."""
     queue: str = ""
-    auxiliary: tuple[tuple[str, float | None], ...] = ()
+    """Tiers with the same queue may wait in the same admission queue."""
+    queue_timeout: Seconds | None = None
+    """How long an attempt may wait for quota in an admission queue; None: without limit."""
+    template: str = ""
+    """A digest of the part of the spec from which the pods of an attempt on this tier are created; "" if pods never
+    change (a local run)."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCapacity:
-    """What is known about the capacity of a tier before a job starts. `evictions` is the rate per node and hour, None
-    if unknown. `observed` is the number of node-hours behind that rate, `unavailable` the reason why the tier is
-    unavailable now, and `room` the maximum number of nodes. `availability` is the share of attempts that got nodes in
-    time, `ready_after` the time in seconds from the request for a node until it is ready; both are None if unknown. In
-    `closed` periods, each from a time to a time in seconds after the start of the job, the tier provides no new nodes.
-    """
+    """What is known about the capacity of a tier before a job starts."""
 
     evictions: float | None = None
+    """The rate of evictions per node and hour; None if unknown."""
     observed: float = 0.0
+    """The number of node-hours behind that rate."""
     unavailable: str = ""
+    """Why the tier is unavailable now."""
     room: int | None = None
+    """The maximum number of nodes."""
     availability: float | None = None
+    """The share of attempts that got nodes in time; None if unknown."""
     ready_after: Seconds | None = None
+    """The time from the request for a node until it is ready; None if unknown."""
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
+    """The periods, each from a time to a time after the start of the job, in which the tier provides no new nodes."""
 
 
 NOTHING_KNOWN = KnownCapacity()
@@ -131,69 +135,74 @@ NOTHING_KNOWN = KnownCapacity()
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Bounds of the standby attempts of a job. `max_duration` is how long each may run beside the live attempt;
-    `budget` is what all of them may cost together, in USD. None: no bound. `hedge_after` is how long an attempt waits
-    for capacity until the next tier is started beside it; None: it is not."""
+    """Bounds of the standby attempts of a job; None: no bound."""
 
     max_duration: Seconds | None = None
+    """How long each may run beside the live attempt."""
     budget: float | None = None
+    """What all of them may cost together, in USD."""
     hedge_after: Seconds | None = None
+    """How long an attempt waits for capacity until the next tier is started beside it; None: it is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """The user's spec, resolved: tiers with their prices, all defaults filled in.
-
-    `workers` is the number of worker pods of a new attempt, and `min_workers` the number with which it can train; None:
-    all of them. `submitted_at` is when the job was created; `max_duration`
-    counts from there. `budget` is in USD. `attribution_window` is how long after a program's failure the loss of a pod
-    may still explain it. `contact_timeout` is how long pods on silent nodes do not count as lost while a loss of
-    contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once
-    every pod has its node and its image. `stall_timeout_given`: the user has set it, so it also ends a program
-    without start entries that Ray reports as running. `suspend_reason` is the reason of the transitions that `suspend`
-    causes. `overlap`: a planned move starts the next attempt as a standby beside the live one; None: after it.
-
-    `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
-    attempt needs until it makes progress, without the wait for capacity; None: it is measured. `decision_interval` is
-    the longest time between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an
-    observation shows lasts for `decision_interval`, so that work done in it is never lost; true only in a world of
-    ticks. `storage_per_gib_month` is the price of the checkpoint bucket in USD, and `keep` the number of newest
-    commits that it keeps.
-
-    `step_time` is training time that costs count for each step in addition to the time that passes; only in a world of
-    the local mode, whose small program stands for one with longer steps.
-    """
+    """The user's spec, resolved: tiers with their prices, all defaults filled in."""
 
     tiers: tuple[Tier, ...]
     workers: int = 1
+    """The number of worker pods of a new attempt."""
+    min_workers: int | None = None
+    """The number of workers with which it can train; None: all of them."""
     submitted_at: Instant = 0.0
+    """When the job was created."""
+
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
     stall_timeout_given: bool = False
+    """The user has set it, so it also ends a program without start entries that Ray reports as running."""
     grace: Seconds = 90.0
     attribution_window: Seconds = 0.0
+    """How long after a program's failure the loss of a pod may still explain it."""
     contact_timeout: Seconds = 100.0
+    """How long pods on silent nodes do not count as lost while a loss of contact is more likely than the loss of the
+    nodes."""
     start_timeout: Seconds = 1800.0
+    """How long an attempt may take to be ready once every pod has its node and its image."""
     handover: Handover = Handover.FENCED
     update_strategy: UpdateStrategy = UpdateStrategy.NOW
     overlap: Overlap | None = None
+    """A planned move starts the next attempt as a standby beside the live one; None: after it."""
+
     failure_unit: FailureUnit = FailureUnit.POD
     backoff_limit: int | None = None
     application_failures: int = 0
     exhausted: Exhausted = Exhausted.FAIL
     deadline: Instant | None = None
     max_duration: Seconds | None = None
+    """Counts from `submitted_at`."""
     budget: float | None = None
+    """In USD."""
     suspend: bool = False
     suspend_reason: Reason = Reason.SUSPEND_REQUESTED
+    """The reason of the transitions that `suspend` causes."""
+
     work: Seconds | None = None
+    """The total training time of the job without interruptions; None if unknown."""
     overhead: Seconds | None = None
-    decision_interval: Seconds = 60.0
-    capacity_lasts: bool = False
-    min_workers: int | None = None
+    """The time that an attempt needs until it makes progress, without the wait for capacity; None: it is measured."""
     storage_per_gib_month: float = 0.0
+    """The price of the checkpoint bucket in USD."""
     keep: int = 1
+    """The number of newest commits that the bucket keeps."""
+    decision_interval: Seconds = 60.0
+    """The longest time between two decisions, which a policy keeps in reserve."""
+    capacity_lasts: bool = False
+    """Capacity that an observation shows lasts for `decision_interval`, so that work done in it is never lost; true
+    only in a world of ticks."""
     step_time: Seconds = 0.0
+    """Training time that costs count for each step in addition to the time that passes; only in a world of the local
+    mode, whose small program stands for one with longer steps."""
 
     def tier(self, name: str) -> Tier | None:
         """The tier with this name, if the spec still has it."""
