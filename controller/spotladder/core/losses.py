@@ -72,12 +72,13 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
     A pod that crashed before the attempt was ready is not lost: see `crashes`. A pod that was alive and is now missing
     is lost too. After the program has ended, its pods end for that reason: then only those with a known external cause
-    count.
+    count. An auxiliary pod that is deleted is not lost: Ray's autoscaler removes pods.
     """
     ended = seen.exit is not None
     counted = counted_pods(attempt, seen)
     crashed = {pod.uid for pod in crashed_pods(attempt, seen)}
-    fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
+    gone = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
+    fresh = [pod for pod in gone if pod.role is not PodRole.AUXILIARY or pod.cause is not Cause.DELETED]
     if ended:
         return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.DELETED, Cause.APP_ERROR)]
     if not seen.reachable:
@@ -167,8 +168,10 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         failures=attempt.failures + failures,
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
         lost_units=units,
-        lost_start=state.progress.start if state.progress.attempt == attempt.number else None,
     )
+    if any(pod.role is not PodRole.AUXILIARY for pod in pods):  # An auxiliary pod has no rank.
+        start = state.progress.start if state.progress.attempt == attempt.number else None
+        attempt = replace(attempt, lost_start=start)
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 
 
