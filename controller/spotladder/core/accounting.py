@@ -83,7 +83,8 @@ def left_costs(state: JobState, spec: JobSpec, now: Instant) -> list[tuple[LeftA
 
 
 def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
-    heads, storage = state.heads_per_hour * elapsed / HOUR, stored_per_second(state, spec) * elapsed
+    heads = state.heads_per_hour * elapsed / HOUR
+    storage = 0.0 if state.stage in TERMINAL else stored_per_second(state, spec) * elapsed
     if not (heads or storage):
         return state
     extra = state.extra
