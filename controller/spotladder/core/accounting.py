@@ -124,7 +124,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
     step = state.clock - now
     return replace(
         _rewound(state, now, step),
-        attempt=state.attempt and _rewound(state.attempt, now, step),
+        attempt=state.attempt and replace(_rewound(state.attempt, now, step), steps=()),  # Their pace is measured anew.
         standby=state.standby and _rewound(state.standby, now, step),
         left=tuple(_rewound(one, now, step) for one in state.left),
         impeded=state.impeded and _rewound(state.impeded, now, step),
