@@ -202,6 +202,15 @@ def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failu
     assert job.state.failures == 2
 
 
+def test_each_pod_of_a_large_gang_counts_once() -> None:
+    workers = 1000
+    job = SteppedJob(spec(tier("spot-a", -1), workers=workers)).running(workers=workers)
+    gone = [lost(f"w1-{index}", node=f"n{index // 2}") for index in range(workers)]
+    for _ in range(3):
+        job.see(attempt(1, head(), *gone), after=1)
+    assert (job.state.failures, len(job.losses)) == (workers // 2, workers)
+
+
 # --- a node that was cut off returns ---
 
 
