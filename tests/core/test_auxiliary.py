@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.model import Exit, FailureUnit, PodPhase, PodRole, PodSeen, Price, Stage
+from spotladder.core.model import Exit, FailureUnit, PodPhase, PodRole, PodSeen, Price, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import SteppedJob, attempt, head, spec, tier, worker
 
@@ -42,6 +42,36 @@ def test_data_workers_that_go_away_are_not_lost() -> None:
     job.see(attempt(1, *GANG, data()), after=1)
     job.see(attempt(1, *GANG), after=1)
     assert job.losses == []
+
+
+def test_data_workers_that_an_autoscaler_removes_are_not_lost() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0))).running()
+    job.see(attempt(1, *GANG, data()), after=1)
+    job.see(attempt(1, *GANG, data(phase=PodPhase.LOST, cause=Cause.DELETED)), after=1)
+    assert job.losses == []
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [(Exit.SUCCEEDED, Reason.COMPLETED), (Exit.FAILED, Reason.APPLICATION_FAILED)]
+)
+@pytest.mark.parametrize("uses_library", [True, False])
+def test_a_lost_data_worker_explains_no_end_hours_later(how: Exit, expected: Reason, uses_library: bool) -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), attribution_window=60.0)).running()
+    job.progress = Progress(attempt=1, start=0) if uses_library else Progress()
+    job.see(attempt(1, *GANG, data(phase=PodPhase.LOST, cause=Cause.NODE_LOST)), after=1)
+    job.see(attempt(1, *GANG, data("d-1")), after=5)
+    ended = attempt(1, *GANG, data("d-1"), exit=how, message="ValueError")
+    job.see(ended, after=7200)
+    job.see(ended, after=60)
+    assert job.state.reason is expected
+
+
+def test_a_program_that_fails_soon_after_the_loss_of_a_data_worker_runs_again() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), attribution_window=60.0)).running()
+    job.see(attempt(1, *GANG, data(phase=PodPhase.LOST, cause=Cause.NODE_LOST)), after=1)
+    job.see(attempt(1, *GANG, data("d-1")), after=5)
+    job.see(attempt(1, *GANG, data("d-1"), exit=Exit.FAILED, message="a data worker died"), after=30)
+    assert job.reasons[-1] is Reason.INTERRUPTED
 
 
 def test_data_workers_without_a_node_do_not_exhaust_the_tier_of_the_gang() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from spotladder.core.accounting.held_nodes import account
 from spotladder.core.history.losses import UNCOUNTED
-from spotladder.core.model import Exit, FailureUnit, JobState, PodPhase, PodSeen, Price, Stage
+from spotladder.core.model import Exit, FailureUnit, JobState, PodPhase, PodSeen, Price, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
@@ -211,6 +212,15 @@ def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failu
     assert job.state.failures == 2
 
 
+def test_each_pod_of_a_large_gang_counts_once() -> None:
+    workers = 1000
+    job = SteppedJob(spec(tier("spot-a", -1), workers=workers)).running(workers=workers)
+    gone = [lost(f"w1-{index}", node=f"n{index // 2}") for index in range(workers)]
+    for _ in range(3):
+        job.see(attempt(1, head(), *gone), after=1)
+    assert (job.state.failures, len(job.losses)) == (workers // 2, workers)
+
+
 # --- a node that was cut off returns ---
 
 
@@ -288,3 +298,36 @@ def test_each_lost_pod_counts_once_whatever_the_program_does_later(events: list[
         job.see(attempt(1, head(), *(worker(uid) for uid in alive), exit=Exit.INTERRUPTED), after=1)
         job.see(after=1)
     assert job.state.failures == len(gone) + (ends and not explained)
+
+
+# --- a loss that is observed when the pod is already replaced ---
+
+
+def replaced_unseen(**more: Any) -> SteppedJob:
+    """A worker is lost and replaced while the controller does not run."""
+    job = SteppedJob(spec(tier("spot-a", 3), **more)).running()
+    job.progress = Progress()
+    job.see(attempt(1, head(), worker("w1-0"), worker("w1-2")), after=300)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 1)
+    return job
+
+
+def test_a_program_that_finishes_after_an_unseen_recovery_has_finished() -> None:
+    job = replaced_unseen()
+    job.see(attempt(1, head(), worker("w1-0"), worker("w1-2"), exit=Exit.SUCCEEDED), after=7200)
+    assert job.state.stage is Stage.SUCCEEDED
+
+
+def test_the_next_loss_after_an_unseen_recovery_is_another_interruption() -> None:
+    job = replaced_unseen(failure_unit=FailureUnit.INTERRUPTION)
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-2")), after=7200)
+    assert job.state.failures == 2
+
+
+def test_a_program_that_has_not_moved_since_an_unseen_loss_recovers() -> None:
+    job = SteppedJob(spec(tier("spot-a", 3))).running()
+    replaced = attempt(1, head(), worker("w1-0"), worker("w1-2"), moved_at=job.now)
+    job.see(replaced, after=300)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(replaced, after=job.spec.recovery_timeout)
+    assert job.end_reason is Reason.RECOVERY_TIMEOUT

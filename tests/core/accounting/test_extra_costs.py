@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.accounting import savings
-from spotladder.core.model import CommitSize, ExtraCosts, Price, Progress, Stage
+from spotladder.core.model import CommitSize, Exit, ExtraCosts, Price, Progress, Stage
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, lost, spec, tier, worker
 
@@ -50,6 +50,15 @@ def test_the_bucket_stores_the_commits_that_are_kept() -> None:
     made = committed(job().running(), 10, 0, 1)
     made.see_again(after=0.0)
     made.see_again(after=MONTH)
+    assert made.state.extra.storage == near(10 * 3 * 0.023)
+
+
+def test_commits_cost_nothing_after_the_end_of_the_job() -> None:
+    made = committed(job().running(), 100, 0, 1)
+    made.see_again(after=0.0)
+    made.see(all_ready(1, exit=Exit.SUCCEEDED), after=MONTH)
+    assert made.state.stage is Stage.SUCCEEDED
+    made.see(after=MONTH)
     assert made.state.extra.storage == near(10 * 3 * 0.023)
 
 

@@ -28,6 +28,15 @@ def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
     assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
 
 
+def test_a_clock_that_steps_back_between_two_heartbeats_gives_no_negative_pace() -> None:
+    job = SteppedJob().running()
+    job.see(all_ready(1, step=10, total=100), after=10)
+    job.see(all_ready(1, step=20, total=100), after=100)
+    job.see(all_ready(1, step=21, total=100), after=-3600)
+    job.see(all_ready(1, step=31, total=100), after=100)
+    assert view(job).remaining == pytest.approx(1000.0)
+
+
 @pytest.mark.parametrize(
     ("logged", "work"),
     [

@@ -89,7 +89,8 @@ def left_costs(state: JobState, spec: JobSpec, now: Instant) -> list[tuple[LeftA
 
 
 def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
-    heads, storage = state.heads_per_hour * elapsed / HOUR, stored_per_second(state, spec) * elapsed
+    heads = state.heads_per_hour * elapsed / HOUR
+    storage = 0.0 if state.stage in TERMINAL else stored_per_second(state, spec) * elapsed
     if not (heads or storage):
         return state
     extra = state.extra
@@ -141,8 +142,8 @@ def rewound(state: JobState, now: Instant) -> JobState:
 def _attempt_rewound(attempt: Attempt | None, now: Instant, step: Seconds) -> Attempt | None:
     if attempt is None:
         return None
-    notice, ending = (_rewound(attempt.notice, now, step), _rewound(attempt.ending, now, step))
-    return replace(_rewound(attempt, now, step), notice=notice, ending=ending)
+    notice, ending = _rewound(attempt.notice, now, step), _rewound(attempt.ending, now, step)
+    return replace(_rewound(attempt, now, step), notice=notice, ending=ending, steps=())  # Their pace is measured anew.
 
 
 def _rewound(record: Record, now: Instant, step: Seconds) -> Record:

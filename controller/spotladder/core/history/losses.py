@@ -39,8 +39,8 @@ UNCOUNTED = frozenset({Cause.MAINTENANCE})
 """Causes of losses that are not failures: an administrator moved the job, and the tier works."""
 
 KEPT_LOST_PODS = 512
-"""Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays
-small on a tier without a limit."""
+"""Maximum number of lost pods of an attempt that are recorded by name, or two for each of its workers if these are
+more; the oldest are dropped, so that the state stays small on a tier without a limit."""
 
 
 def with_record(state: JobState, record: TierRecord) -> JobState:
@@ -55,6 +55,7 @@ def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
     counted = set(attempt.known.lost)
     if not counted:
         return counted
+    joined = [known for known in counted if "/" in known]
     covered: dict[str, str] = {}
     for uid in sorted(pod.uid for pod in seen.pods if pod.noticed or pod.phase is PodPhase.LOST):
         restart = uid.rpartition("/")[0]
@@ -62,7 +63,7 @@ def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
             continue
         if restart in counted:
             covered.setdefault(restart, uid)
-        elif any(known.startswith(f"{uid}/") or known.endswith(f"/{uid}") for known in counted):
+        elif any(known.startswith(f"{uid}/") or known.endswith(f"/{uid}") for known in joined):
             covered[uid] = uid
     return counted.union(covered.values())
 
@@ -72,12 +73,13 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
     A pod that crashed before the attempt was ready is not lost: see `crashes`. A pod that was alive and is now missing
     is lost too. After the program has ended, its pods end for that reason: then only those with a known external cause
-    count.
+    count. An auxiliary pod that is deleted is not lost: Ray's autoscaler removes pods.
     """
     ended = seen.exit is not None
     counted = counted_pods(attempt, seen)
-    crashed = {pod.uid for pod in crashed_pods(attempt, seen)}
-    fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
+    known = counted | {pod.uid for pod in crashed_pods(attempt, seen)}
+    gone = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in known]
+    fresh = [pod for pod in gone if pod.role is not PodRole.AUXILIARY or pod.cause is not Cause.DELETED]
     if ended:
         return [pod for pod in fresh if pod.cause not in (Cause.UNKNOWN, Cause.DELETED, Cause.APP_ERROR)]
     if not seen.reachable:
@@ -154,7 +156,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         Loss(pod.called, pod.cause, attempt.number, attempt.tier, noticed=pod.phase is not PodPhase.LOST)
         for pod in pods
     )
-    bad = bad_nodes(state)
+    bad, kept = bad_nodes(state), max(KEPT_LOST_PODS, 2 * (attempt.workers or 0))
     failed, units = _apart([pod for pod in failing(pods) if pod.node not in bad], attempt.known.lost_units)
     state = with_node_failures(state, [pod for pod in pods if pod.role is not PodRole.AUXILIARY])
     if unit is FailureUnit.INTERRUPTION:
@@ -162,12 +164,11 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     failures = len(failed)
     record = state.record(attempt.tier)
     state = with_record(state, replace(record, failures=record.failures + failures))
-    known = replace(
-        attempt.known,
-        lost=(*attempt.known.lost, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
-        lost_units=units,
-        lost_start=state.progress.start if state.progress.attempt == attempt.number else None,
-    )
+    lost = (*attempt.known.lost, *(pod.uid for pod in pods))[-kept:]
+    known = replace(attempt.known, lost=lost, lost_units=units[-kept:])
+    if any(pod.role is not PodRole.AUXILIARY for pod in pods):  # An auxiliary pod has no rank.
+        start = state.progress.start if state.progress.attempt == attempt.number else None
+        known = replace(known, lost_start=start)
     attempt = replace(attempt, failures=attempt.failures + failures, known=known)
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 
@@ -175,14 +176,14 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
 def _apart(pods: list[PodSeen], lost: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
     """The identities of the pods that are failures of their own, not consequences of another pod's loss, and all lost
     nodes and units. `lost` are the nodes and units that were lost before."""
-    failed, units = [], list(lost)
+    failed, units = [], dict.fromkeys(lost)
     for pod in sorted(pods, key=lambda pod: pod.cause in _WITHOUT_EVIDENCE):
         node = f"node {pod.node}" if pod.node and pod.cause in _WITH_THE_NODE else ""
         mine = [name for name in (node, f"unit {pod.unit}" if pod.unit else "") if name]
         if not any(name in units for name in mine):
             failed.append(pod.uid)
-        units += [name for name in mine if name not in units]
-    return failed, tuple(units[-KEPT_LOST_PODS:])
+        units.update(dict.fromkeys(mine))
+    return failed, tuple(units)
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:

@@ -68,6 +68,7 @@ RULES_OF_STAGES: Mapping[Stage, tuple[Rule, ...]] = MappingProxyType(
             notices.notice,
             readiness.missing_workers,
             readiness.smaller_program,
+            readiness.survived_loss,
             readiness.stall,
         ),
         Stage.REPLACING: (
