@@ -75,7 +75,13 @@ def end_of(text: str, longest: int = LONGEST) -> str:
     data = text.encode(errors="replace")
     if len(data) <= longest:
         return text
-    return CUT + data[len(data) - longest :].decode(errors="ignore").partition("\n")[2]
+    return from_next_line(data[len(data) - longest :].decode(errors="ignore"))
+
+
+def from_next_line(text: str) -> str:
+    """The text without its first line, whose beginning is missing, after a line that says so. Of a single line that a
+    progress bar writes again and again, only the first of its texts is left out."""
+    return CUT + (text.partition("\n")[2] or text.partition("\r")[2])
 
 
 def keep(store: Store, output: Output, text: str) -> bool:

@@ -252,8 +252,9 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
         ((False, b"{}"), ""),
         ((True, b'cut\\u00e9\\nstep 2\\n"quoted\\"'.replace(b'\\n"q', b'\\n\\"q') + b'"}'), f'{CUT}step 2\n"quoted"'),
         ((True, b'no complete line"}'), CUT),
+        ((True, b'1%\\r2%\\r3%"}'), f"{CUT}2%\r3%"),
     ],
-    ids=["complete", "null", "without logs", "cut", "cut inside its only line"],
+    ids=["complete", "null", "without logs", "cut", "cut inside its only line", "cut inside a progress bar"],
 )
 def test_the_end_of_a_json_text_begins_with_a_complete_line(tail: tuple[bool, bytes], text: str) -> None:
     assert module._end_of_json(tail) == text

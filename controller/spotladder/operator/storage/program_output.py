@@ -23,7 +23,7 @@ from urllib.parse import quote
 import structlog
 from pydantic_core import from_json
 
-from spotladder.checkpoints.outputs import CUT, LONGEST, Output
+from spotladder.checkpoints.outputs import CUT, LONGEST, Output, from_next_line
 from spotladder.clusters.client import Client
 from spotladder.clusters.ray_token import token_headers
 from spotladder.core.model import PodRole, Seconds
@@ -203,7 +203,8 @@ async def _tried(what: str, reading: Awaitable[T], otherwise: T) -> T:
 async def _end_of(pieces: AsyncIterator[bytes], longest: int) -> str:
     """The last lines that fit into this many bytes."""
     cut, data = await _tail(pieces, longest)
-    return _lines(data.decode(errors="replace"), cut=cut)
+    text = data.decode(errors="replace")
+    return from_next_line(text) if cut else text
 
 
 async def _tail(pieces: AsyncIterator[bytes], longest: int, most: int = 0) -> tuple[bool, bytes]:
@@ -227,9 +228,6 @@ def _end_of_json(tail: tuple[bool, bytes]) -> str:
     if not cut:
         return str(from_json(data).get("logs") or "")
     # Start at the first complete line: a truncated escape sequence is dropped with its line.
-    text = data.rpartition(b'"')[0].partition(b"\\n")[2]
-    return _lines(str(from_json(b'"' + text + b'"')), cut=True, keep_first=True)
-
-
-def _lines(text: str, *, cut: bool, keep_first: bool = False) -> str:
-    return CUT + (text if keep_first else text.partition("\n")[2]) if cut else text
+    text = data.rpartition(b'"')[0]
+    lines = text.partition(b"\\n")[2] or text.partition(b"\\r")[2]
+    return CUT + str(from_json(b'"' + lines + b'"'))
