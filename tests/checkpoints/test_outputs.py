@@ -62,6 +62,13 @@ def test_a_long_output_is_truncated_to_its_last_lines() -> None:
     assert text.endswith(text_read.removeprefix(CUT))
 
 
+def test_the_end_of_a_line_that_a_progress_bar_writes_again_and_again_is_kept() -> None:
+    bars = "".join(f"{step} of 50000\r" for step in range(50_000))
+    shown = outputs.end_of(f"epoch 1\n{bars}")
+    assert shown.removeprefix(CUT).startswith("3")
+    assert shown.endswith("\r49999 of 50000\r")
+
+
 def test_the_outputs_of_the_newest_attempts_are_kept() -> None:
     store = MemoryStore()
     for attempt in range(1, 26):

@@ -11,6 +11,7 @@ from spotladder.core.contract import Notice
 from spotladder.errors import InvalidSpec
 from spotladder.train import Interrupted, session
 from spotladder.train.framework_loop import FrameworkLoop, loop_of_current
+from spotladder.train.huggingface import link_own_files
 from spotladder.train.shared_files import rank_in
 from tests.train import builders
 
@@ -113,3 +114,16 @@ def test_the_commit_of_a_later_hook_has_the_metrics_that_are_numbers(tmp_path: P
 )
 def test_the_rank_in_a_file_name(name: str, rank: int | None) -> None:
     assert rank_in(name) == rank
+
+
+def test_a_file_with_the_number_of_no_rank_is_that_of_rank_0(tmp_path: Path) -> None:
+    """Otherwise no rank committed it."""
+    saved = tmp_path / "checkpoint-5"
+    saved.mkdir()
+    for name in ("lora_rank16.json", "rng_state_1.pth"):
+        (saved / name).touch()
+    for rank, name in enumerate(("lora_rank16.json", "rng_state_1.pth")):
+        folder = tmp_path / f"rank-{rank}"
+        folder.mkdir()
+        link_own_files(saved, folder, rank, 2)
+        assert [file.name for file in folder.iterdir()] == [name]

@@ -96,7 +96,7 @@ class _Hooks:
         job.meet(f"saved {step}")
         logged: dict[str, Any] = next((entry for entry in reversed(state.log_history) if "loss" in entry), {})
         with self._loop.commit(step, logged) as folder:
-            _link(saved, folder, job.rank)
+            link_own_files(saved, folder, job.rank, job.world_size)
             if self._own:
                 job.meet(f"linked {step}")
                 if args.local_process_index == 0:
@@ -130,11 +130,12 @@ def restore_renamed(model: Any, folder: Path) -> None:
         model.load_state_dict(type(model).from_pretrained(folder, config=model.config, dtype=model.dtype).state_dict())
 
 
-def _link(saved: Path, folder: Path, rank: int) -> None:
+def link_own_files(saved: Path, folder: Path, rank: int, size: int) -> None:
     """Add to `folder` the files of the Trainer's checkpoint that are this rank's: those with its number in their name,
-    and on rank 0 those without a number."""
+    and on rank 0 those without the number of a rank."""
     for name, file in files_below(saved):
-        if (rank_in(name) or 0) == rank:
+        number = rank_in(name)
+        if (0 if number is None or number >= size else number) == rank:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             link_or_copy(file, target)
