@@ -133,6 +133,8 @@ def test_the_cause_of_a_failed_job_is_reported_once() -> None:
         f"job Failed: ApplicationFailed – {why}",
         "failed: ApplicationFailed",
     ]
+    summary.add(Ended(START, 1, Reason.APPLICATION_FAILED, f"{why}; nothing was committed"))
+    assert summary.events[-1].text == "failed: ApplicationFailed: nothing was committed"
     summary.add(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
     assert summary.events[-1].text == "stopped, can be resumed: the disk is full"
 

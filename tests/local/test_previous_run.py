@@ -67,6 +67,17 @@ EXHAUSTED = JobState(
 SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number=2)
 
 
+def test_a_previous_run_of_another_folder_is_named_with_it(place: PreviousRun) -> None:
+    place.left(SUCCEEDED)
+    place.folder.save_run(replace(THEN, folder="/home/me/bert"))
+    with pytest.raises(
+        InvalidSpec, match=r"a previous run, in /home/me/bert: .*to keep it, set another metadata\.name"
+    ):
+        start_from(StartMode.NEW, place.folder, place.log, replace(NOW, folder="/home/me/gpt"))
+    with pytest.raises(InvalidSpec, match=r"a previous run: [^;]*; --fresh removes it with its checkpoints and [^;]*$"):
+        start_from(StartMode.NEW, place.folder, place.log, replace(NOW, folder="/home/me/bert"))
+
+
 @pytest.mark.parametrize("begin", list(StartMode))
 def test_without_a_previous_run_every_mode_starts_a_new_run(place: PreviousRun, begin: StartMode) -> None:
     start = start_from(begin, place.folder, place.log, NOW)

@@ -67,8 +67,9 @@ class Narrator:
             self._spec = record.spec
         if isinstance(record, Moved):
             self._last_reason = record.move.message
-        elif isinstance(record, Ended) and record.message == self._last_reason:
-            record = replace(record, message="")
+        elif isinstance(record, Ended):
+            more = f"{record.message}; ".removeprefix(f"{self._last_reason}; ").removesuffix("; ")
+            record = replace(record, message=more)
         text = _text_of(record, before)
         return Sentence(record.at, *text) if text else None
 

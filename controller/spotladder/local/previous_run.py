@@ -55,7 +55,10 @@ def start_from(
     state, run, history = folder.load(), folder.load_run(), log.read()
     if mode is StartMode.NEW:
         if state is not None:
-            raise InvalidSpec(f"this job has a previous run: {_what(state)}", where=str(folder.path))
+            place = keep = ""
+            if run is not None and run.folder not in ("", now.folder):
+                place, keep = f", in {run.folder}", "; to keep it, set another metadata.name or --state-dir"
+            raise InvalidSpec(f"this job has a previous run{place}: {_what(state)}{keep}", where=str(folder.path))
         if history.seq >= 0:
             step = history.newest.step if history.newest else 0
             raise InvalidSpec(f"this job has checkpoints up to step {step}; {_choice('resumes')}", where=log.uri)

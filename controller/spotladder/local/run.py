@@ -211,13 +211,14 @@ def _plan(request: Request) -> _Plan:
     preflight.check_memory(_processes(spec))
     gpus.check({name: pool.gpus for name, pool in pools.items()}, gpus.of_machine())
     preflight.check_disk(request.state_root, Path("/tmp"))  # noqa: S108 – Ray's sessions are there
+    uri, folder = job.environment[Variable.URI], str(request.file.resolve().parent)
     return _Plan(
         spec,
         job,
         pools,
         by_name(request.job.spec.policy),
         request.job.spec.policy,
-        RunIdentity(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
+        RunIdentity(began, preflight.python_version(), ray, uri, uid=uuid.uuid4().hex, folder=folder),
         tuple(_warnings(request)),
     )
 

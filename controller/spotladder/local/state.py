@@ -40,7 +40,8 @@ LOCK_RETRY_INTERVAL = 0.05
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
     """The identity of a run, which does not change when the run is resumed, except `mark`, which is that of the last
-    runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log."""
+    runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log. `folder` is that of the
+    program."""
 
     began: Instant
     python: str
@@ -48,6 +49,7 @@ class RunIdentity:
     uri: str
     mark: str = ""
     uid: str = ""
+    folder: str = ""
 
 
 class JobFolder:
