@@ -82,6 +82,12 @@ def test_every_page_is_in_the_index_and_the_readme_links_to_the_index() -> None:
     assert "docs/README.md" in LINK.findall((ROOT / "README.md").read_text())
 
 
+def test_no_command_changes_the_home_folder() -> None:
+    """Without it, kubectl finds no context."""
+    lines = [line for block in blocks("text", "sh") for line in block.text.splitlines()]
+    assert [line for line in lines if re.match(r"\s*(?:export )?HOME=", line)] == []
+
+
 def test_every_block_has_a_language() -> None:
     assert not [str(block) for block in blocks() if block.language not in LANGUAGES]
 

@@ -17,10 +17,17 @@ from tests.workloads.builders import metadata, pod_object
 NOMINATED = "Pod should schedule on: nodeclaim/spot-x"
 
 
-def said(reason: str, message: str, *, kind: str, name: str, uid: str = "", number: int = 8) -> dict[str, Any]:
+def said(
+    reason: str, message: str, *, kind: str, name: str, uid: str = "", number: int = 8, namespace: str = ""
+) -> dict[str, Any]:
+    """An Event. Those about objects without a namespace are in the namespace default."""
+    of = "" if kind in ("Node", "NodeClaim") else "team-a"
     return {
-        "metadata": {"name": f"{name}.{number}", "namespace": "team-a", "uid": f"e{number}", "resourceVersion": "8"},
-        "involvedObject": {"kind": kind, "name": name, "uid": uid or f"uid-{name}", "namespace": "team-a"},
+        "metadata": {
+            "name": f"{name}.{number}", "namespace": namespace or of or "default", "uid": f"e{number}",
+            "resourceVersion": "8",
+        },
+        "involvedObject": {"kind": kind, "name": name, "uid": uid or f"uid-{name}", "namespace": namespace or of},
         "reason": reason, "message": message, "source": {"component": "karpenter"},
         "lastTimestamp": "2026-11-21T12:00:00Z",
     }  # fmt: skip
@@ -95,20 +102,20 @@ def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monke
 def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -> None:
     world = PodAndJobSet()
     world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
-    for number, (reason, name, uid) in enumerate(
+    for number, (reason, kind, name, uid) in enumerate(
         [
-            ("Nominated", "w-0", ""),
-            ("Nominated", "stranger", ""),
-            ("InsufficientCapacityError", "other", ""),
-            ("SpotInterrupted", "node-1", "uid-of-the-machine"),
-            ("Rebooted", "node-1", "node-1"),  # the kubelet uses the node's name as uid
-            ("SpotInterrupted", "node-2", ""),
-            ("InsufficientCapacityError", "spot-x", ""),
-            ("FailedCreate", "digits-a001-workers-0", ""),
+            ("Nominated", "Pod", "w-0", ""),
+            ("Nominated", "Pod", "stranger", ""),
+            ("InsufficientCapacityError", "NodeClaim", "other", ""),
+            ("SpotInterrupted", "Node", "node-1", "uid-of-the-machine"),
+            ("Rebooted", "Node", "node-1", "node-1"),  # the kubelet uses the node's name as uid
+            ("SpotInterrupted", "Node", "node-2", ""),
+            ("InsufficientCapacityError", "NodeClaim", "spot-x", ""),
+            ("FailedCreate", "Job", "digits-a001-workers-0", ""),
         ]
     ):
         message = NOMINATED if reason == "Nominated" else ""
-        world.hear(said(reason, message, kind="Thing", name=name, uid=uid, number=number))
+        world.hear(said(reason, message, kind=kind, name=name, uid=uid, number=number))
     objects = world.inventory.attempts(("team-a", "digits"))[1]
     found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
     emitted = sorted((event.reason, event.about_name) for event in found)
@@ -119,6 +126,25 @@ def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -
         ("Rebooted", "node-1"),
         ("SpotInterrupted", "node-1"),
     ]
+
+
+def test_events_that_users_write_in_other_namespaces_concern_no_attempt() -> None:
+    """The role `edit` may write Events, with any source, about any object."""
+    world = PodAndJobSet()
+    world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": "", "uid": "uid-of-the-machine"}})
+    world.hear(said("Nominated", NOMINATED, kind="Pod", name="w-0"))
+    for number, (reason, kind, name, uid) in enumerate(
+        [
+            ("SpotInterrupted", "Node", "node-1", "uid-of-the-machine"),
+            ("SpotInterrupted", "Node", "node-1", "node-1"),
+            ("SpotInterrupted", "Pod", "w-0", ""),
+            ("InsufficientCapacityError", "NodeClaim", "spot-x", ""),
+        ]
+    ):
+        world.hear(said(reason, "", kind=kind, name=name, uid=uid, number=20 + number, namespace="team-b"))
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
+    assert [event.reason for event in found] == ["Nominated"]
 
 
 def test_a_suspicion_requeues_the_jobs_on_the_node_and_shows_in_their_nodes() -> None:

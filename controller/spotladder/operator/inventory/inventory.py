@@ -30,6 +30,9 @@ JobKey = tuple[str, str]
 
 OURS = f"{MANAGED_BY}={MANAGER}"
 
+OF_THE_CLUSTER = "default"
+"""The namespace of the Events about objects without a namespace: nodes and NodeClaims."""
+
 
 class Inventory:
     """The caches of one cluster. Empty `namespaces` means all. The caches call `wake` with the job to reconcile.
@@ -77,7 +80,6 @@ class Inventory:
         )
         self._main = frozenset(main_kinds())
         self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in self._main}
-        # A NodeClaim has no namespace: Events about it are in "default".
         self._events: list[Cache[EventRecord]] = [
             Cache(
                 client,
@@ -90,7 +92,7 @@ class Inventory:
                 changed=self._event_changed,
             )
             for selector in EVENT_SELECTORS
-            for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, "default")))
+            for scope in (scopes if scopes == ("",) else dict.fromkeys((*scopes, OF_THE_CLUSTER)))
         ]
 
     @property
@@ -173,17 +175,17 @@ class Inventory:
         Some refer to a node by its uid, others by its name in the uid field.
         """
         about: set[object] = {
-            *((pending_pods.NOT_CREATED, thing.namespace) for thing in objects.every),
-            *(pod.uid for pod in objects.pods),
-            *(pod.node for pod in objects.pods),
-            *(node.uid for node in nodes.values()),
+            *((thing.namespace, pending_pods.NOT_CREATED) for thing in objects.every),
+            *((pod.namespace, pod.uid) for pod in objects.pods),
+            *((OF_THE_CLUSTER, pod.node) for pod in objects.pods if pod.node),
+            *((OF_THE_CLUSTER, node.uid) for node in nodes.values() if node.uid),
         }
         found = self._said_of(about)
-        claims: set[object] = {(pending_pods.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
-        return found + self._said_of(claims)
+        claims = {claim for event in found for claim in nominated_for(event)}
+        return found + self._said_of({(OF_THE_CLUSTER, pending_pods.REFUSED_CLAIM, claim) for claim in claims})
 
     def _said_of(self, groups: set[object]) -> list[EventRecord]:
-        return [event for cache in self._events for group in groups if group for event in cache.of(group)]
+        return [event for cache in self._events for group in groups for event in cache.of(group)]
 
     def attempts(self, job: JobKey, uid: str = "") -> dict[int, AttemptObjects]:
         """The objects of each attempt of the job; with `uid`, only of the job with this uid."""
@@ -319,13 +321,14 @@ def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
 
 
 def _about(event: EventRecord) -> object:
-    """The index key of an Event: the uid of its object, or its reason if the object does not belong to an attempt."""
+    """The index key of an Event: its namespace, since users may write Events about any object in theirs, and the uid of
+    its object, or its reason if the object does not belong to an attempt."""
     match event.reason:
         case pending_pods.REFUSED_CLAIM:
-            return event.reason, event.about_name
+            return event.namespace, event.reason, event.about_name
         case pending_pods.NOT_CREATED:
-            return event.reason, event.namespace
-    return event.about_uid
+            return event.namespace, event.reason
+    return event.namespace, event.about_uid
 
 
 def _owner_of(workload: AdmissionRecord) -> str:
