@@ -46,7 +46,8 @@ def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
     found = _cluster(cluster) if cluster.created else []
     if cluster.cloud is Cloud.AWS:
         bucket = fleet.created_bucket(cluster)
-        keys = int(cluster.created and cluster.kms_key is None) + int(bucket is not None)  # each has a key of its own
+        own = cluster.created and cluster.kms_key is None, bucket is not None and bucket.kms_key is None
+        keys = sum(own) + int(bucket is not None and bucket.replicate_to is not None)
         found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 

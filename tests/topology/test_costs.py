@@ -24,6 +24,21 @@ def test_idle_eks(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("option", "keys"),
+    [
+        ("replicateTo: us-west-2", 3),
+        ("kmsKey: arn:aws:kms:us-east-1:123456789012:key/a", 1),
+        ("kmsKey: arn:aws:kms:us-east-1:123456789012:key/a, replicateTo: us-west-2", 2),
+    ],
+)
+def test_keys_of_buckets(option: str, keys: int, tmp_path: Path) -> None:
+    """A replica has a key of its own; a bucket with your key has none."""
+    fleet = fleet_file(tmp_path, ("cloud: aws, region: us-east-1}", f"cloud: aws, region: us-east-1, {option}}}")).fleet
+    items = {item.what: (item.count, item.hourly) for item in idle(fleet, fleet.cluster("east"))}
+    assert items["KMS keys"] == (keys, pytest.approx(keys / 730))
+
+
 def test_endpoints_and_gateways_of_every_zone(tmp_path: Path) -> None:
     network = ("network: {cidr: 10.0.0.0/16}", "network: {nat: per-zone, interfaceEndpoints: true}")
     fleet = fleet_file(tmp_path, network).fleet

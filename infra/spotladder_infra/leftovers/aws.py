@@ -138,7 +138,8 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
         if url.rpartition("/")[2] == queue:
             yield Leftover("queue", url)
     events = session.client("events")
-    for rule in events.list_rules(NamePrefix=f"{cluster.name}-")["Rules"]:
+    pages = events.get_paginator("list_rules").paginate(NamePrefix=f"{cluster.name}-")
+    for rule in (rule for page in pages for rule in page["Rules"]):
         if _is_of(cluster, events.list_tags_for_resource(ResourceARN=rule["Arn"])["Tags"]):
             yield Leftover("event rule", rule["Name"])
     images = session.client("ecr")
@@ -150,7 +151,8 @@ def _named(session: Any, cluster: Cluster) -> Iterator[Leftover]:
 
 def _control_plane(session: Any, cluster: Cluster) -> Iterator[Leftover]:
     """The cluster and its logs. EKS may write a last log after its log group was deleted."""
-    if cluster.name in session.client("eks").list_clusters()["clusters"]:
+    eks = session.client("eks")
+    if existing(lambda: eks.describe_cluster(name=cluster.name)) is not None:
         yield Leftover("EKS cluster", cluster.name)
     logs = session.client("logs")
     for prefix in (f"/aws/eks/{cluster.name}/", f"/aws/containerinsights/{cluster.name}/"):
