@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -98,6 +99,12 @@ def test_a_hidden_exit_code_is_found(script: str, says: str) -> None:
 )
 def test_other_entrypoints_are_left_alone(script: str) -> None:
     assert masks(script) == ""
+
+
+def test_a_long_run_of_digits_is_read_quickly() -> None:
+    started = time.process_time()
+    assert masks("1" * 65_000) == ""
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(

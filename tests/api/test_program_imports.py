@@ -51,6 +51,7 @@ NO_WARNING: dict[str, tuple[Files, str]] = {
     "it runs others": ({"train.py": "import subprocess\n"}, "python train.py"),
     "it calls others": ({"train.py": "import os\nos.execvp('python', ['python', 'b.py'])\n"}, "python train.py"),
     "a shell's script": ({"run.sh": "python train.py", "train.py": PLAIN}, "./run.sh"),
+    "a program in the command": ({"train.py": PLAIN}, f"echo {'ab' * 32_000} | xxd -r -p | sh"),
     "another program": ({"train.py": PLAIN}, "my-trainer --script train"),
 }
 

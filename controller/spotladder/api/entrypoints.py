@@ -91,7 +91,9 @@ def is_program(command: list[str]) -> bool:
 
 
 _OPAQUE = re.compile(
-    r"""(?<!\S)#[^\n]*|'[^']*'|"(?:\\.|[^"\\])*"|`[^`]*`|\$?\([^()]*\)|[0-9]*[<>]&[0-9-]?|&>>?|>\||\\.""", re.DOTALL
+    r"""(?<!\S)#[^\n]*|'[^']*'|"(?:\\.|[^"\\])*"|`[^`]*`|\$?\([^()]*\)"""
+    r"|(?<![0-9])[0-9]*[<>]&[0-9-]?|&>>?|>\||\\.",
+    re.DOTALL,
 )
 """Comments, quoted text, substituted commands and redirections, whose operators separate no commands."""
 

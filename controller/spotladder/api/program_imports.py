@@ -19,7 +19,7 @@ MAX_ENTRIES = 10_000
 """Number of Python files of a folder that are read, and of all files and folders in it. A larger one, as with the data
 beside the program, does not show whether the program uses the library."""
 
-_SCRIPT = re.compile(r"[\w./-]+\.py\b")
+_SCRIPT = re.compile(r"(?<![\w./-])[\w./-]+\.py\b")
 _MAY_USE_IT = re.compile(
     rb"\b(?:import|from)\s+(?:spotladder|importlib|runpy|subprocess)\b"
     rb"|\b(?:__import__|exec[lv]?[ep]{0,2}|popen|system) *\("
