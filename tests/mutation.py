@@ -59,7 +59,7 @@ LOG = ("log", "entry_log", "entries", "history", "writer", "resume", "garbage", 
 PARTS = {
     "core": Part(
         targets=("core/*", *(f"checkpoints/{name}" for name in LOG)),  # `*` matches subpackages, too
-        tests=("tests/core", "tests/checkpoints", "tests/policies", "tests/released", "tests/sim/test_ticks.py"),
+        tests=("tests/core", "tests/checkpoints", "tests/policies", "tests/sim/test_ticks.py"),
     ),
     "operator": Part(targets=("operator/*",), tests=("tests/operator", "tests/conformance")),
 }

@@ -68,7 +68,7 @@ def test_a_rank_that_fails_before_its_peer_has_a_node_starts_again(e2e: E2eClust
     peer = "$(hostname | sed 's/[0-9]*$/1/').$(hostname | sed 's/-workers.*//')"
     script = f"sleep 3; getent hosts {peer} || exit 1; exec python /programs/plain.py --steps 100"
     pod["containers"][0]["command"] = ["sh", "-c", script]
-    e2e.submit({"name": "spot", "maxFailures": 0}, workload=described)
+    e2e.submit({"name": "spot", "maxFailures": 0, "provisionTimeout": "30m"}, workload=described)
     e2e.until("its start has failed", lambda: ("spot", "StartCrashed") in e2e.path())
     e2e.give("spot")
     status = e2e.succeeds()

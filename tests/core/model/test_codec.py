@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,3 +127,13 @@ def test_the_error_names_the_defect_of_the_state_and_its_cause(text: str, messag
     with pytest.raises(InvalidSpec) as caught:
         codec.load_state(text)
     assert re.fullmatch(message, str(caught.value)), caught.value
+
+
+def test_fields_of_a_newer_version_are_written_again_where_their_record_still_exists() -> None:
+    live = {"number": 1, "tier": "spot", "created_at": 1.0, "later": "x"}
+    plain = {"version": 1, "timers": {"later": 2.0}, "attempt": live, "later": [3]}
+    state = codec.load_state(json.dumps(plain))
+    assert json.loads(codec.dump(state)) == plain
+    assert state.attempt is not None
+    after = replace(state, attempt=replace(state.attempt, number=2))
+    assert json.loads(codec.dump(after)) == {**plain, "attempt": {"number": 2, "tier": "spot", "created_at": 1.0}}
