@@ -68,6 +68,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
             return logs.asked[-1].get("follow") == "true"
 
         await eventually(followed)
+        await set_status(kube, phase="Succeeded", attempt=2, tier="spot-b")
         logs.end.set()
         assert (await asyncio.wait_for(following, 30)).out.endswith("step 41\nthe end\n")
 
@@ -97,6 +98,7 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
         await eventually(requested_again)
         ray.printed += "step 42\n"
         ray.status = "SUCCEEDED"
+        await set_status(kube, phase="Succeeded", attempt=2, tier="spot-b")
         assert (await asyncio.wait_for(following, 30)).out == "step 40\nstep 41\nstep 42\n"
 
         ray.token = "s3cret"
