@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spotladder.core.bad_nodes import with_node_failures
+from spotladder.core.bad_nodes import fails_again, with_node_failures
 from spotladder.core.changing import counted
 from spotladder.core.crashes import backoff, crash_of, crashed_pods
 from spotladder.core.evidence import program_ended
@@ -173,6 +173,17 @@ def exceeded_failures(situation: Situation) -> Effect | None:
     if not situation.changes.losses or _running(situation) is None:
         return None
     return ended_by_limit(situation)
+
+
+def bad_node(situation: Situation) -> Effect | None:
+    """A pod was lost again on a node on which pods of the job fail repeatedly: the attempt ends without a failure, and
+    the next one avoids the node."""
+    seen, losses = _running(situation), situation.changes.losses
+    if seen is None or not losses:
+        return None
+    counted = situation.attempt.lost_pods[-len(losses) :]
+    node = fails_again(situation.state, [pod for pod in seen.pods if pod.uid in counted])
+    return ended(situation, Reason.INTERRUPTED, f"pods fail repeatedly on node {node}") if node else None
 
 
 def unexplained_end(situation: Situation) -> Effect | None:
