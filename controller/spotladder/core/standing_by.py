@@ -191,7 +191,7 @@ def _expired(situation: Situation, seen: AttemptSeen | None) -> str:
     if situation.state.stage not in LIVE or overlap is None:
         return ""
     if overlap_budget_used(situation):
-        return f"spec.overlap.budget of {overlap.budget:g} USD is spent"
+        return f"spec.overlap.budget of {overlap.budget:.10g} USD is spent"
     if overlap.max_duration is not None and situation.passed(overlap_deadline(situation)):
         return f"spec.overlap.maxDuration of {format_duration(overlap.max_duration)} has passed"
     if standby_ready(situation) or not situation.passed(standby_deadline(situation)):

@@ -101,8 +101,10 @@ class Adaptive:
             ]
         if startable:
             best = min(startable, key=_useful_price)
-            return net.choice(best.tier.name, f"the rest of the job fits into the budget of {view.budget:g} USD there")
-        why = f"no tier with capacity is cheap enough to finish the job within the budget of {view.budget:g} USD"
+            return net.choice(
+                best.tier.name, f"the rest of the job fits into the budget of {view.budget:.10g} USD there"
+            )
+        why = f"no tier with capacity is cheap enough to finish the job within the budget of {view.budget:.10g} USD"
         return net.choice(view.current if trains else net.waiting, why, _review_at(prospects))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:

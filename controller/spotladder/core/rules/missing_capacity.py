@@ -101,7 +101,7 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
         situation = replace(situation, state=replace(situation.state, waiting_since=None))
     else:
         situation = exhausted(situation, Reason.INSUFFICIENT_CAPACITY)
-    why = message if refused else f"not all workers ready for {tier.provision_timeout:g} s"
+    why = message if refused else f"not all workers ready for {tier.provision_timeout:.10g} s"
     return Effect(situation, Reason.INSUFFICIENT_CAPACITY, why)
 
 
@@ -132,5 +132,5 @@ def recovery_timeout(situation: Situation) -> Effect | None:
     if not situation.state.loss_counted:
         lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN, "a worker that is not ready")
         situation = counted(situation, [lost])
-    message = f"not all workers ready again within {situation.spec.recovery_timeout:g} s"
+    message = f"not all workers ready again within {situation.spec.recovery_timeout:.10g} s"
     return ended(situation, Reason.RECOVERY_TIMEOUT, message)
