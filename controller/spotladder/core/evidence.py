@@ -167,7 +167,7 @@ def crash_loop(situation: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = situation.state
     waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
-    return crash_message(state) or pause_message(state) if waits else ""
+    return crash_message(state) or pause_message(state) if waits and not _pauses(situation) else ""
 
 
 def slow_start(situation: Situation) -> str:
