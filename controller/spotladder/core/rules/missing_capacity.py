@@ -77,6 +77,7 @@ def provision_timeout(situation: Situation) -> Effect | None:
     misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
     deadlines = (situation.provision_deadline, misfit, situation.avoidance_deadline if avoids else None)
     refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    refused = refused and not _chosen_again(situation)
     if not refused and not any(map(situation.passed, deadlines)):
         return None
     if situation.attempt_seen is None and situation.seen.launched:
@@ -88,6 +89,12 @@ def provision_timeout(situation: Situation) -> Effect | None:
     if rule.exhausts:
         return _without_capacity(situation, tier, rule, refused=refused)
     return _unreachable(situation, rule)
+
+
+def _chosen_again(situation: Situation) -> bool:
+    """Whether the next attempt would be on the same tier, so that it would be refused, too."""
+    again = asked(situation, live=False).changes.choice
+    return again.keeps_open and again.tier == situation.attempt.tier
 
 
 def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *, refused: bool) -> Effect:
