@@ -67,8 +67,9 @@ def test_a_synthetic_trace_is_the_same_in_each_plan(capsys: Capture, tmp_path: P
     [
         (["0,0", "86400,0"], "48 h of trace do not show all that can happen in 50 h"),
         (["0,1", "3600,0"], "in 1 of 2 runs capacity is lost for good at a random moment"),
+        (["0,1", "15000000,0"], "in 1 of 169 runs capacity is lost for good at a random moment"),
     ],
-    ids=["one spell", "ends in an outage"],
+    ids=["one spell", "ends in an outage", "a long record"],
 )
 def test_a_trace_that_says_little_is_planned_with_the_reason_for_a_wide_range(
     lines: list[str], said: str, capsys: Capture, tmp_path: Path

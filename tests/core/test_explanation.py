@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import Blocker, Exhausted, Exit, PodSeen
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, placed, spec, tier, worker
 from tests.core.test_contact import cut_off
 
@@ -148,6 +148,23 @@ def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
         "pause",
         made.state.timers.paused_until,
         "the next attempt starts",
+    )
+
+
+def test_the_pause_after_the_last_tier_is_not_explained_by_an_earlier_failed_start() -> None:
+    made = SteppedJob(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
+    made.see()
+    made.see(attempt(1, head(), lost("w-0", Cause.APP_ERROR, exit_code=1)), after=1)
+    made.see(after=1)
+    made.see(after=made.spec.start_timeout)
+    made.see(attempt(2, head(), pending("w-0")), after=1)
+    made.see(attempt(2, head(), pending("w-0")), after=PROVISION)
+    made.see(after=1)
+    found = explanation_of(made)
+    assert found is not None
+    assert (found.reason, found.message) == (
+        Reason.WAITING_FOR_CAPACITY,
+        "every tier was exhausted; the job restarts after a pause",
     )
 
 

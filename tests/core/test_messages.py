@@ -48,6 +48,14 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
 
 
+def test_the_message_of_a_long_wait_for_capacity_has_all_its_digits() -> None:
+    """Regression: "not all workers ready for 1.2096e+06 s"."""
+    job = SteppedJob(spec(tier("spot-a", 0, 1_209_600.0), tier("on-demand"))).planned()
+    job.see(attempt(1, head()))
+    job.see(attempt(1, head()), after=1_209_600)
+    assert message(job, Reason.INSUFFICIENT_CAPACITY) == "not all workers ready for 1209600 s"
+
+
 def test_the_message_of_a_long_drain_has_all_its_digits() -> None:
     """Regression: "did not stop within 1.24e+03 s"."""
     job = SteppedJob(spec(grace=1237)).running()

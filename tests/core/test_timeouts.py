@@ -16,6 +16,7 @@ from spotladder.core.model import (
     PodSeen,
     Stage,
 )
+from spotladder.core.policies.on_demand import OnDemand
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import (
     START,
@@ -293,3 +294,25 @@ def test_a_timer_that_expired_without_effect_is_checked_rarely() -> None:
     job = SteppedJob(spec(tier("spot-a", 0, 60))).planned()
     job.see(after=60, unavailable={"spot-a": "the cluster does not answer"})
     assert (job.state.stage, job.last.wake_at) == (Stage.STARTING, job.now + ACTION_RETRY_INTERVAL)
+
+
+def test_a_refused_tier_that_the_policy_would_choose_again_is_waited_for() -> None:
+    """Regression: each refusal was followed at once by another attempt, without end."""
+    refuses = OnInsufficientCapacity.FALLBACK
+    job = SteppedJob(spec(tier("on-demand", 0, 600, on_insufficient_capacity=refuses)), OnDemand())
+    job.see()
+    for _ in range(20):
+        job.see(attempt(1, head(), refused("w-0"), refused("w-1")), after=10)
+    assert (job.state.stage, job.number) == (Stage.STARTING, 1)
+    job.see(all_ready(1), after=1)
+    assert job.state.stage is Stage.RUNNING
+
+
+def test_a_refused_tier_is_left_at_once_for_another_one_that_the_policy_prefers() -> None:
+    refuses = OnInsufficientCapacity.FALLBACK
+    names = ("on-demand-a", "on-demand-b")
+    job = SteppedJob(spec(*(tier(name, 0, 600, on_insufficient_capacity=refuses) for name in names)), OnDemand())
+    job.see()
+    job.see(attempt(1, head(), refused("w-0"), refused("w-1")), after=10)
+    job.see(after=1)
+    assert job.state.tier == "on-demand-b"

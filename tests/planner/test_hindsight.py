@@ -12,11 +12,13 @@ import pytest
 
 from spotladder.core.accounting.held_nodes import GIB, HOUR
 from spotladder.core.model import CommitSize, KnownCapacity, Price
+from spotladder.core.policies.ordered import Ordered
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
 from spotladder.planner.hindsight import hindsight, hindsight_aside
 from spotladder.planner.simulated import Assumptions, outcomes
 from spotladder.records.model import Began
+from spotladder.sim.world.run import PolicyOscillates
 from tests.display.builders import SPEC, CloudEvents, PlayedRun
 from tests.display.report_checks import facts_of
 
@@ -52,6 +54,13 @@ def test_a_run_without_losses_takes_as_long_as_a_plan_without_losses_says() -> N
     last_commit = Assumptions().commit_time  # The run did not measure any.
     assert found.hours.p10 == found.hours.p90 == pytest.approx((facts.time.total + last_commit) / HOUR, rel=0.01)
     assert found.cost.p50 == pytest.approx(facts.spent, rel=0.15)
+
+
+def test_a_policy_that_moves_the_job_back_and_forth_gives_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report shows everything else."""
+    broken = Mock(side_effect=PolicyOscillates(Ordered(), 1.0))
+    monkeypatch.setattr("spotladder.planner.hindsight.outcomes", broken)
+    assert hindsight(finished(spot=NEVER_LOST)) is None
 
 
 async def test_a_process_of_its_own_finds_the_same() -> None:

@@ -95,7 +95,8 @@ def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
         if all(facts.until_now for facts in traced):
             begins = f"each run goes on as the traces of {names} did when capacity was like now and in the hours before"
         sentences.append(begins)
-        rare = f"in 1 of {1 / beyond_record(records, horizon):.2g} runs"
+        runs = 1 / beyond_record(records, horizon)
+        rare = f"in 1 of {runs:.2g} runs" if runs < 100 else f"in 1 of {runs:.0f} runs"
         least = f"{hours(min(trace.end for trace in records) / HOUR)} h"
         sentences.append(
             f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: {least} of trace do "

@@ -23,7 +23,7 @@ from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Stage
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.plan import Place, PlanPlace
-from spotladder.errors import InvalidSpec
+from spotladder.errors import SpotladderError
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions, Distribution, looks_at_progress, outcomes
 
@@ -58,7 +58,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     )
     try:
         runs = outcomes(question, assumptions, range(1, RUNS + 1))
-    except InvalidSpec:
+    except SpotladderError:
         return None
     ends = [run.finished / HOUR for run in runs if run.succeeded]
     succeeded = facts.state.stage is Stage.SUCCEEDED

@@ -27,12 +27,16 @@ def names() -> list[str]:
 def by_name(name: str) -> Policy:
     """A new policy of that name. `adaptive` gets the model of the package, because the core reads no files.
 
-    Raises InvalidSpec if no installed package offers the policy.
+    Raises InvalidSpec if no installed package offers the policy, or if it cannot be loaded.
     """
     for point in entry_points(group=GROUP):
         if point.name == name:
-            made = cast(Callable[..., Policy], point.load())
-            return made(_model()) if point.value == ADAPTIVE else made()
+            try:
+                made = cast(Callable[..., Policy], point.load())
+                return made(_model()) if point.value == ADAPTIVE else made()
+            except Exception as error:
+                problem = f"cannot be loaded from {point.value} ({type(error).__name__}: {error})"
+                raise InvalidSpec(f"{name!r} {problem}: repair its package", path="spec.policy") from error
     raise InvalidSpec(f"no policy is called {name!r}; installed are: {', '.join(names())}", path="spec.policy")
 
 

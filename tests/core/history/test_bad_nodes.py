@@ -25,18 +25,37 @@ def replaced(job: SteppedJob, *pods: PodSeen) -> None:
     job.see(all_ready(number), after=5)
 
 
-def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() -> None:
+def test_a_further_failure_on_a_bad_node_does_not_count_and_ends_the_attempt() -> None:
+    """In place, the pod would fail there for ever: no limit counts its failures, and each recovery restarts the stall
+    timer."""
     job = SteppedJob(spec(tier("spot-a", 9))).running()
     replaced(job, failed("a"))
     assert bad_nodes(job.state) == ()
     replaced(job, failed("b"))
     assert bad_nodes(job.state) == ("n1",)
     before = job.state.failures
-    for uid in "cdefgh":
-        replaced(job, failed(uid))
+    job.see(attempt(1, head(), worker("w1-0"), failed("c")), after=1)
+    assert (job.state.stage, job.end_reason) == (Stage.ENDING, Reason.INTERRUPTED)
+    assert "n1" in job.state.message
     assert (job.state.failures, job.state.record("spot-a").failures) == (before, before)
-    replaced(job, failed("i", "n2"))
-    assert job.state.failures == before + 1
+    job.see(after=1)
+    assert (job.number, job.state.tier, job.attempt.avoids) == (2, "spot-a", ("n1",))
+    job.running(2).see(attempt(2, head(), worker("w2-0"), failed("w2-1", "n2")), after=1)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, before + 1)
+
+
+def test_several_pods_that_fail_on_a_node_at_once_are_the_first_failures_there() -> None:
+    job = SteppedJob(spec(tier("spot-a", 9), workers=3)).running(workers=3)
+    job.see(attempt(1, head(), *(failed(f"w1-{index}") for index in range(3))), after=1)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 3)
+
+
+def test_a_bad_node_that_is_reclaimed_does_not_end_the_attempt() -> None:
+    job = SteppedJob(spec(tier("spot-a", 9))).running()
+    replaced(job, failed("a"))
+    replaced(job, failed("b"))
+    job.see(attempt(1, head(), worker("w1-0"), failed("c", cause=Cause.INTERRUPTION)), after=1)
+    assert job.state.stage is Stage.RECOVERING
 
 
 def crashed(job: SteppedJob, number: int, node: str = "n1") -> None:

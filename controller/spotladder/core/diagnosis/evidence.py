@@ -166,7 +166,8 @@ def store_unavailable(situation: Situation) -> str:
 def crash_loop(situation: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = situation.state
-    return crash_message(state) or pause_message(state) if state.stage is Stage.IDLE and situation.paused else ""
+    waits = state.stage is Stage.IDLE and situation.paused and not _pauses(situation)
+    return crash_message(state) or pause_message(state) if waits else ""
 
 
 def slow_start(situation: Situation) -> str:

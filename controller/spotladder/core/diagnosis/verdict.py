@@ -125,7 +125,7 @@ def _no_new_step(situation: Situation) -> str:
     """A program that uses `spotladder.train` has committed no new step for `stallTimeout`."""
     if not _trains(situation) or not situation.passed(situation.stall_deadline):
         return ""
-    limit, progress = f"{situation.spec.stall_timeout:g} s", situation.seen.progress
+    limit, progress = f"{situation.spec.stall_timeout:.10g} s", situation.seen.progress
     if progress.committed_at is None:
         return f"no commit for {limit}"
     return f"no commit of a new step for {limit}; step {progress.step} is the newest"

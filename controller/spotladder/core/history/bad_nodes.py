@@ -8,7 +8,8 @@ avoids none: `Situation.avoidance_deadline`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from spotladder.core.model import JobState, NodeFailures, PodSeen
@@ -30,10 +31,21 @@ def with_node_failures(state: JobState, pods: Iterable[PodSeen]) -> JobState:
     """The state with one more failure for the node of each pod that failed there."""
     known = {entry.node: entry.failures for entry in state.node_failures}
     for pod in pods:
-        if pod.node and not pod.silent and not pod.noticed and pod.cause in _OF_THE_NODE:
+        if _of_the_node(pod):
             known[pod.node] = known.pop(pod.node, 0) + 1  # the newest is last
     entries = tuple(NodeFailures(node, failures) for node, failures in known.items())[-KEPT_NODES:]
     return replace(state, node_failures=entries)
+
+
+def _of_the_node(pod: PodSeen) -> bool:
+    return bool(pod.node) and not pod.silent and not pod.noticed and pod.cause in _OF_THE_NODE
+
+
+def fails_again(state: JobState, lost: Sequence[PodSeen]) -> str:
+    """The node that was bad before these pods, which are counted, failed there, too; "" if there is none."""
+    failed = Counter(pod.node for pod in lost if _of_the_node(pod))
+    nodes = (entry.node for entry in state.node_failures if entry.failures - failed[entry.node] >= BAD_NODE_FAILURES)
+    return next((node for node in nodes if failed[node]), "")
 
 
 def bad_nodes(state: JobState) -> tuple[str, ...]:

@@ -82,6 +82,7 @@ def provision_timeout(situation: Situation) -> Effect | None:
     misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
     deadlines = (situation.provision_deadline, misfit, situation.avoidance_deadline if avoids else None)
     refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    refused = refused and not _chosen_again(situation)
     if not refused and not any(map(situation.passed, deadlines)):
         return None
     if situation.attempt_seen is None and situation.seen.launched:
@@ -96,6 +97,12 @@ def provision_timeout(situation: Situation) -> Effect | None:
     return _unreachable(situation, rule)
 
 
+def _chosen_again(situation: Situation) -> bool:
+    """Whether the next attempt would be on the same tier, so that it would be refused, too."""
+    again = asked(situation, live=False).changes.choice
+    return again.keeps_open and again.tier == situation.attempt.tier
+
+
 def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *, refused: bool) -> Effect:
     """The tier has no capacity for the attempt, or no node that can ever hold its pods."""
     message = _impediment_message(situation)
@@ -107,7 +114,7 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
         situation = without_wait(situation)
     else:
         situation = exhausted(situation, Reason.INSUFFICIENT_CAPACITY)
-    why = message if refused else f"not all workers ready for {tier.provision_timeout:g} s"
+    why = message if refused else f"not all workers ready for {tier.provision_timeout:.10g} s"
     return Effect(situation, Reason.INSUFFICIENT_CAPACITY, why)
 
 
@@ -138,5 +145,5 @@ def recovery_timeout(situation: Situation) -> Effect | None:
     if not situation.state.loss_counted:
         lost = synthetic(situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN, "a worker that is not ready")
         situation = counted(situation, [lost])
-    message = f"not all workers ready again within {situation.spec.recovery_timeout:g} s"
+    message = f"not all workers ready again within {situation.spec.recovery_timeout:.10g} s"
     return ended(situation, Reason.RECOVERY_TIMEOUT, message)

@@ -13,7 +13,7 @@ from spotladder.core.diagnosis.evidence import program_ended
 from spotladder.core.diagnosis.silence import silenced
 from spotladder.core.diagnosis.verdict import Outcome, finished, judge
 from spotladder.core.facts.queueing import EVICTION_REASONS, taken_back
-from spotladder.core.history.bad_nodes import with_node_failures
+from spotladder.core.history.bad_nodes import fails_again, with_node_failures
 from spotladder.core.history.crashes import backoff, crash_of, crashed_pods
 from spotladder.core.history.losses import counted_pods, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.history.pacing import paced
@@ -174,6 +174,17 @@ def exceeded_failures(situation: Situation) -> Effect | None:
     if not situation.changes.losses or _running(situation) is None:
         return None
     return ended_by_limit(situation)
+
+
+def bad_node(situation: Situation) -> Effect | None:
+    """A pod was lost again on a node on which pods of the job fail repeatedly: the attempt ends without a failure, and
+    the next one avoids the node."""
+    seen, losses = _running(situation), situation.changes.losses
+    if seen is None or not losses:
+        return None
+    counted = situation.attempt.lost_pods[-len(losses) :]
+    node = fails_again(situation.state, [pod for pod in seen.pods if pod.uid in counted])
+    return ended(situation, Reason.INTERRUPTED, f"pods fail repeatedly on node {node}") if node else None
 
 
 def unexplained_end(situation: Situation) -> Effect | None:

@@ -32,6 +32,7 @@ _ENDS: tuple[Rule, ...] = (
     program_ends.lost_head,
     program_ends.silent_nodes,
     program_ends.exceeded_failures,
+    program_ends.bad_node,
     stops.job_limit,
     stops.suspension,
     stops.removed_tier,
