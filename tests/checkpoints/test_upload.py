@@ -22,6 +22,15 @@ def test_nested_and_empty_folders(tmp_path: Path) -> None:
     assert upload_folder(store, tmp_path / "in" / "empty", "other") == ()
 
 
+def test_a_link_to_a_folder_beside_it_is_uploaded_and_one_to_a_folder_above_is_not(tmp_path: Path) -> None:
+    """Of a folder and a link to it, a program may read either."""
+    a_folder(tmp_path / "in" / "step-1", w=b"1")
+    for name, target in (("latest", "step-1"), ("next", "step-1"), ("step-1/up", "..")):
+        (tmp_path / "in" / name).symlink_to(target)
+    files = upload_folder(MemoryStore(), tmp_path / "in", "path")
+    assert [file.name for file in files] == ["latest/w", "next/w", "step-1/w"]
+
+
 def test_file_names_with_control_characters_are_rejected(tmp_path: Path) -> None:
     a_folder(tmp_path / "in")
     (tmp_path / "in" / "line\nbreak").write_bytes(b"")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.errors import CheckpointCorrupt
+from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train.jax import _as_numpy, _pinned, restore, save
 from tests.frameworks.test_keras import run_with
 from tests.train import builders
@@ -145,6 +145,12 @@ def test_a_checkpoint_of_another_program_is_rejected(case: str, tmp_path: Path) 
     save(tmp_path, tree(5))
     with pytest.raises(CheckpointCorrupt, match=message):
         restore(tmp_path, like=change(tree(0)))
+
+
+@pytest.mark.parametrize("text", ["adam", b"adam"])
+def test_a_text_is_not_saved_because_it_could_not_be_restored(tmp_path: Path, text: Any) -> None:
+    with pytest.raises(InvalidSpec, match=r"\['name'\]: is text, not an array or a number"):
+        save(tmp_path, {"name": text, "x": 1})
 
 
 def test_a_folder_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:

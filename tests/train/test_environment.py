@@ -35,6 +35,7 @@ def test_intervals(text: str, interval: Interval) -> None:
         ("INTERVAL", "often", "interval"),
         ("INTERVAL", "0steps", "interval"),
         ("INTERVAL", "-3s", "interval"),
+        ("INTERVAL", "0s", "interval"),
         ("ATTEMPT", "0", "attempt"),
         ("ATTEMPT", "two", "attempt"),
         ("ATTEMPT", "²", "attempt"),

@@ -6,12 +6,13 @@ import io
 import json
 import os
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from spotladder.train.saved import Saved, number_of, saved_in
+from spotladder.train.saved import LARGEST_STATE, Saved, number_of, saved_in
 
 STATE = json.dumps({"global_step": 40, "max_steps": 100})
 
@@ -131,6 +132,17 @@ def test_a_step_inside_a_file_whose_name_has_none_is_known(tmp_path: Path) -> No
         assert only(tmp_path).step == 20
     lay_out(tmp_path, "optimizer.pt")
     assert set(only(tmp_path).roots) == {"last.pt", "optimizer.pt"}
+
+
+def test_a_large_pickle_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    """A buffer of experiences in NumPy's arrays has gigabytes, which PyTorch writes into the pickle."""
+    tracemalloc.start()
+    with zipfile.ZipFile(tmp_path / "last.pt", "w") as archive:
+        archive.writestr("last/data.pkl", pickle.dumps({"step": 20, "buffer": "x" * 4 * LARGEST_STATE}, 2))
+    tracemalloc.reset_peak()
+    assert only(tmp_path).step == 20
+    assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_STATE
+    tracemalloc.stop()
 
 
 def test_a_compressed_file_that_is_damaged_inside_has_no_step(tmp_path: Path) -> None:

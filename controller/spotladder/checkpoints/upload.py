@@ -20,14 +20,15 @@ def files_below(folder: Path) -> list[tuple[str, Path]]:
 
     Raises OSError if the folder does not exist or cannot be read.
     """
-    found, seen = [], set()
+    found: list[tuple[str, Path]] = []
+    above = {folder: frozenset[str]()}
     os.scandir(folder).close()
     for at, inner, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(at)
-        if real in seen:
-            inner.clear()  # A link to a folder above or beside it.
+        containing, real = above.pop(Path(at)), os.path.realpath(at)
+        if real in containing:
+            inner.clear()  # A link to a folder above it.
             continue
-        seen.add(real)
+        above |= {Path(at, name): containing | {real} for name in inner}
         paths = (Path(at, name) for name in files)
         found += [(path.relative_to(folder).as_posix(), path) for path in paths if path.is_file()]
     return sorted(found)

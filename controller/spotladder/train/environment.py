@@ -81,7 +81,10 @@ class Environment:
                 raise InvalidSpec("expected at least 1 step", where=Variable.INTERVAL)
             return Interval(steps=int(steps[1]))
         alternative = " or a number of steps such as 50steps"
-        return Interval(seconds=self._duration(Variable.INTERVAL, DEFAULT_INTERVAL, alternative))
+        seconds = self._duration(Variable.INTERVAL, DEFAULT_INTERVAL, alternative)
+        if not seconds:
+            raise InvalidSpec("must not be 0: for a commit after each step write 1steps", where=Variable.INTERVAL)
+        return Interval(seconds=seconds)
 
     @property
     def grace(self) -> float:

@@ -44,13 +44,15 @@ CONVERTED_AT_ONCE = 8
 def save(folder: Path, tree: Any) -> None:
     """Write this rank's part of a commit, with the random state of Python and NumPy. Every rank must call it.
 
-    Raises InvalidSpec for sharded arrays in a commit with `replicated=True`.
+    Raises InvalidSpec for sharded arrays in a commit with `replicated=True`, and for text.
     """
     import jax
 
     rank, wait = ranks.discover().rank, not writing.is_deferred(folder)
     raw = jax.tree_util.tree_map(_raw, tree)
     leaves = _named(raw)
+    if text := [name for name, leaf in leaves.items() if isinstance(leaf, str | bytes)]:
+        raise InvalidSpec("is text, not an array or a number, and could not be restored: leave it out", path=text[0])
     sharded = [name for name, leaf in leaves.items() if _is_sharded(leaf)]
     if sharded and writing.is_replicated(folder):
         raise InvalidSpec("is sharded over processes: commit it without replicated=True", path=sharded[0])

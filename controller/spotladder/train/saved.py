@@ -34,7 +34,7 @@ OWN_FOLDER = ".spotladder"
 
 SUFFIXES = (".weights.h5", ".ckpt", ".keras", ".h5", ".pt", ".pth", ".pth.tar")
 LARGEST_STATE = 64 << 20
-"""Bytes of the largest `trainer_state.json` that is read."""
+"""Bytes of the largest `trainer_state.json` that is read, and of the beginning of a pickle that is searched."""
 
 _HUGGING_FACE = re.compile(r"checkpoint-(\d{1,15})")
 _MARKS = frozenset({".metadata", "random_states_0.pkl", "_CHECKPOINT_METADATA", "commit_success.txt"})
@@ -244,7 +244,8 @@ def _step_inside(folder: Path, file: SavedFile) -> int | None:
         with zipfile.ZipFile(folder / file.name) as archive:
             pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(pickled) as data:
-                for key, number in _numbers(islice(pickletools.genops(data), _MOST_OPERATIONS)):
+                operations = pickletools.genops(data.read(LARGEST_STATE))
+                for key, number in _numbers(islice(operations, _MOST_OPERATIONS)):
                     found.setdefault(key, number)
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile, zlib.error, RuntimeError, EOFError):
         pass
