@@ -33,6 +33,14 @@ def planned(capsys: Capture, folder: Path, *more: str | Path, job: str = JOB, wo
         return call(capsys, "plan", files[0], "--world", files[1], "--hours", "5", *runs, *more)
 
 
+@pytest.mark.parametrize("framework", ["torch", "ray", "python"])
+def test_the_short_form_of_a_job_is_planned_as_on_a_cluster(capsys: Capture, tmp_path: Path, framework: str) -> None:
+    train = f"  train: {{script: train.py, workers: 2, framework: {framework}}}\n"
+    answer = planned(capsys, tmp_path, *RATE, "--formula", job=JOB[: JOB.index("  workload:")] + train)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[0] == "2 workers, 5 h on demand only"
+
+
 def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.5", "--overhead", "0.2")
     assert (answer.code, answer.err) == (0, "")

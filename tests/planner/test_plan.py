@@ -54,7 +54,7 @@ def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
         ),
         (
             TierFacts(SPOT, "a", KnownCapacity(evictions=0.0, room=1)),
-            "has at most 1 nodes, but the job needs 2: the tier is never used",
+            "has at most 1 node, but the job needs 2: the tier is never used",
         ),
         (
             TierFacts(SPOT, "a", KnownCapacity(evictions=0.0), (of_ticks("z", np.zeros(9, bool), 60.0),)),
@@ -119,7 +119,7 @@ def test_a_job_without_prices_is_planned_in_node_hours() -> None:
             question(
                 TierFacts(SPOT, "a", KnownCapacity(evictions=0.1, observed=100, room=1)), TierFacts(ON_DEMAND, "b")
             ),
-            "at most 1 nodes",
+            "at most 1 node,",
         ),
         (
             question(

@@ -93,6 +93,17 @@ def test_a_step_may_be_an_integer_of_any_library(tmp_path: Path) -> None:
         one.should_commit(cast("Any", 11.5))
 
 
+def test_a_commit_without_files_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one = job(tmp_path)
+    with one.commit(10):
+        (tmp_path / "weights").write_text("beside the folder")
+    with one.commit(20) as folder:
+        (folder / "weights").write_text("in the folder")
+    one.flush()
+    assert "the commit of step 10 has no files: write the state into the folder" in caplog.text
+    assert "the commit of step 20" not in caplog.text
+
+
 def test_should_commit_gives_the_same_answer_for_the_same_step(tmp_path: Path) -> None:
     asked = job(tmp_path)
     assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]

@@ -45,7 +45,7 @@ def on_this_machine(job: TieredJob, checkpoints: File) -> TieredJob:
     return job.model_copy(update={"spec": spec.model_copy(update=changed)})
 
 
-def _on_pools(job: TieredJob, world: World) -> tuple[Tier, ...]:
+def tiers_on_pools(job: TieredJob, world: World) -> tuple[Tier, ...]:
     """The tiers of the job on the world's pools. Raises InvalidSpec with one problem for each tier with an unknown
     pool."""
     if problems := missing_capacity(job, world.pools, groups=False):
@@ -56,7 +56,7 @@ def _on_pools(job: TieredJob, world: World) -> tuple[Tier, ...]:
 def local_spec(job: TieredJob, world: World, *, submitted_at: Instant) -> JobSpec:
     """The job as the core's JobSpec, on the world's pools. Raises InvalidSpec for an unknown pool, and for a workload
     without Ray."""
-    tiers = _on_pools(job, world)
+    tiers = tiers_on_pools(job, world)
     _ray_spec(job)  # Rejects another workload.
     return job_spec(job, tiers, submitted_at=submitted_at, workers=job.spec.ray_workers)
 

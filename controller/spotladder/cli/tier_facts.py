@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.api.capacitytier import CapacityTier
-from spotladder.api.local_mode import known_capacity, local_spec
+from spotladder.api.local_mode import known_capacity, tiers_on_pools
 from spotladder.api.read import read_world
 from spotladder.api.resolve import job_spec
 from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
@@ -69,7 +69,8 @@ def _refuse_no_cluster(target: ClusterTarget) -> None:
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     world = read_world(file)
-    spec = local_spec(job, world, submitted_at=time.time())
+    workers = workload_of(job).workers(job)
+    spec = job_spec(job, tiers_on_pools(job, world), submitted_at=time.time(), workers=workers)
     facts = []
     for tier, entry, known in zip(spec.tiers, job.spec.tiers, known_capacity(job, world), strict=True):
         if world.pools[entry.capacity_tier].price is None:

@@ -8,6 +8,7 @@ from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.facts.notice_fit import notice_misfits
 from spotladder.core.model import FOR_EVER, Exhausted
+from spotladder.display.figures import numbered
 from spotladder.planner.plan import Estimated, Question, between_failures
 
 FEW_HOURS = 24.0
@@ -31,7 +32,8 @@ def _tiers(question: Question) -> Iterator[str]:
         elif not question.uses(facts):
             least = min(question.sizes, default=question.spec.workers)
             if facts.known.room is not None and facts.known.room < least:
-                yield f"{at}: has at most {facts.known.room} nodes, but the job needs {least}: the tier is never used"
+                nodes = numbered(facts.known.room, "node")
+                yield f"{at}: has at most {nodes}, but the job needs {least}: the tier is never used"
             else:
                 most = max(int(trace.nodes.max()) for trace in facts.traces)
                 yield f"{at}: its traces never have more than {most} of {least} nodes: the closed formulas leave it out"

@@ -385,10 +385,15 @@ class Commits:
     def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> str:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
-        checkpoint = self._in_progress.checkpoint
+        checkpoint, files = self._in_progress.checkpoint, joined(files_by_rank)
+        if not files:
+            _log.warning(
+                "the commit of step %d has no files: write the state into the folder that job.commit gives",
+                checkpoint.step,
+            )
         commit = self._writer.commit(
             checkpoint.step,
-            joined(files_by_rank),
+            files,
             total=checkpoint.total,
             path=path,
             metrics=checkpoint.metrics,

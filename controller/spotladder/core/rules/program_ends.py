@@ -182,7 +182,7 @@ def bad_node(situation: Situation) -> Effect | None:
     seen, losses = _running(situation), situation.changes.losses
     if seen is None or not losses:
         return None
-    counted = situation.attempt.lost_pods[-len(losses) :]
+    counted = situation.attempt.known.lost[-len(losses) :]
     node = fails_again(situation.state, [pod for pod in seen.pods if pod.uid in counted])
     return ended(situation, Reason.INTERRUPTED, f"pods fail repeatedly on node {node}") if node else None
 
