@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, JobState, Observation, Progress, Stage, Tier
 from spotladder.records.model import Began, Decided, Record, encode
-from spotladder.records.recorded_jobs import deleted_jobs
+from spotladder.records.recorded import Recorded
+from spotladder.records.recorded_jobs import as_job, deleted_jobs
 from spotladder.records.stored import append, of_job
 from tests.checkpoints.memory_store import MemoryStore
 
@@ -43,6 +48,13 @@ def test_a_job_that_no_longer_exists_has_its_last_state() -> None:
     assert digits["deleted"]
     assert digits["metadata"]["creationTimestamp"] == "2026-11-18T11:06:40Z"
     assert (digits["status"]["tier"], digits["status"]["progress"]["text"]) == ("spot-a", "40/100")
+
+
+@pytest.mark.parametrize("budget", ["250", "0.5", "1234567.25"])
+def test_a_budget_has_all_its_digits(budget: str) -> None:
+    job = as_job(Recorded((replace(began("digits"), spec=replace(SPEC, budget=float(budget))),)), "Deleted")
+    assert job is not None
+    assert job["spec"]["budget"] == budget
 
 
 def test_the_newest_comes_first_and_only_the_namespace_is_listed() -> None:

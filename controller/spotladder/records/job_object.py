@@ -41,7 +41,7 @@ def _spec(records: Sequence[Record]) -> dict[str, Any]:
     if spec is None:
         return {}
     tiers = [{"name": tier.name} for tier in spec.tiers]
-    return {"tiers": tiers} if spec.budget is None else {"tiers": tiers, "budget": f"{spec.budget:g}"}
+    return {"tiers": tiers} if spec.budget is None else {"tiers": tiers, "budget": f"{spec.budget:.15g}"}
 
 
 def _began(records: Sequence[Record]) -> JobSpec | None:
