@@ -8,6 +8,7 @@ import pytest
 
 from spotladder.checkpoints.store import folder_of
 from spotladder.core.model import JobSpec, JobState, Observation, Progress, Stage, Tier
+from spotladder.places import deleted
 from spotladder.records.model import Began, Decided, Record, encode
 from spotladder.records.recorded import Recorded
 from spotladder.records.recorded_jobs import as_job, deleted_jobs
@@ -63,6 +64,16 @@ def test_the_newest_comes_first_and_only_the_namespace_is_listed() -> None:
         record(store, "digits", f"u{number}", began("digits", 1_795_000_000.0 + number, namespace))
     assert list(phases(store)) == ["u3", "u2", "u1"]
     assert list(phases(store, ("u3",), "team-a")) == ["u1"]
+
+
+def test_the_newest_of_two_buckets_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = {"s3://a": MemoryStore(), "s3://b": MemoryStore()}
+    record(stores["s3://a"], "digits", "old", began("digits"))
+    record(stores["s3://b"], "digits", "new", began("digits", 1_795_000_009.0))
+    monkeypatch.setattr(deleted, "open_store", stores.__getitem__)
+    found, problems = deleted.deleted_from(stores, (), "team-a")
+    assert [(uri, job["metadata"]["uid"]) for uri, job in found] == [("s3://b", "new"), ("s3://a", "old")]
+    assert problems == []
 
 
 def test_folders_that_are_not_those_of_a_job_are_left_out() -> None:
