@@ -69,6 +69,7 @@ def written(folder: Path, content: Any, name: str = "config") -> str:
         ({**config(), "users": []}, "there is no user 'me'"),
         ({**config(), "clusters": [{"name": "east", "cluster": {}}]}, "has no server"),
         (config(**{"auth-provider": {"name": "gcp"}}), "exec plugin"),
+        (config(**{"as": "a-viewer"}), "the user me acts as a-viewer (impersonation)"),
     ],
 )
 def test_the_error_for_an_invalid_kubeconfig_has_the_cause_and_no_secret(

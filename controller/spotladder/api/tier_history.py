@@ -57,15 +57,15 @@ def history_in(status: bytes) -> TierHistory:
 def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:
     refusals = (one for one in read.conditions if (one.type, one.status) == ("Available", "False"))
     return KnownCapacity(
-        _number(read.evictions_per_node_hour),
-        _number(read.observed_hours) or 0.0,
+        number_in(read.evictions_per_node_hour),
+        number_in(read.observed_hours) or 0.0,
         next((f"{one.reason}: {one.message}" for one in refusals), ""),
-        availability=_number(read.availability),
+        availability=number_in(read.availability),
         ready_after=wait or None,
     )
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
     """The number; None for one that is unknown or damaged."""
     with suppress(ValueError):
         if isfinite(number := float(text)):

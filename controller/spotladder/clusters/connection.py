@@ -145,6 +145,9 @@ def from_kubeconfig(config: Kubeconfig, context: str | None = None, *, where: st
     entry: Context = _named(config.contexts, chosen, "context", where)
     cluster: Cluster = _named(config.clusters, entry.cluster or "", "cluster", where)
     user: User = _named(config.users, entry.user, "user", where) if entry.user else User.model_validate({})
+    if user.impersonated:  # The user's own rights may be more.
+        acts = f"the user {entry.user} acts as {user.impersonated} (impersonation)"
+        raise EnvironmentFailure(f"{where}: {acts}, which is not supported: use the credentials of that account")
     server = cluster.server
     if server is None:
         raise EnvironmentFailure(f"{where}: cluster {entry.cluster} has no server")

@@ -56,6 +56,7 @@ class User(_Section):
     exec: Program | None = None
     auth_provider: Any = None
     username: str | None = None
+    impersonated: Text | None = Field(None, alias="as")
 
 
 class Context(_Section):

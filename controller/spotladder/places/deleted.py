@@ -16,8 +16,8 @@ BUCKETS = ("s3://", "gs://", "az://")
 def deleted_from(
     uris: Iterable[str], existing: Collection[str], namespace: str
 ) -> tuple[list[tuple[str, Object]], list[str]]:
-    """The deleted jobs of this namespace, or of all (""), in these values of `checkpoints.uri`, each with its value;
-    and why buckets cannot be read. `existing` are the uids of the jobs that exist."""
+    """The deleted jobs of this namespace, or of all (""), in these values of `checkpoints.uri`, each with its value,
+    the newest first; and why buckets cannot be read. `existing` are the uids of the jobs that exist."""
     found: list[tuple[str, Object]] = []
     problems = []
     for uri in sorted({uri for uri in uris if uri.startswith(BUCKETS)}):
@@ -25,4 +25,4 @@ def deleted_from(
             found += [(uri, job) for job in deleted_jobs(open_store(uri), existing, namespace)]
         except SpotladderError as error:
             problems.append(str(error))
-    return found, problems
+    return sorted(found, key=lambda each: str(each[1]["metadata"]["creationTimestamp"]), reverse=True), problems

@@ -210,6 +210,16 @@ def plain(record: Condition) -> dict[str, Any]:
     return record.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+async def test_a_damaged_number_in_one_status_keeps_no_status_from_being_written() -> None:
+    here = await scene()
+    body = {"status": {"observedHours": "many"}}
+    here.capacity.put(await here.client.merge(CAPACITYTIERS, "pool", body=body, subresource="status"))
+    await here.tier("other")
+    here.decided(before=TierRecord("spot-a"), after=TierRecord("spot-a", node_seconds=HOUR))
+    assert condition(await here.status("other"), "Valid")[0] == "True"
+    assert (await here.stored()).observed_hours == "1.0000"
+
+
 async def test_an_unchanged_status_is_not_written() -> None:
     here = await scene()
     await here.status()

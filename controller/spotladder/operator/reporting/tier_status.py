@@ -16,6 +16,7 @@ from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import (
+    number_in,
     price_entries_of,
     prices_of,
     read_status,
@@ -151,7 +152,7 @@ class TierStatusWriter:
         self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, usage: TierUsage
     ) -> CapacityTierStatus:
         with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-        hours = float(before.observed_hours or 0) + tally.node_seconds / HOUR
+        hours = (number_in(before.observed_hours) or 0.0) + tally.node_seconds / HOUR
         attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
         evictions = before.evictions + tally.evictions
         price = self.prices.of(record.model) if record.model else None
