@@ -29,6 +29,12 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 REFUSED = [
     (
+        "  - {name: acme-east, cloud: aws, region: us-east-1}",
+        f"  - {{name: {'b' * 56}, cloud: aws, region: us-east-1, replicateTo: us-west-2}}",
+        "spec.buckets[0].name: has 56 characters (expected at most 55 with replicateTo: the replica is NAME-replica)",
+    ),
+    ("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1b, us-east-1a]", "clusters[0].zones[2]: is named twice"),
+    (
         "context: lab-admin",
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
         'spec.clusters[3].serviceAccountAnnotations.team-x: there is no team "team-x"; the file has team-a, team-b',
