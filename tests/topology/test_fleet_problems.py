@@ -29,11 +29,21 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 REFUSED = [
     (
+        "{name: n2-spot, capacityType: spot,",
+        "{name: n2-spot, capacityType: spot, placementGroup: near, zones: [us-central1-a],",
+        "pools[1].placementGroup: exists on aws, and on gcp with autoscaler compute-class only: remove it",
+    ),
+    (
         "  - {name: acme-east, cloud: aws, region: us-east-1}",
         f"  - {{name: {'b' * 56}, cloud: aws, region: us-east-1, replicateTo: us-west-2}}",
         "spec.buckets[0].name: has 56 characters (expected at most 55 with replicateTo: the replica is NAME-replica)",
     ),
     ("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1b, us-east-1a]", "clusters[0].zones[2]: is named twice"),
+    (
+        "{name: l4-on-demand, instanceTypes: [g2-standard-8],",
+        "{name: l4-on-demand, capacityType: reserved, reservation: {tags: {a: b}}, instanceTypes: [g2-standard-8],",
+        "spec.clusters[1].pools[2].reservation.tags: exists on aws only: name the reservations in ids",
+    ),
     (
         "context: lab-admin",
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
