@@ -20,6 +20,8 @@ ABSENT = frozenset(
     {
         "404",
         "NoSuchBucket",
+        "NoSuchBucketPolicy",
+        "ServerSideEncryptionConfigurationNotFoundError",
         "NotFound",
         "NoSuchEntity",
         "ResourceNotFoundException",
@@ -27,7 +29,7 @@ ABSENT = frozenset(
         "RepositoryNotFoundException",
     }
 )
-"""Codes of errors for a resource that does not exist."""
+"""Codes of errors for a resource or a setting that does not exist."""
 
 
 def sdk() -> Any:

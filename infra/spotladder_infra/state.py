@@ -1,5 +1,6 @@
 """The bucket for Terraform's state. It is created before the stacks and belongs to none of them, so that no `destroy`
-deletes it. Every step is idempotent: an existing bucket of this account gets the same settings.
+deletes it. Every step is idempotent: an existing bucket of this account gets the same settings, but keeps a policy and
+a key of its own.
 """
 
 from __future__ import annotations
@@ -73,10 +74,20 @@ def _settings(client: Any, bucket: str) -> None:
     )
     client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}, "BucketKeyEnabled": True}
-    client.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    if not _has_key(client, bucket):
+        client.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    if existing(lambda: client.get_bucket_policy(Bucket=bucket)) is not None:
+        return  # it may let others use the bucket
     arn = f"arn:{partition_of(client.meta.region_name)}:s3:::{bucket}"
     policy = document(deny_http([arn, f"{arn}/*"], "s3:*"))
     client.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+
+
+def _has_key(client: Any, bucket: str) -> bool:
+    """Whether the objects of the bucket are encrypted with a key that its owner has chosen."""
+    found = existing(lambda: client.get_bucket_encryption(Bucket=bucket)) or {}
+    rules = found.get("ServerSideEncryptionConfiguration", {}).get("Rules", [])
+    return any("KMSMasterKeyID" in rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules)
 
 
 GCS_SETTINGS: dict[str, Any] = {

@@ -180,8 +180,10 @@ error: the stack is currently locked by 1 lock(s). Either wait for the other pro
 def test_the_holder_of_a_foreign_lock_is_named(fleet: Fleet, tmp_path: Any) -> None:
     context = Context("", "", {}, 1.0)
     stack = engine.PulumiStack(fleet, "east", tmp_path, context)
-    with pytest.raises(EnvironmentFailure, match=r"locked by ann@elsewhere \(process 7\) since 2026-11-22"):
+    with pytest.raises(EnvironmentFailure, match=r"locked by ann@elsewhere \(process 7\) since 2026-11-22") as raised:
         stack.release_lock(None, LOCKED.format(user="ann", host="elsewhere", pid=7), 0.0)
+    # Pulumi refuses another name outside of a project: "pass the fully qualified name (organization/project/stack)".
+    assert str(raised.value).endswith("pulumi cancel --stack organization/spotladder/training-east")
 
 
 def test_the_lock_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(fleet: Fleet, tmp_path: Any) -> None:

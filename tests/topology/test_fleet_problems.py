@@ -29,6 +29,33 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 REFUSED = [
     (
+        "{name: n2-spot, capacityType: spot,",
+        "{name: n2-spot, capacityType: spot, placementGroup: near, zones: [us-central1-a],",
+        "pools[1].placementGroup: exists on aws, and on gcp with autoscaler compute-class only: remove it",
+    ),
+    (
+        "  - {name: acme-east, cloud: aws, region: us-east-1}",
+        f"  - {{name: {'b' * 56}, cloud: aws, region: us-east-1, replicateTo: us-west-2}}",
+        "spec.buckets[0].name: has 56 characters (expected at most 55 with replicateTo: the replica is NAME-replica)",
+    ),
+    ("[us-east-1a, us-east-1b]", "[us-east-1a, us-east-1b, us-east-1a]", "clusters[0].zones[2]: is named twice"),
+    ("families: [m7i]", "families: [m7g]", 'pools[0].families[0]: "m7g" has ARM processors, but all nodes are amd64'),
+    (
+        "    network: {cidr: 10.0.0.0/16}\n",
+        "    network: {cidr: 10.0.0.0/16}\n    system: {instanceType: c6gn.xlarge}\n",
+        'spec.clusters[0].system.instanceType: "c6gn.xlarge" has ARM processors, but all nodes are amd64',
+    ),
+    (
+        "instanceTypes: [g5.xlarge], accelerator: {type: nvidia-a10g}}",
+        "instanceTypes: [g5.xlarge, m7i.large], families: [m7i, m6i]}",
+        "pools[2].instanceTypes[0]: g5.xlarge is not of the families m7i, m6i, and Karpenter creates only nodes that",
+    ),
+    (
+        "{name: l4-on-demand, instanceTypes: [g2-standard-8],",
+        "{name: l4-on-demand, capacityType: reserved, reservation: {tags: {a: b}}, instanceTypes: [g2-standard-8],",
+        "spec.clusters[1].pools[2].reservation.tags: exists on aws only: name the reservations in ids",
+    ),
+    (
         "context: lab-admin",
         "context: lab-admin\n    serviceAccountAnnotations: {team-x: {a: b}}",
         'spec.clusters[3].serviceAccountAnnotations.team-x: there is no team "team-x"; the file has team-a, team-b',
@@ -223,6 +250,11 @@ REFUSED = [
 ]
 
 WARNED = [
+    (
+        "role: heads, families: [m7i]",
+        "role: heads, families: [m7i], taints: [{key: own}]",
+        "spec.clusters[0].pools[0].taints: are not tolerated by Ray heads: remove them, or add the tolerations to the",
+    ),
     (PLATFORM, "", "spec.buckets[1]: is in gcp, where the controller in east has no identity: create a Secret"),
     ("fleet, region: us-east-1}", "fleet, region: us-eastt-1}", 'spec.state.region: "us-eastt-1" is not in the table'),
     (

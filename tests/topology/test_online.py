@@ -35,6 +35,17 @@ def test_a_version_that_eks_does_not_offer(aws: Amazon, tmp_path: Path) -> None:
     assert found == "spec.clusters[0].kubernetes: EKS does not offer 1.35 in us-east-1: choose another version"
 
 
+def test_a_zone_of_the_table_that_the_account_lacks(aws: Amazon, tmp_path: Path) -> None:
+    """Each account has two of the zones of us-west-1, and Terraform would fail after it has created a half."""
+    west = ("    region: us-east-1\n    zones: [us-east-1a, us-east-1b]\n", "    region: us-west-1\n")
+    bucket = ("{name: acme-east, cloud: aws, region: us-east-1}", "{name: acme-east, cloud: aws, region: us-west-1}")
+    found = on_aws(aws, tmp_path, M5, west, bucket, ("zones: [us-east-1a]", "zones: [us-west-1a]"))
+    lacks = (
+        "spec.clusters[0].region: this account has no zone us-west-1c, which is a default: name two or more in zones"
+    )
+    assert f"{lacks} (it has us-west-1a, us-west-1b)" in found.splitlines()
+
+
 def test_what_ec2_does_not_offer(aws: Amazon, tmp_path: Path) -> None:
     heads = ("role: heads, families: [m7i]", "role: heads, families: [m9z]")
     found = on_aws(aws, tmp_path, ("[p5.48xlarge]", "[p9.48xlarge]"), heads).splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.programs import CommandFailure, require
-from spotladder_infra.rollout.release import LiveRelease, Release
+from spotladder_infra.rollout.release import LiveRelease, Release, releases
 from spotladder_infra.rollout.tools import Tools
 from tests.topology.programs import program
 
@@ -96,6 +97,18 @@ def test_only_a_missing_release_counts_as_not_installed(
         return
     with pytest.raises(CommandFailure, match="sign in again"):
         release.live()
+
+
+def test_a_release_of_a_user_is_not_that_of_the_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its revision would be recorded as the good one, and a rollback would look for it."""
+    listed = [
+        {"name": "spotladder", "namespace": namespace, "revision": revision}
+        for namespace, revision in (("spotladder-system", "3"), ("team-a", "9"))
+    ]
+    (tmp_path / "listed").write_text(json.dumps(listed))
+    program(tmp_path, "helm", f"cat {tmp_path}/listed")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert releases(Tools(KubeContext("", "lab"))) == {"spotladder": listed[0]}
 
 
 def test_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

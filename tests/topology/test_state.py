@@ -42,6 +42,21 @@ def test_created_and_repeated(s3: Any, fleet: Fleet) -> None:
     assert policy["Statement"][0]["Effect"] == "Deny"
 
 
+def test_an_existing_bucket_keeps_its_policy_and_key(s3: Any, fleet: Fleet) -> None:
+    """Others may use the bucket, too: without the policy they have no access, and without the key cannot read."""
+    s3.create_bucket(Bucket="acme-state")
+    shared = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "s3:GetObject"}
+    own = {"Version": "2012-10-17", "Statement": [{**shared, "Resource": "arn:aws:s3:::acme-state/*"}]}
+    s3.put_bucket_policy(Bucket="acme-state", Policy=json.dumps(own))
+    encryption = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "arn:aws:kms:us-east-1:123456789012:key/own"}
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": encryption}]}
+    s3.put_bucket_encryption(Bucket="acme-state", ServerSideEncryptionConfiguration=rules)
+    assert ensure(fleet) == "s3://acme-state: already exists; versioned, encrypted, private"
+    assert json.loads(s3.get_bucket_policy(Bucket="acme-state")["Policy"]) == own
+    found = s3.get_bucket_encryption(Bucket="acme-state")["ServerSideEncryptionConfiguration"]["Rules"][0]
+    assert found["ApplyServerSideEncryptionByDefault"] == encryption
+
+
 def test_in_another_region(s3: Any, tmp_path: Path) -> None:
     west = (STATE, STATE.replace("us-east-1", "us-west-2"))
     ensure(fleet_file(tmp_path, west).fleet)

@@ -19,6 +19,10 @@ AS_OF = date(2026, 11, 29)
 AWS_SIZE = re.compile(r"nano|micro|small|medium|large|[0-9]*xlarge|metal(-[0-9]+xl)?")
 """The form of every size on AWS."""
 
+AWS_ARM = re.compile(r"a1|[a-z]+[0-9]+[a-z-]*g[a-z0-9]*")
+"""The form of families with ARM processors on AWS, which have a `g` after the generation: m7g, c6gn, p6e-gb200
+(docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html)."""
+
 _G_SIZES = {
     "xlarge": 1, "2xlarge": 1, "4xlarge": 1, "8xlarge": 1, "12xlarge": 4, "16xlarge": 1, "24xlarge": 4, "48xlarge": 8,
 }  # fmt: skip

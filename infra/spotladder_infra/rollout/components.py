@@ -161,3 +161,20 @@ KUBERAY = Component(
     "quay.io/kuberay/operator",
 )
 CONTROLLER = Component("controller", "spotladder", Chart("spotladder", OWN_VERSION), SYSTEM)
+
+NAMESPACES = frozenset(
+    component.namespace
+    for component in (
+        KARPENTER_AWS,
+        KARPENTER_GCP,
+        JOBSET,
+        KUEUE,
+        GPU_DEVICE_PLUGIN,
+        EFA_DEVICE_PLUGIN,
+        NEURON_DEVICE_PLUGIN,
+        POOLS,
+        KUBERAY,
+        CONTROLLER,
+    )
+)
+"""The namespaces of all releases, in which users may not write."""

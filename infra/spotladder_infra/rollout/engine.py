@@ -140,7 +140,7 @@ class PulumiStack:
             url = self._environment["PULUMI_BACKEND_URL"]
             raise EnvironmentFailure(
                 f"cluster {self._cluster}: its state is locked by {who}: wait until that run has ended; if it was "
-                f"killed, run: PULUMI_BACKEND_URL='{url}' pulumi cancel --stack {self.name}"
+                f"killed, run: PULUMI_BACKEND_URL='{url}' pulumi cancel --stack organization/{PROJECT}/{self.name}"
             )
         running = [found["pid"] for found in holders if alive(int(found["pid"]))]
         if not running:

@@ -15,6 +15,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
 from spotladder_infra.programs import CommandFailure
 from spotladder_infra.rollout import ready
+from spotladder_infra.rollout.components import NAMESPACES
 from spotladder_infra.rollout.tools import Object, Tools
 
 HISTORY = 20
@@ -154,7 +155,8 @@ def _host() -> str:
 
 
 def releases(tools: Tools) -> dict[str, Object]:
-    """All releases of a cluster by name, as `helm list` shows them."""
+    """The releases of a cluster in the namespaces of the platform by name, as `helm list` shows them. Users may have
+    releases of the same names in theirs."""
     text = tools.helm("list", "--all-namespaces", "--max=1000", "-o", "json")
     listed: list[Object] = json.loads(text or "[]")
-    return {entry["name"]: entry for entry in listed}
+    return {entry["name"]: entry for entry in listed if entry["namespace"] in NAMESPACES}

@@ -141,6 +141,8 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             continue
         for place, zone in enumerate(cluster.zones):
             yield from _zone(cluster.cloud, region, zone, (*path, "zones", place))
+            if zone in cluster.zones[:place]:
+                yield FleetFinding((*path, "zones", place), "is named twice: remove it")
         if cluster.cloud is Cloud.AWS and cluster.created and cluster.zones and len(set(cluster.zones)) < 2:
             yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two; add one")
         chosen = zones_of(cluster)

@@ -261,13 +261,16 @@ def _key_findings(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _pool_findings(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
+    compute_class = cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.COMPUTE_CLASS
     yield from _of_new_nodes(cluster, pool) if cluster.cloud in WITH_STACK else _of_existing_nodes(cluster, pool)
     if pool.efa and cluster.cloud is not Cloud.AWS:
         yield Finding(("efa",), "exists on aws only: remove it")
-    if cluster.cloud is not Cloud.GCP or cluster.provisioner is Autoscaler.KARPENTER:
+    if not compute_class:
         for field, given in (("flexStart", pool.flex_start), ("tpuTopology", pool.tpu_topology)):
             if given:
                 yield Finding((field,), "exists on gcp with autoscaler compute-class only: remove it")
+    if pool.placement_group is not None and cluster.cloud is not Cloud.AWS and not compute_class:
+        yield Finding(("placementGroup",), "exists on aws, and on gcp with autoscaler compute-class only: remove it")
     if pool.secondary_boot_disk is not None and cluster.cloud is not Cloud.GCP:
         yield Finding(("secondaryBootDisk",), "exists on gcp only: remove it")
     if pool.efa and not pool.instance_types:
@@ -288,6 +291,10 @@ def _of_new_nodes(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
         yield Finding(("nodeClass",), message)
     if reserved and pool.reservation is None:
         yield Finding((), "is reserved but names no capacity: specify reservation")
+    if pool.reservation is not None and cluster.cloud is Cloud.GCP:
+        for field, given in (("capacityBlocks", pool.reservation.capacity_blocks), ("tags", pool.reservation.tags)):
+            if given:
+                yield Finding(("reservation", field), "exists on aws only: name the reservations in ids")
     if reserved and cluster.cloud is Cloud.GCP and cluster.provisioner is Autoscaler.KARPENTER:
         message = "reserved needs autoscaler compute-class: Karpenter on gcp has none"
         yield Finding(("capacityType",), message)

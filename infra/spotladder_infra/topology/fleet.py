@@ -18,6 +18,9 @@ from spotladder_infra.topology.cluster import WITH_STACK, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
 from spotladder_infra.topology.value_types import BucketName, IamPrincipal, KmsKey, StateUri, is_aws_key, key_region
 
+LONGEST_REPLICATED = 63 - len("-replica")
+"""Maximum length of the name of a bucket with a replica, whose name must not be longer than S3 allows."""
+
 
 class Bucket(Record):
     """A bucket for checkpoints. It is created with the first cluster that uses it."""
@@ -47,6 +50,12 @@ class Bucket(Record):
             found.append(Finding(("cloud",), f"{self.cloud} has no buckets: use aws or gcp"))
         if self.replicate_to and self.cloud is not Cloud.AWS:
             found.append(Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it"))
+        if self.replicate_to and len(self.name) > LONGEST_REPLICATED:
+            message = (
+                f"has {len(self.name)} characters (expected at most {LONGEST_REPLICATED} with replicateTo: the replica "
+                "is NAME-replica): shorten it"
+            )
+            found.append(Finding(("name",), message))
         if self.replicate_to == self.region:
             message = "must be another region than the bucket's own: choose another one, or remove it"
             found.append(Finding(("replicateTo",), message))

@@ -26,6 +26,12 @@ def aws(connect: Connect, index: int, cluster: Cluster) -> Iterator[FleetFinding
             yield FleetFinding(
                 (*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}"
             )
+    if cluster.created and (lacking := set(zones_of(cluster)) - in_region - set(cluster.zones)):
+        message = (
+            f"this account has no zone {', '.join(sorted(lacking))}, which is a default: name two or more in zones (it "
+            f"has {', '.join(sorted(in_region))})"
+        )
+        yield FleetFinding((*path, "region"), message)
     offered = _offered(client, cluster)
     for place, pool in enumerate(cluster.pools):
         wanted = set(pool.zones or zones_of(cluster))

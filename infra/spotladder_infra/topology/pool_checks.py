@@ -8,6 +8,7 @@ from datetime import date
 from math import prod
 
 from spotladder import versions
+from spotladder.api.capacitytier import TaintEffect
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
@@ -54,6 +55,40 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             elif known and name not in known:
                 message = f"{quoted(name)} is not known (table of {instances.AS_OF}: {', '.join(known)})"
                 yield FleetFinding(path, f"{message}: {remedy}", warning=True)
+
+
+def processors(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check that no instances have ARM processors (AWS): the images of the nodes and the requirements of the NodePools
+    are those of amd64, so that EKS and Karpenter would create no such node."""
+    for index, cluster in with_stack(fleet):
+        if cluster.cloud is not Cloud.AWS:
+            continue
+        named = [
+            (pool_path(index, p, field, place), name)
+            for p, pool in enumerate(cluster.pools)
+            for field, names in (("instanceTypes", pool.instance_types), ("families", pool.families))
+            for place, name in enumerate(names)
+        ]
+        if cluster.system.instance_type is not None:
+            named.append((("spec", "clusters", index, "system", "instanceType"), cluster.system.instance_type))
+        for path, name in named:
+            if instances.AWS_ARM.fullmatch(instances.family_of("aws", name)):
+                message = f"{quoted(name)} has ARM processors, but all nodes are amd64: choose another one"
+                yield FleetFinding(path, message)
+
+
+def families(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check that the instance types of a pool of Karpenter are of its families, if it names both."""
+    for c, p, cluster, pool in pools(fleet):
+        if not pool.families or cluster.provisioner is not Autoscaler.KARPENTER:
+            continue
+        for place, name in enumerate(pool.instance_types):
+            if not name.startswith(tuple(f"{family}{end}" for family in pool.families for end in ".-")):
+                message = (
+                    f"{name} is not of the families {', '.join(pool.families)}, and Karpenter creates only nodes that "
+                    "both allow: remove it, or families"
+                )
+                yield FleetFinding(pool_path(c, p, "instanceTypes", place), message)
 
 
 def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -139,7 +174,14 @@ def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
 
 
 def heads(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that there are nodes for Ray heads: worker pools and system nodes are tainted."""
+    """Check that there are nodes for Ray heads: worker pools and system nodes are tainted. Only pods of workers get the
+    tolerations of a CapacityTier."""
+    for c, p, _cluster, pool in pools(fleet):
+        if pool.role is PoolRole.HEADS and any(
+            taint.effect is not TaintEffect.PREFER_NO_SCHEDULE for taint in pool.taints
+        ):
+            message = "are not tolerated by Ray heads: remove them, or add the tolerations to the head of every job"
+            yield FleetFinding(pool_path(c, p, "taints"), message, warning=True)
     for index, cluster in with_stack(fleet):
         if cluster.pools and all(pool.role is PoolRole.WORKERS for pool in cluster.pools):
             message = "has no pool with role heads: Ray heads find no node; add one with capacityType on-demand"
@@ -210,6 +252,8 @@ def _old_image(alias: str, today: date) -> str | None:
 
 POOL_CHECKS: tuple[Check, ...] = (
     instance_names,
+    processors,
+    families,
     accelerators,
     tpus,
     efa,
