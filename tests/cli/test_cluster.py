@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from spotladder.api.stored import FINALIZER
 from spotladder.core.model import Attempt, JobState, Stage, codec
+from spotladder.cli.cluster import events
 from spotladder.display import job_text
 from spotladder.display.unattended import unattended
 from spotladder.jobs.deletion import waits_for
@@ -253,3 +256,21 @@ def test_a_job_with_an_invalid_spec_says_so_before_what_was_wrong_earlier() -> N
     now, said = datetime(2026, 11, 22, 12, 5, tzinfo=UTC).timestamp(), "InvalidSpec: spec.tiers: is empty (for 5m 00s)"
     assert job_text.message(status, now) == said
     assert job_text.details({"metadata": {"name": "digits"}, "status": status}, now) == [("problem", said)]
+
+
+async def test_events_of_the_attempts_of_a_deleted_job_are_not_those_of_a_new_one() -> None:
+    def event(name: str, time: str) -> dict[str, Any]:
+        about = {"kind": "RayJob", "name": name}
+        return {"metadata": {"name": f"{name}.{time}"}, "involvedObject": about, "lastTimestamp": f"2026-11-22T{time}Z"}
+
+    async def pages(*_: object, **__: object) -> AsyncIterator[Any]:
+        found = [("digits-a001", "11:59:00"), ("digits-a001", "12:00:01"), ("other-a001", "12:00:02")]
+        yield SimpleNamespace(items=[event(*each) for each in found])
+
+    cluster: Any = SimpleNamespace(client=SimpleNamespace(pages=pages), namespace="team-a")
+    job = {
+        "metadata": {"name": "digits", "creationTimestamp": "2026-11-22T12:00:00Z"},
+        "spec": {"workload": {"ray": {"template": {}}}},
+        "status": {"attempt": 1},
+    }
+    assert [found["metadata"]["name"] for found in await events._of_attempts(cluster, job)] == ["digits-a001.12:00:01"]

@@ -56,3 +56,9 @@ def test_the_numbers_are_not_those_of_a_job(capsys: Capture) -> None:
     answer = call(capsys, "plan", "job.yaml", "--formula", "--hours", "5", "--max-failures", "5")
     assert answer.code == 2
     assert "--max-failures is for --formula without a job file" in answer.err
+
+
+def test_an_option_of_a_job_is_not_ignored(capsys: Capture) -> None:
+    answer = call(capsys, *REFERENCE, "--evictions-per-node-hour", "0.1")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--evictions-per-node-hour is for a job file: name one, or remove --evictions" in answer.err

@@ -45,6 +45,16 @@ def test_the_files_of_a_folder_are_one_zone(capsys: Capture, tmp_path: Path) -> 
     assert (zone["zone"], zone["files"], zone["seconds"]) == ("west", 2, 86_400)
 
 
+@pytest.mark.parametrize(("prefix", "zone"), [("", "zone"), ("west=", "west")])
+def test_the_path_of_a_trace_may_contain_an_equals_sign(
+    capsys: Capture, tmp_path: Path, prefix: str, zone: str
+) -> None:
+    (tmp_path / "date=2026-01-01").mkdir()
+    file = written(tmp_path / "date=2026-01-01", "zone.csv", SPELLS)
+    (found,) = json.loads(call(capsys, "sim", "trace", f"{prefix}{file}", "-o", "json").out)["zones"]
+    assert (found["zone"], found["files"]) == (zone, 1)
+
+
 def test_a_log_of_probes_has_several_zones(capsys: Capture, tmp_path: Path) -> None:
     lines = (f"{600 * at + 7 * (at % 3)},{zone},{int(at % 9 > 2)}\n" for at in range(200) for zone in "ab")
     file = written(tmp_path, "probes.csv", f"timestamp,zone,ok\n{''.join(lines)}")

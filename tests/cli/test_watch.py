@@ -7,7 +7,9 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp import web
@@ -17,11 +19,14 @@ from ruamel.yaml import YAML
 from spotladder.cli.cluster import watch
 from spotladder.cli.cluster.watch import snapshot_of
 from spotladder.cli.main import main
+from spotladder.cli.output import Format
+from spotladder.cli.target import ClusterTarget
 from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display import job_text
 from spotladder.display.picture import draw
 from spotladder.display.view_state import RunSummary
+from spotladder.errors import Refused
 from spotladder.workloads.records import EventRecord
 from tests.clusters.test_client import api, refused
 
@@ -122,7 +127,8 @@ async def test_scripts_get_the_job_once_for_each_change_through_an_outage(
 ) -> None:
     def job(version: int, phase: str) -> dict[str, Any]:
         about = {"apiVersion": "spotladder.io/v1alpha1", "kind": "TieredJob"}
-        metadata = {"name": "digits", "namespace": "team-a", "resourceVersion": str(version), "managedFields": []}
+        versions = {"resourceVersion": str(version), "managedFields": []}
+        metadata = {"name": "digits", "namespace": "team-a", "uid": "u", **versions}
         completed = {"type": "Completed", "status": "True", "reason": "TiersExhausted"}
         return {**about, "metadata": metadata, "status": {"phase": phase, "conditions": [completed]}}
 
@@ -149,3 +155,18 @@ async def test_scripts_get_the_job_once_for_each_change_through_an_outage(
         ("1", "Running"), ("2", "Running"), ("3", "Failed"),
     ]  # fmt: skip
     assert code == FAILED_EXIT_CODES[Reason.TIERS_EXHAUSTED]
+
+
+def test_a_new_job_with_the_name_of_a_deleted_one_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job(uid: str, phase: str) -> dict[str, Any]:
+        metadata = {"name": "digits", "uid": uid, "resourceVersion": uid}
+        return {"apiVersion": "v1", "kind": "TieredJob", "metadata": metadata, "status": {"phase": phase}}
+
+    cluster = SimpleNamespace(job=AsyncMock(side_effect=[job("1", "Running"), job("2", "Succeeded")]))
+    monkeypatch.setattr(watch, "on_cluster", lambda _target, work: asyncio.run(work(cluster)))
+    monkeypatch.setattr(watch, "DRAW_INTERVAL", 0.0)
+    with pytest.raises(Refused, match="tieredjob digits was deleted"):
+        watch._print_changes(ClusterTarget(), "digits", Format.JSON)
+    assert '"phase": "Running"' in capsys.readouterr().out

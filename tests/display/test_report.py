@@ -19,6 +19,7 @@ from spotladder.display.report import charts, gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
+from spotladder.display.report.work import Stretch
 from spotladder.errors import EnvironmentFailure
 from spotladder.records.model import Beat, Began, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Specified
 from spotladder.records.recorded import Recorded
@@ -241,3 +242,21 @@ def test_the_numbers_of_any_run_are_consistent(world: CloudEvents, until: int) -
     assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent, abs_tol=1e-9)
     check_json(as_json(facts))
     check_page(page(facts))
+
+
+def test_a_long_run_with_a_step_time_is_reported_in_time_that_grows_with_its_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    computed, steps_until = [], Stretch.steps_until
+
+    def counted(stretch: Stretch, at: float) -> float:
+        computed.append(at)
+        return steps_until(stretch, at)
+
+    monkeypatch.setattr(Stretch, "steps_until", counted)
+    spec = JobSpec(tiers=(Tier("spot-a"),), step_time=60.0)
+    start = Moved(START, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a"))
+    beats = [Beat(START + step, 1, step, 300) for step in range(301)]
+    facts = gather(Recorded((Began(START, "digits", "team-a", spec), start, *beats)))
+    assert facts.length == 300 * 61
+    assert len(computed) < 10 * len(beats)

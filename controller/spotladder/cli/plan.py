@@ -81,6 +81,12 @@ def plan(
                 "expected a job file: spotladder plan job.yaml --hours 5; without one, --formula needs --overhead, "
                 "--spot-fraction and --max-failures"
             )
+        of_a_job = {
+            "--world": world, "--trace": trace, "--evictions-per-node-hour": evictions, "--commit-time": commit_time,
+            "--checkpoint-gib": checkpoint_gib, "--context": context, "--kubeconfig": kubeconfig,
+        }  # fmt: skip
+        if wrong := next((name for name, value in of_a_job.items() if value is not None), None):
+            raise Refused(f"{wrong} is for a job file: name one, or remove {wrong}")
         discount = PUBLISHED_DISCOUNT if spot_discount is None else spot_discount
         with option_errors():
             scenario = CostScenario(hours, spot_fraction, max_failures, overhead, discount)

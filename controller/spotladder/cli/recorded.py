@@ -25,7 +25,8 @@ JobOrAddress = Annotated[
 
 def recorded_of(name: str, target: ClusterTarget, state_dir: Path | None) -> Recorded:
     """The records, with the last lines of the job's programs. Raises Refused, EnvironmentFailure, StoreUnavailable."""
-    if "://" in name or name.startswith(("/", "./", "../")) or ("/" in name and Path(name).exists()):
+    in_a_folder = name.startswith(("/", "./", "../")) or ("/" in name and Path(name).exists())
+    if "://" in name or in_a_folder or (name.endswith(".jsonl") and Path(name).is_file()):
         if Path(name).is_file():
             return timeline.read(Path(name))
         folder = open_store(name)

@@ -48,7 +48,8 @@ def _by_zone(
     InvalidSpec, with the option `path`."""
     found: dict[str, T] = {}
     for text in given:
-        named, _, rest = text.rpartition("=")
+        head, equals, tail = text.partition("=")
+        named, rest = (head, tail) if equals and "/" not in head else ("", text)  # The = may be in the file's path.
         if not rest or text.startswith("=") or text == SYNTHETIC:
             raise InvalidSpec(f"expected {forms}, got {text!r}: name a trace", path=path)
         for name, one in read(named, rest).items():

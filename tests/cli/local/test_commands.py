@@ -230,6 +230,13 @@ def test_report_prints_and_writes_the_report(runs: Runs, tmp_path: Path, capsys:
     assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
 
 
+def test_the_timeline_in_the_current_folder_has_a_report(
+    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.folder.path)
+    assert json.loads(call(capsys, "report", "timeline.jsonl", "-o", "json").out)["job"] == "digits"
+
+
 def test_the_report_has_the_last_lines_of_each_attempts_program(
     runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from spotladder.jobs.attempt_clusters import AttemptClusters, clusters_of
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
 from spotladder.places.attempt_output import HERE, is_home
 from spotladder.resources import EVENTS
+from spotladder.timestamps import seconds_of
 
 _Located = tuple[str, Object]
 """The name of a cluster, and an Event in it."""
@@ -94,16 +95,18 @@ async def _attempts_too(home: ConnectedCluster, clusters: AttemptClusters, job: 
 
 
 async def _of_attempts(cluster: ConnectedCluster, job: Object) -> list[Object]:
+    """The Events of the job's attempts since its creation: those of a deleted job had the same names."""
     from spotladder.workloads.kinds import longest_attempt_name
     from spotladder.workloads.names import attempt_name
 
     last = (job.get("status") or {}).get("attempt") or 0
     name, longest = job["metadata"]["name"], longest_attempt_name(job["spec"]["workload"])
+    since = seconds_of(job["metadata"]["creationTimestamp"])
     names = tuple(attempt_name(name, number, longest) for number in range(1, last + 1))
     return [
         event
         for event in await _list(cluster, "involvedObject.kind!=TieredJob")
-        if event["involvedObject"].get("name", "").startswith(names)
+        if event["involvedObject"].get("name", "").startswith(names) and when(event) >= since
     ]
 
 

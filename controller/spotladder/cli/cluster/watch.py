@@ -91,10 +91,13 @@ def _print_changes(target: ClusterTarget, name: str, output: Format) -> int:
     """Print the job after each change until it ends. Returns the exit code of its outcome."""
 
     async def follow(cluster: ConnectedCluster) -> Mapping[str, Any]:
-        tolerance, printed = OutageTolerance(OUTAGE_TIMEOUT), ""
+        tolerance, printed, uid = OutageTolerance(OUTAGE_TIMEOUT), "", ""
         while True:
             with tolerance:
                 job = job_text.cleaned(await cluster.job(name))
+                if uid not in ("", job["metadata"]["uid"]):
+                    raise Refused(f"tieredjob {name} was deleted")
+                uid = job["metadata"]["uid"]
                 if job["metadata"]["resourceVersion"] != printed:
                     printed = job["metadata"]["resourceVersion"]
                     typer.echo(json.dumps(job, ensure_ascii=False) if output is Format.JSON else f"---\n{as_yaml(job)}")

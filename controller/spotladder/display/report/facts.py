@@ -6,10 +6,11 @@ Times are in seconds of the run, without the time in which no runner was active 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from spotladder.core.accounting.savings import uninterrupted_usd
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
@@ -236,8 +237,11 @@ class _RunClock:
     seconds more for each step of `work`."""
 
     def __init__(self, records: tuple[Record, ...], work: list[Stretch], step_time: Seconds) -> None:
-        self._start = records[0].at
-        self._work, self._step_time = work, step_time
+        self._start, self._step_time = records[0].at, step_time
+        self._work = sorted(work, key=lambda each: each.end)
+        self._ends = [each.end for each in self._work]
+        self._done = [0, *accumulate(each.steps for each in self._work)]
+        self._begun = [*accumulate((each.start for each in reversed(self._work)), min)][::-1]  # of all from each on
         self._gaps = [
             (before.at, after.at)
             for before, after in pairwise(records)
@@ -248,7 +252,12 @@ class _RunClock:
 
     def of(self, at: Instant) -> Seconds:
         away = sum(min(max(at, start), end) - start for start, end in self._gaps)
-        return max(0.0, at - self._start - away) + self._step_time * sum(each.steps_until(at) for each in self._work)
+        return max(0.0, at - self._start - away) + self._step_time * self._steps(at)
+
+    def _steps(self, at: Instant) -> float:
+        """The number of steps that are done at that moment."""
+        ended, begun = bisect_right(self._ends, at), bisect_left(self._begun, at)
+        return self._done[ended] + sum(each.steps_until(at) for each in self._work[ended:begun])
 
 
 _SPENT_ON: Mapping[Stage, str] = {
