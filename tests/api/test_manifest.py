@@ -89,7 +89,7 @@ TIERS = {
     "a notice": ("price: {perNodeHour: 1}", "notice: 0.5m"),
     "tolerations": (
         "price: {perNodeHour: 1}",
-        "extraTolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30, value: ~}]",
+        "extraTolerations: [{key: gpu, operator: Exists, effect: NoExecute, tolerationSeconds: 30, value: ~}]",
     ),
 }
 

@@ -84,6 +84,20 @@ def test_invalid_prices_of_a_capacity_tier_are_rejected(price: str) -> None:
     assert [line.split(": ", 1)[1] for line in lines] == [TIER_CASES[price]]
 
 
+@pytest.mark.parametrize(
+    ("toleration", "says"),
+    [
+        ("effect: NoSchedule", "needs a key"),
+        ('key: gpu, operator: Exists, value: "true"', "has a value, which operator Exists does not compare"),
+        ("key: gpu, tolerationSeconds: 30", "tolerationSeconds needs effect: NoExecute"),
+    ],
+)
+def test_a_toleration_that_no_pod_may_have_is_rejected(toleration: str, says: str) -> None:
+    text = TIER.replace("key: gpu, operator: Exists, effect: NoSchedule", toleration)
+    (line,) = said_about(text, "tier.yaml")
+    assert line.startswith(f"tier.yaml:12:22: spec.extraTolerations[0]: {says}")
+
+
 def test_a_misspelt_capacity_type_is_rejected_with_a_suggestion() -> None:
     lines = said_about(TIER.replace("capacityType: spot", "capacityType: ondemand"), "tier.yaml")
     assert lines == [

@@ -33,6 +33,17 @@ def test_the_name_of_an_attempt_has_its_number(job_name: str, attempt: int, expe
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
+def test_amounts_without_quotes_are_text_as_in_a_pod(template: dict[str, Any]) -> None:
+    """The API server reads 0.5 in a pod, and refuses it in a RayJob or JobSet."""
+    (program,) = worker_spec(template)["containers"]
+    program["resources"] = {"requests": {"cpu": 0.5}, "limits": {"cpu": 1.5, "memory": "2Gi", "nvidia.com/gpu": 1}}
+    assert workers(job(template))["containers"][0]["resources"] == {
+        "requests": {"cpu": "0.5"},
+        "limits": {"cpu": "1.5", "memory": "2Gi", "nvidia.com/gpu": 1},
+    }
+
+
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
 def test_rendering_does_not_modify_the_template(template: dict[str, Any]) -> None:
     of = job(template)
     before = of.model_dump_json()

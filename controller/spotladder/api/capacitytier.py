@@ -78,6 +78,17 @@ class Toleration(Record):
         default=None, description="Seconds for which the taint is tolerated (with NoExecute)."
     )
 
+    @model_validator(mode="after")
+    def _is_one_of_a_pod(self) -> Toleration:
+        """The API server refuses every pod of the tier otherwise."""
+        if not self.key and self.operator is TolerationOperator.EQUAL:
+            raise refused("needs a key; operator: Exists without a key tolerates all taints")
+        if self.value and self.operator is TolerationOperator.EXISTS:
+            raise refused("has a value, which operator Exists does not compare: remove one of them")
+        if self.toleration_seconds is not None and self.effect is not TaintEffect.NO_EXECUTE:
+            raise refused("tolerationSeconds needs effect: NoExecute: set it, or remove tolerationSeconds")
+        return self
+
 
 class TierPrice(Record):
     """The price of a node: a fixed value or a lookup."""

@@ -111,6 +111,8 @@ def with_overlay(
     metadata["labels"] = {**(metadata.get("labels") or {}), **overlay.labels, names.ROLE: role.value}
     named = {DEFAULT_CONTAINER: program["name"]} if program.get("name") else {}
     metadata["annotations"] = {**_STAY, **named, **(metadata.get("annotations") or {})}
+    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+        _quote_amounts(container.get("resources") or {})
     place(spec, placement, overlay.tier.name, (*at, "spec"))
     spec["restartPolicy"] = "Never"
     if not calls_api:
@@ -127,6 +129,14 @@ def with_overlay(
     if overlay.job.spec.source is not None:
         add_source(spec, program, overlay.job.spec.source)
     return {**template, "metadata": metadata, "spec": spec}
+
+
+def _quote_amounts(resources: dict[str, Any]) -> None:
+    """Write numbers with a point as text, in place: in a pod Kubernetes reads both, in a RayJob or JobSet only text."""
+    for kind in ("requests", "limits"):
+        if kind in resources:
+            amounts = resources[kind].items()
+            resources[kind] = {name: str(value) if isinstance(value, float) else value for name, value in amounts}
 
 
 def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> None:
