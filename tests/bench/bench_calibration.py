@@ -213,7 +213,19 @@ def kept_row(name: str, pairs: Sequence[tuple[Planned, float, bool]]) -> Row:
 def brier(name: str, found: Sequence[Planned]) -> Row:
     pairs = [pair for one in found for pair in one.chances]
     mine, formula = (fmean((pair[index] - pair[2]) ** 2 for pair in pairs) for index in (0, 1))
-    return Row(f"Brier score of the chances, {name}", mine, "", "closed formula", formula, "lower", mine < formula)
+    also = {TRUE: expected_brier([chance for chance, _, _ in pairs], len(found[0].ends))}
+    return Row(
+        f"Brier score of the chances, {name}", mine, "", "closed formula", formula, "lower", mine < formula, also
+    )
+
+
+TRUE = "expected if the chances are true"
+
+
+def expected_brier(chances: Sequence[float], runs: int) -> float:
+    """The Brier score of these chances, each the share of `runs` simulated runs, if the job is one more such run. It
+    measures how uncertain the jobs are, so that scores of different jobs cannot be compared."""
+    return fmean(chance * (1 - chance) for chance in chances) * (runs + 1) / (runs - 1)
 
 
 SIDE = 260

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from spotladder.sim.trace import Trace
-from tests.bench.bench_calibration import Planned, inside, standard_error
+from tests.bench.bench_calibration import Planned, expected_brier, inside, standard_error
 from tests.bench.bench_regret import by_tick
 
 
@@ -36,6 +38,14 @@ def test_a_run_like_the_simulated_ones_is_between_p10_and_p90_in_four_of_five_ca
     values = list(values)
     shares = [inside(value, values[:index] + values[index + 1 :]) for index, value in enumerate(values)]
     assert sum(shares) / len(shares) == pytest.approx(0.8)
+
+
+def test_the_expected_brier_score_is_that_of_a_job_which_is_like_the_simulated_runs() -> None:
+    runs, chance = 5, 0.3
+    weights = [math.comb(runs, kept) * chance**kept * (1 - chance) ** (runs - kept) for kept in range(runs + 1)]
+    expected = sum(weight * expected_brier([kept / runs], runs) for kept, weight in enumerate(weights))
+    error = sum(weight * (kept / runs - chance) ** 2 for kept, weight in enumerate(weights))
+    assert expected == pytest.approx(error + chance * (1 - chance))
 
 
 def test_a_tick_has_the_nodes_that_the_trace_had_during_all_of_it() -> None:

@@ -87,6 +87,20 @@ def test_a_run_is_beyond_a_short_record_more_often() -> None:
     assert 2 * beyond(100) < beyond(10) < 0.9
 
 
+def test_a_run_from_now_on_is_beyond_a_record_more_often_if_little_of_it_was_like_now() -> None:
+    """The record is 50 times as long as the run, but a tenth of it is without capacity, as now."""
+    outages = with_traces(facts(), (periods(*[(True, 9), (False, 1)] * 20),), 2)
+
+    def beyond(tier: TierFacts) -> float:
+        last = [spells(drawn(tier, 2, 4 * HOUR, seed), 2)[-1] for seed in range(1, 200)]
+        return float(np.mean([not one.available and one.until - one.since > 1.01 * HOUR for one in last]))
+
+    assert beyond(outages) < 0.05
+    assert beyond(replace(outages, until_now=True)) > 0.1
+    said = "\n".join(assumed(Assumptions(), question(replace(outages, until_now=True), BACKUP)))
+    assert "h of trace like now do not show all that can happen" in said
+
+
 @pytest.mark.parametrize("available", [True, False])
 def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None:
     """After 10 h without a change, a run of 20 h has one in about half of the cases."""

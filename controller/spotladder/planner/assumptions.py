@@ -10,7 +10,7 @@ from spotladder.core.model import Seconds, Tier
 from spotladder.display.figures import hours
 from spotladder.planner.plan import Question, TierFacts, longest
 from spotladder.planner.simulated import Assumptions
-from spotladder.planner.tier_capacity import OUTAGE, beyond_record
+from spotladder.planner.tier_capacity import OUTAGE, beyond_record, comparable_record
 from spotladder.sim.trace import share_of
 
 Z = 1.96
@@ -59,7 +59,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
-    sentences += _capacity([facts for facts in question.tiers if facts.spot], longest(question))
+    sentences += _capacity([facts for facts in question.tiers if facts.spot], question.spec.workers, longest(question))
     sentences += [_closed(facts) for facts in question.tiers if facts.known.closed]
     sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
@@ -74,7 +74,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     return sentences
 
 
-def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
+def _capacity(spot: list[TierFacts], workers: int, horizon: Seconds) -> list[str]:
     """The assumptions about the capacity of the spot tiers in runs of at most `horizon` seconds."""
     sentences = []
     if drawn := [facts for facts in spot if not facts.traces]:
@@ -90,17 +90,17 @@ def _capacity(spot: list[TierFacts], horizon: Seconds) -> list[str]:
         sentences.append(f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average")
     if traced := [facts for facts in spot if facts.traces]:
         names = ", ".join(facts.tier.name for facts in traced)
-        records = [trace for facts in traced for trace in facts.traces]
-        begins = f"each run begins at a random moment of the traces of {names}"
+        begins, like_now = f"each run begins at a random moment of the traces of {names}", ""
         if all(facts.until_now for facts in traced):
             begins = f"each run goes on as the traces of {names} did when capacity was like now and in the hours before"
+            like_now = " like now"
         sentences.append(begins)
-        runs = 1 / beyond_record(records, horizon)
+        comparable = comparable_record(traced, workers)
+        runs = 1 / beyond_record(comparable, horizon)
         rare = f"in 1 of {runs:.2g} runs" if runs < 100 else f"in 1 of {runs:.0f} runs"
-        least = f"{hours(min(trace.end for trace in records) / HOUR)} h"
         sentences.append(
-            f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: {least} of trace do "
-            f"not show all that can happen in {horizon / HOUR:.4g} h"
+            f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: "
+            f"{hours(comparable / HOUR)} h of trace{like_now} do not show all that can happen in {horizon / HOUR:.4g} h"
         )
     for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):
         unknown = [

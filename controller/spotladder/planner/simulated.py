@@ -30,7 +30,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, longest, time_limit
 from spotladder.planner.recording import Recording
-from spotladder.planner.tier_capacity import MOST_LOSSES, beyond_record, drawn
+from spotladder.planner.tier_capacity import MOST_LOSSES, beyond_record, comparable_record, drawn
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
@@ -242,8 +242,10 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
 def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     """The forecast from at least one run."""
     succeeded = [one for one in found if one.succeeded]
-    records = [trace for facts in question.tiers for trace in facts.traces]
-    independent = min(len(found), 1 / beyond_record(records, longest(question))) if records else len(found)
+    independent: float = len(found)
+    if traced := [facts for facts in question.tiers if facts.traces]:
+        comparable = comparable_record(traced, question.spec.workers)
+        independent = min(independent, 1 / beyond_record(comparable, longest(question)))
     tiers = []
     for facts in question.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]

@@ -5,8 +5,8 @@ that capacity that is lost together in the record is lost together in the run. I
 job, the moment is one at which the tiers had capacity as they have it now, and about as much of it in the hours before;
 otherwise it is a random one. After the end of the record the copy continues at a moment that is like this end. The
 future can be worse or better than all of the record: in one of n + 2 runs capacity is lost for good at a random moment,
-and in one of n + 2 it comes for good, if the record is n times as long as the run may take. Without a trace, the
-statistics of the tier are drawn:
+and in one of n + 2 it comes for good, if the part of the record from which the run may be copied is n times as long as
+the run may take. Without a trace, the statistics of the tier are drawn:
 1. Nodes are lost at the tier's rate. If jobs have observed it, each run draws one that these observations allow, so
    that few of them, or none, make the range wide. The time between losses has the shape of public spot traces, where a
    spell of capacity becomes less likely to end with its age.
@@ -21,8 +21,8 @@ The same seed gives the same capacity, whatever the other settings of the job ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 
@@ -150,37 +150,62 @@ def _copied(facts: TierFacts, records: tuple[Trace, ...], workers: int, horizon:
     the record from its start."""
     # Seeded on purpose: these numbers simulate a market and are no secret.
     dice, trace = Random(seed), _record(facts, seed)  # noqa: S311
-    beyond, since = dice.random() / beyond_record(records, horizon), dice.uniform(0.0, horizon)
-    ages, weights, new = _like_the_end(records, workers)
+    comparable = _comparable(records, workers, until_now=facts.until_now)
+    beyond, since = dice.random() / beyond_record(comparable, horizon), dice.uniform(0.0, horizon)
+    moments = _like_the_end(records, workers)
     parts, filled = list[tuple[Floats, Counts, Floats]](), 0.0
     while filled < horizon:
-        like_the_end = dice.random() >= new if parts else facts.until_now
-        (age,) = dice.choices(ages, cum_weights=weights if like_the_end else None) if seed else ages[:1]
+        like_the_end = dice.random() >= moments.new if parts else facts.until_now
+        weights = moments.cumulative_weights if like_the_end else None
+        (age,) = dice.choices(moments.ages, cum_weights=weights) if seed else moments.ages[:1]
         times, nodes, prices = _part(trace, trace.end - age, min(age, horizon - filled))
         parts.append((filled + times, nodes, prices))
         filled += age
     times, nodes, prices = map(np.concatenate, zip(*parts, strict=True))
     if seed and beyond < 2.0:
-        moments = np.union1d(times, since)
-        held = np.searchsorted(times, moments, side="right") - 1
+        with_since = np.union1d(times, since)
+        held = np.searchsorted(times, with_since, side="right") - 1
         then = 0 if beyond < 1.0 else np.maximum(nodes[held], workers)
-        times, nodes, prices = moments, np.where(moments < since, nodes[held], then), prices[held]
+        times, nodes, prices = with_since, np.where(with_since < since, nodes[held], then), prices[held]
     if facts.known.room is not None:
         nodes = np.minimum(nodes, facts.known.room)
     return Trace(trace.zone, times, nodes, end=horizon, prices=None if trace.prices is None else prices)
 
 
-def beyond_record(records: Iterable[Trace], horizon: Seconds) -> float:
+def comparable_record(traced: Sequence[TierFacts], workers: int) -> Seconds:
+    """The length of the part of the traces of these tiers from which runs are copied."""
+    records = tuple(trace for facts in traced for trace in facts.traces)
+    return _comparable(records, workers, until_now=all(facts.until_now for facts in traced))
+
+
+def _comparable(records: tuple[Trace, ...], workers: int, *, until_now: bool) -> Seconds:
+    """The length of the part of the records from which a run is copied. If it begins at a moment that is like their
+    end, that part has as many moments as the effective size of a sample with their weights (L. Kish, 1965)."""
+    shortest = min(record.end for record in records)
+    return shortest * _like_the_end(records, workers).share if until_now else shortest
+
+
+def beyond_record(comparable: Seconds, horizon: Seconds) -> float:
     """The chance that a run of at most `horizon` seconds is worse than all of the record, and the chance that it is
-    better: as likely as to be between two neighbours of as many runs as the record has room for (B. M. Hill, 1968),
-    with one run more because the record is not divided exactly."""
-    return 1.0 / (min(record.end for record in records) / horizon + 2.0)
+    better: as likely as to be between two neighbours of as many runs as the comparable record has room for (B. M. Hill,
+    1968), with one run more because the record is not divided exactly."""
+    return 1.0 / (comparable / horizon + 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """The moments of a record from which a run may continue, as times before its end, and their cumulative weights by
+    how much they are like it. `share` is the effective share of the moments, 0 to 1. `new` is the chance that what
+    follows the end is like any other moment: with few changes, the record may not have seen it."""
+
+    ages: Sequence[Seconds]
+    cumulative_weights: Sequence[float]
+    share: float
+    new: float
 
 
 @lru_cache(maxsize=64)
-def _like_the_end(records: tuple[Trace, ...], workers: int) -> tuple[list[Seconds], list[float], float]:
-    """Moments as times before the end of the records, their cumulative weights by how much they are like it, and the
-    chance that what follows the end is like any other moment: with few changes, the record may not have seen it."""
+def _like_the_end(records: tuple[Trace, ...], workers: int) -> _Moments:
     ages = min(record.end for record in records) * (np.arange(MOMENTS, 0, -1) / MOMENTS)
     unlike, changes = np.zeros(MOMENTS), 0
     past = np.exp(-(ages[0] - ages) / MEMORY)
@@ -191,7 +216,8 @@ def _like_the_end(records: tuple[Trace, ...], workers: int) -> tuple[list[Second
         unlike += (has[:-1] != has[-1]) + (before[:-1] - before[-1]) ** 2
         changes += int((has[1:] != has[:-1]).sum())
     weights = np.exp(-unlike / len(records) / (2 * UNLIKE**2))
-    return ages.tolist(), np.cumsum(weights).tolist(), 1.0 / (changes + 2)
+    share = float(weights.sum() ** 2 / (weights**2).sum() / MOMENTS)
+    return _Moments(ages.tolist(), np.cumsum(weights).tolist(), share, 1.0 / (changes + 2))
 
 
 def _part(trace: Trace, start: Seconds, length: Seconds) -> tuple[Floats, Counts, Floats]:
