@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from spotladder.api.stored import FINALIZER
-from spotladder.core.model import Attempt, JobState, Stage, codec
 from spotladder.cli.cluster import events
+from spotladder.core.model import Attempt, JobState, Stage, codec
 from spotladder.display import job_text
 from spotladder.display.unattended import unattended
 from spotladder.jobs.deletion import waits_for
