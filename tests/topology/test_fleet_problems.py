@@ -29,6 +29,11 @@ def east_exists(network: str, name: str = "prod") -> tuple[str, str]:
 
 REFUSED = [
     (
+        "- {name: team-a,",
+        "- {name: team-a, clusters: [east, west, alpha, laptop],",
+        "spec.clusters[3]: has no team, so that no job may run there: add it to the clusters of a team, or remove it",
+    ),
+    (
         "{name: n2-spot, capacityType: spot,",
         "{name: n2-spot, capacityType: spot, placementGroup: near, zones: [us-central1-a],",
         "pools[1].placementGroup: exists on aws, and on gcp with autoscaler compute-class only: remove it",

@@ -99,6 +99,16 @@ def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(("spec", "teams", index, "name"), message)
 
 
+def places_of_teams(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check that every cluster has a namespace for jobs: the chart of the controller refuses a member without one."""
+    if not fleet.spec.teams or fleet.spec.rollout.smoke is not None:
+        return
+    for index, cluster in enumerate(fleet.spec.clusters):
+        if not fleet.teams_with_namespace(cluster):
+            message = "has no team, so that no job may run there: add it to the clusters of a team, or remove it"
+            yield FleetFinding(("spec", "clusters", index), message)
+
+
 def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that names derived from a cluster's name stay within the cloud's limits."""
     for index, cluster in with_stack(fleet):
@@ -271,6 +281,7 @@ CHECKS: tuple[Check, ...] = (
     unique_names,
     known_names,
     team_names,
+    places_of_teams,
     name_lengths,
     tags,
     *NETWORK_CHECKS,
