@@ -8,6 +8,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
@@ -131,6 +132,22 @@ def test_unsupported_parts_are_rejected(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidSpec, match=r"rank-0.pt: a state_dict holds pathlib"):
         State(odd=Odd(8, 2)).save(tmp_path)
+
+
+def test_a_type_that_is_only_partly_allowed_is_rejected_when_it_is_saved(tmp_path: Path) -> None:
+    """PyTorch names two types of a number of NumPy, and needs three to read it."""
+    number = numpy.float64(2)
+    named = [numpy.dtype, number.__reduce__()[0]]
+
+    class Best(Sampler):
+        def state_dict(self) -> Any:
+            return {**super().state_dict(), "best": number}
+
+    with torch.serialization.safe_globals(named), pytest.raises(InvalidSpec, match=r"rank-0.pt: .* read back"):
+        State(best=Best(8, 2)).save(tmp_path)
+    with torch.serialization.safe_globals([*named, type(numpy.dtype("float64"))]):
+        State(best=Best(8, 2)).save(tmp_path)
+        State(best=Best(8, 2)).restore(tmp_path)
 
 
 def test_a_checkpoint_of_another_program_is_rejected(tmp_path: Path) -> None:

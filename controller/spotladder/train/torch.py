@@ -206,6 +206,12 @@ def _save(path: Path, content: dict[str, Any]) -> None:
             "lists and dicts, or allow the type with torch.serialization.add_safe_globals",
             path=path.name,
         )
+    try:
+        _read(path, mmap=True)
+    except CheckpointCorrupt as error:  # PyTorch needs more types than it names, as for NumPy's.
+        raise InvalidSpec(
+            "a state_dict could not be read back: use only tensors, numbers, text, lists and dicts", path=path.name
+        ) from error
 
 
 def _read(path: Path, *, mmap: bool = False) -> dict[str, Any]:
