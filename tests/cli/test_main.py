@@ -50,6 +50,7 @@ def test_the_help_of_every_command_has_an_example_and_no_types_of_the_option_lib
     assert max(len(line) for line in answer.out.splitlines()) <= 110
     assert not re.search(r"[{}<]|list\[|\.{6}|x>=", answer.out)
     assert not re.search(r" FILE +Folder ", answer.out), "a folder is DIR"
+    assert call(capsys, *name, "-h") == answer
 
 
 def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -153,7 +153,8 @@ def _root(
 
 def group() -> TyperGroup:
     """The root command with all subcommands, without importing their modules."""
-    app = typer.Typer(name="spotladder", cls=_Root, rich_markup_mode=None)
+    names = {"help_option_names": ["-h", "--help"]}
+    app = typer.Typer(name="spotladder", cls=_Root, rich_markup_mode=None, context_settings=names)
     app.callback(invoke_without_command=True)(_root)
     root = get_command(app)
     if not isinstance(root, TyperGroup):  # pragma: no cover – an app with a callback is a group
