@@ -136,11 +136,20 @@ print(os.getpid())
 
 def test_a_process_that_the_program_forks_ends_at_sigterm(tmp_path: Path) -> None:
     text = """
-import multiprocessing, signal
+import multiprocessing, time
 from spotladder import train
+
+def wait():
+    to.send("started")  # Python forgets a signal that arrives before.
+    while True:
+        time.sleep(0.01)  # A handler runs only between calls.
+
 train.current().should_commit(1)
-child = multiprocessing.get_context("fork").Process(target=signal.pause)
+context = multiprocessing.get_context("fork")
+here, to = context.Pipe()
+child = context.Process(target=wait)
 child.start()
+here.recv()
 child.terminate()
 child.join()
 print(child.exitcode)
