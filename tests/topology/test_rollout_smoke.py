@@ -17,6 +17,7 @@ from spotladder_infra.rollout.tools import Tools
 from tests.topology.builders import fleet_file
 
 MISSING = 'spec.tiers[0].capacityTier: CapacityTier "g5-spot" does not exist'
+INVALID = {"type": "Valid", "status": "False", "reason": "UnknownCapacityTier", "message": MISSING}
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class HomeCluster(Tools):
     ("status", "says"),
     [
         (
-            {"phase": "Pending", "message": MISSING, "conditions": [{"type": "Valid", "status": "False"}]},
-            f"is Pending after 0 s: {MISSING}: see",
+            {"phase": "Pending", "conditions": [INVALID]},
+            f"is Pending after 0 s: UnknownCapacityTier: {MISSING} (for ",
         ),
         ({"phase": "Pending", "waiting": {"message": "no node"}, "message": "attempt 1"}, "is Pending after 0 s: no n"),
     ],

@@ -80,7 +80,7 @@ def run(home: Tools, document: Object, timeout: float, report: Callable[[str], N
         blocked = blocked_since is not None and time.monotonic() - blocked_since >= BLOCKED_TIMEOUT
         if phase == "Failed" or blocked or time.monotonic() >= deadline:
             why = "failed" if phase == "Failed" else f"is {phase}" + ("" if blocked else f" after {timeout:g} s")
-            problem = job_text.problem(found, time.time()) or status.get("message")  # the latter of an invalid job
+            problem = job_text.problem(found, time.time())
             said = ": ".join(filter(None, (why, problem)))
             raise EnvironmentFailure(
                 f"smoke job {namespace}/{name} {said}: see spotladder events {name} -n {namespace}"
