@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -104,11 +105,13 @@ def test_the_message_has_the_last_exception_without_terminal_codes(tmp_path: Pat
 
 
 def test_a_killed_driver_process_is_reported_as_lost(tmp_path: Path) -> None:
-    with Supervised(tmp_path, "sleep 600") as job:
+    with Supervised(tmp_path, "exec sleep 600") as job:
         job.program.release()
         assert eventually(lambda: job.program.started_at is not None)
+        child = json.loads((job.program.folder / "started.json").read_text())["pid"]
         job.process.kill()
         job.process.wait()
+        os.kill(child, signal.SIGKILL)  # No reaper watches here.
         assert job.ended() is Exit.LOST
         assert "was killed" in job.program.last_words()
 
