@@ -25,6 +25,7 @@ WEIGHTS = """
 weights = {name: part.full_tensor() for name, part in trainer.model.named_parameters()}
 if train.current().rank == 0:
     torch.save(weights, "weights.pt")
+torch.distributed.destroy_process_group()  # Without it, a thread of PyTorch sometimes aborts the process at its end.
 """
 
 
