@@ -95,7 +95,7 @@ class Printing:
             found = await self._sources(cluster, job, number)
         self._to.note(f"==> {title(job, number)} <==")
         started = [source for source in found if source.started]
-        failed = [why for why in await asyncio.gather(*(self._print(cluster, one) for one in started)) if why]
+        failed = await self._print_all(cluster, started)
         if started and len(failed) < len(started):
             reasons = failed
         elif is_live(job, number):
@@ -113,12 +113,15 @@ class Printing:
             found = await self._sources(cluster, job, number)
             started = [source for source in found if source.started and source.pod not in shown]
             shown |= {source.pod for source in started}
-            for why in await asyncio.gather(*(self._print(cluster, one) for one in started)):
-                if why:
-                    self._to.note(why)
+            for why in await self._print_all(cluster, started):
+                self._to.note(why)
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
         return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
+
+    async def _print_all(self, cluster: ConnectedCluster, found: Iterable[Source]) -> list[str]:
+        """Print these logs beside each other. Returns the reasons of those that cannot be printed."""
+        return [why for why in await asyncio.gather(*(self._print(cluster, one) for one in found)) if why]
 
     async def _print(self, cluster: ConnectedCluster, source: Source) -> str:
         """Print one log, in whole lines, so that those of parallel logs do not mix. Returns the reason if that fails,
