@@ -42,7 +42,8 @@ def _of_the_node(pod: PodSeen) -> bool:
 
 
 def fails_again(state: JobState, lost: Sequence[PodSeen]) -> str:
-    """The node that was bad before these pods, which are counted, failed there, too; "" if there is none."""
+    """The node that was already bad when these lost pods, which are counted, failed on it. If no node was, the result
+    is ""."""
     failed = Counter(pod.node for pod in lost if _of_the_node(pod))
     nodes = (entry.node for entry in state.node_failures if entry.failures - failed[entry.node] >= BAD_NODE_FAILURES)
     return next((node for node in nodes if failed[node]), "")
