@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout.good_rollouts import InstalledRelease, PlatformState, add, digest_of, read, target
 from spotladder_infra.rollout.tools import Object, Tools
@@ -79,6 +80,15 @@ def test_a_rollout_without_a_change_keeps_the_earlier_time(
     assert add(tools, FIRST) is True
     assert add(tools, found) is new
     assert read(tools) == recorded
+
+
+@pytest.mark.parametrize("text", ["", "[", '[{"releases": [{}]}]'])
+def test_a_record_that_was_edited_by_hand_says_where_it_is(text: str) -> None:
+    tools = RecordCluster()
+    tools.objects.append({"data": {"good": text}})
+    message = "ConfigMap spotladder-rollout in namespace spotladder-system cannot be read .*: correct or delete it"
+    with pytest.raises(EnvironmentFailure, match=message):
+        read(tools)
 
 
 @pytest.mark.parametrize(

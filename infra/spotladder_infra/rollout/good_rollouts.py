@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout.components import SYSTEM
@@ -63,10 +63,17 @@ _GOODS = TypeAdapter(list[PlatformState])
 
 
 def read(tools: Tools) -> list[PlatformState]:
-    """The good rollouts of a cluster, oldest first."""
+    """The good rollouts of a cluster, oldest first. Raises EnvironmentFailure if the record was damaged."""
     found = tools.get("configmap", NAME, "--namespace", SYSTEM)
     data: dict[str, str] = (found or {}).get("data", {})
-    return _GOODS.validate_json(data.get("good", "[]"))
+    try:
+        return _GOODS.validate_json(data.get("good", "[]"))
+    except ValidationError as error:
+        why = error.errors(include_url=False)[0]["msg"]
+        raise EnvironmentFailure(
+            f"context {tools.target.context}: ConfigMap {NAME} in namespace {SYSTEM} cannot be read ({why}): correct "
+            "or delete it; without it, there is no earlier rollout to go back to"
+        ) from None
 
 
 def write(tools: Tools, goods: list[PlatformState]) -> None:
