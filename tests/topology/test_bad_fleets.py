@@ -57,8 +57,8 @@ WRONG = [
         "zones: [us-east-1a, us-east-1b]",
         "zones: [us-east-1a, us-west-2b]",
         (
-            '18:25: spec.clusters[0].zones[1]: "us-west-2b" is in us-west-2, not in us-east-1: choose a zone of '
-            "us-east-1"
+            '18:25: spec.clusters[0].zones[1]: "us-west-2b" is in us-west-2, not in us-east-1: correct the zone or the '
+            "region"
         ),
     ),
     (

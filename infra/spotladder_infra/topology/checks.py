@@ -327,7 +327,7 @@ def _zone(cloud: str, region: str, zone: str, path: Path) -> Iterator[FleetFindi
     if found is None:
         yield FleetFinding(path, f"{quoted(zone)} is not a zone of {cloud}: {_zones_of(cloud, region)}")
     elif found != region:
-        yield FleetFinding(path, f"{quoted(zone)} is in {found}, not in {region}: choose a zone of {region}")
+        yield FleetFinding(path, f"{quoted(zone)} is in {found}, not in {region}: correct the zone or the region")
     elif known is not None and zone not in known:
         message = f"{quoted(zone)} does not exist (table of {regions.AS_OF}): {_zones_of(cloud, region)}"
         yield FleetFinding(path, message)
