@@ -44,6 +44,12 @@ def karpenter_account(cluster: Cluster) -> str:
     return f"{cluster.name}-karpenter"
 
 
+def service_account(account: str, project: str) -> str:
+    """The e-mail address of a service account of Google Cloud; `acme.com:ml` is a domain-scoped project."""
+    domain, _, name = project.rpartition(":")
+    return f"{account}@{'.'.join(filter(None, (name, domain)))}.iam.gserviceaccount.com"
+
+
 def karpenter_role(cluster: Cluster) -> str:
     """The id of Karpenter's custom role (Google Cloud), which may have no hyphens."""
     return f"spotladder_karpenter_{cluster.name.replace('-', '_')}"

@@ -147,8 +147,9 @@ def identities(outputs: ClusterOutputs) -> StackIdentities:
 def named(cluster: Cluster) -> StackIdentities:
     """The identities by the names that the stack gives them, to render charts before the stack is applied."""
     if cluster.cloud is Cloud.GCP:
-        domain = f"{cluster.project}.iam.gserviceaccount.com"
-        return StackIdentities(
-            f"{names.node_role(cluster)}@{domain}", None, f"{names.karpenter_account(cluster)}@{domain}"
+        nodes, karpenter = (
+            names.service_account(account, cluster.project or "")
+            for account in (names.node_role(cluster), names.karpenter_account(cluster))
         )
+        return StackIdentities(nodes, None, karpenter)
     return StackIdentities(names.node_role(cluster), names.interruption_queue(cluster), None)

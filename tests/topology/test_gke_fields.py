@@ -159,6 +159,19 @@ def test_compute_classes(change: tuple[str, str], tmp_path: Path) -> None:
         jsonschema.validate(entry["spec"], COMPUTE_CLASS)
 
 
+def test_a_domain_scoped_project_is_in_the_names_as_google_writes_it(tmp_path: Path) -> None:
+    project = ("    project: acme-ml\n", "    project: acme.com:ml-training\n")
+    image = "secondaryBootDisk: projects/acme.com:ml-training/global/images/train-1, "
+    fleet = fleet_file(tmp_path, project, project, ("{name: l4-on-demand, ", f"{{name: l4-on-demand, {image}")).fleet
+    (*_, l4), (node_class, *_) = (
+        values(fleet, fleet.cluster("west"))["computeClasses"],
+        values(fleet, fleet.cluster("alpha"))["nodeClasses"],
+    )
+    domain = "ml-training.acme.com.iam.gserviceaccount.com"
+    assert l4["spec"]["nodePoolConfig"]["serviceAccount"] == f"west-node@{domain}"
+    assert node_class["spec"]["serviceAccount"] == f"alpha-node@{domain}"
+
+
 @pytest.mark.parametrize("options", ["", "diskGiB: 500, secondaryBootDisk: projects/acme-ml/global/images/train-1, "])
 def test_gce_node_classes(options: str, tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, ("{name: n2-spot, ", f"{{name: n2-spot, {options}")).fleet

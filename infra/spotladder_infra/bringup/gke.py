@@ -60,7 +60,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
                 for kind in ("cpu", "memory", *sorted(kinds))
             },
             **{
-                f"pool_{pool.name}": sight.pools("computeClasses", pool, f'"{node_role(cluster)}@{project}.')
+                f"pool_{pool.name}": sight.pools("computeClasses", pool, f'"{node_role(cluster)}@')
                 for pool in cluster.pools
             },
         )

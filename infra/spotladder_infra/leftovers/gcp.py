@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder_infra.google import COMPUTE, IAM, REGISTRY, STORAGE, Google
 from spotladder_infra.leftovers.resource import Leftover
-from spotladder_infra.names import karpenter_account, karpenter_role, node_role
+from spotladder_infra.names import karpenter_account, karpenter_role, node_role, service_account
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -123,7 +123,7 @@ def _named(cloud: Google, cluster: Cluster) -> Iterator[Leftover]:
         if role is not None and not role.get("deleted"):
             yield Leftover("custom role", karpenter_role(cluster))
     for account in accounts:
-        email = f"{account}@{project}.iam.gserviceaccount.com"
+        email = service_account(account, project)
         if cloud.find(IAM, f"projects/{project}/serviceAccounts/{email}") is not None:
             yield Leftover("service account", email)
     if cluster.image_repository:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import instances
-from spotladder_infra.names import node_role
+from spotladder_infra.names import node_role, service_account
 from spotladder_infra.rendering.gcenodeclass import IMAGE_CACHE
 from spotladder_infra.rendering.labels import POOL, ROLE, Object, as_object, custom_resource
 from spotladder_infra.topology.cluster import Cluster
@@ -27,7 +27,7 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
             "consolidationDelayMinutes": max(1, round(pool.disruption.consolidate_after / SECONDS_PER_MINUTE))
         },
         "nodePoolConfig": {
-            "serviceAccount": f"{node_role(cluster)}@{cluster.project}.iam.gserviceaccount.com",
+            "serviceAccount": service_account(node_role(cluster), cluster.project or ""),
             "imageStreaming": {"enabled": True},
             "nodeLabels": {POOL: pool.name, ROLE: str(pool.role), **pool.labels},
         },

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from spotladder_infra.names import service_account
+
 IDS: Mapping[str, str] = {
     "aws_budgets_budget": "ACCOUNT_ID:{name}",
     "aws_cloudwatch_log_group": "{name}",
@@ -29,11 +31,12 @@ IDS: Mapping[str, str] = {
     "google_container_cluster": "projects/{project}/locations/{location}/clusters/{name}",
     "google_container_node_pool": "{project}/{location}/{cluster}/{name}",
     "google_project_iam_custom_role": "projects/{project}/roles/{role_id}",
-    "google_service_account": "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
+    "google_service_account": "projects/{project}/serviceAccounts/{email}",
     "google_storage_bucket": "{name}",
 }
-"""By type: fields of the resource's configuration, the cluster's name in its cloud, and the provider's project. The
-user replaces words in capitals. Source: "Import" on the page of each resource in the providers' documentation."""
+"""By type: fields of the resource's configuration, the cluster's name in its cloud, the provider's project, and the
+e-mail address of a service account. The user replaces words in capitals. Source: "Import" on the page of each resource
+in the providers' documentation."""
 
 
 _REFERENCE = re.compile(r"^\$\{([a-z0-9_]+\.[A-Za-z0-9_-]+)\.[a-z_]+\}$")
@@ -62,6 +65,7 @@ def _id(kind: str, body: Mapping[str, Any], stack: Mapping[str, Any], cluster: s
     """The id of a resource; `ID` if this module does not know its type."""
     if kind not in IDS or not body:
         return "ID"
-    project = stack["provider"].get("google", [{}])[0].get("project")
+    project = stack["provider"].get("google", [{}])[0].get("project", "")
+    email = service_account(body.get("account_id", ""), project)
     existing = stack.get("data", {}).get("aws_eks_cluster", {}).get("cluster", {}).get("name", cluster)
-    return IDS[kind].format_map({"project": project, **body, "cluster": existing})
+    return IDS[kind].format_map({"project": project, "email": email, **body, "cluster": existing})

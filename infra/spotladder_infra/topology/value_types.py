@@ -26,7 +26,7 @@ _KMS_KEY = (
 )
 _PROJECT = r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _REPOSITORY = r"([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*"
-_DISK_IMAGE = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}"
+_DISK_IMAGE = rf"projects/{_PROJECT}/global/images/[a-z][a-z0-9-]{{0,62}}"
 _REGISTRY = r"[a-z0-9.-]+\.[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*"
 _IAM_PRINCIPAL = r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+"
 _IAM_POLICY = r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+"
@@ -36,8 +36,8 @@ _VPC = r"vpc-[0-9a-f]{8,17}"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
 _SECURITY_GROUP = r"sg-[0-9a-f]{8,17}"
 _CLUSTER_NAME = r"([a-z0-9-]+/)?[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
-_GCP_NETWORK = r"projects/([a-z][a-z0-9-]{4,28}[a-z0-9])/global/networks/[a-z][a-z0-9-]{0,62}"
-_GCP_SUBNETWORK = r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/regions/([a-z0-9-]+)/subnetworks/[a-z][a-z0-9-]{0,62}"
+_GCP_NETWORK = rf"projects/{_PROJECT}/global/networks/[a-z][a-z0-9-]{{0,62}}"
+_GCP_SUBNETWORK = rf"projects/{_PROJECT}/regions/[a-z0-9-]+/subnetworks/[a-z][a-z0-9-]{{0,62}}"
 
 
 def _text(value: Any) -> str:
