@@ -48,6 +48,10 @@ if command == "plan":
     if "aws_eks_cluster" in json.loads((here / "cdk.tf.json").read_text()).get("data", {{}}) and not adopted:
         resource = dict(addr="aws_eks_cluster.cluster")
         print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="delete"))))
+    replaced = pathlib.Path({fails!r}).with_name(here.name + ".replaced")
+    if replaced.exists():
+        change = dict(resource=dict(addr="aws_eks_cluster.cluster"), action="replace", reason=replaced.read_text())
+        print(json.dumps(dict(type="planned_change", change=change)))
     if pathlib.Path({fails!r}).with_name(here.name + ".moved").exists():
         for address in ("aws_s3_bucket.checkpoints", "aws_s3_bucket_policy.checkpoints-policy"):
             change = dict(resource=dict(addr=address), action="delete")
@@ -292,6 +296,21 @@ def test_a_protected_cluster_is_refused_before_anything_in_it_is_stopped(world: 
             "bootstrap --cluster east first\n"
         )
     assert world.calls("east")[-1] == "state pull"
+
+
+def test_a_cluster_is_not_replaced(world: BootstrapSite) -> None:
+    """By another key or other ranges: its jobs would end, and the nodes of Karpenter would stay without a cluster."""
+    replaced = world.folder / "east.replaced"
+    replaced.write_text("cannot_update")
+    refused = world.run("bootstrap", "--yes", "--cluster", "east")
+    assert refused.code == 5
+    assert refused.err == (
+        "error: cluster east: this would delete the cluster with its jobs (aws_eks_cluster.cluster) to create another "
+        "one: undo the change in the fleet file, or run spotladder infra destroy --cluster east first\n"
+    )
+    assert "apply" not in world.calls("east")
+    replaced.write_text("tainted")  # Terraform was stopped while it created the cluster
+    assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
 
 
 def east_exists(world: BootstrapSite) -> None:

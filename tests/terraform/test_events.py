@@ -22,6 +22,10 @@ def line(kind: str, **fields: Any) -> str:
     [
         (line("planned_change", change={"resource": VPC, "action": "create"}), Planned("aws_vpc.vpc", Action.CREATE)),
         (line("planned_change", change={"resource": VPC, "action": "replace"}), Planned("aws_vpc.vpc", Action.REPLACE)),
+        (
+            line("planned_change", change={"resource": VPC, "action": "replace", "reason": "tainted"}),
+            Planned("aws_vpc.vpc", Action.REPLACE, tainted=True),
+        ),
         (line("planned_change", change={"resource": VPC, "action": "remove"}), Planned("aws_vpc.vpc", Action.FORGET)),
         (line("planned_change", change={"resource": VPC, "action": "read"}), "…"),
         (line("apply_start", hook={"resource": VPC, "action": "create"}), "…"),

@@ -20,9 +20,10 @@ WORDS = {
 
 
 def lost_clusters(planned: Iterable[Planned]) -> list[str]:
-    """The addresses of clusters that are deleted."""
+    """The addresses of clusters that are deleted, also to create others in their place."""
     ends = {Action.DELETE, Action.REPLACE}
-    return [entry.address for entry in planned if entry.action in ends and _type_of(entry) in CLUSTERS]
+    ended = (entry for entry in planned if entry.action in ends and not entry.tainted)
+    return [entry.address for entry in ended if _type_of(entry) in CLUSTERS]
 
 
 def by_type(planned: Iterable[Planned]) -> list[tuple[str, ...]]:

@@ -24,10 +24,11 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One resource that the plan changes."""
+    """One resource that the plan changes. A `tainted` one is replaced because its creation was not completed."""
 
     address: str
     action: Action
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def parse(line: str) -> Event:
         change = data.get("change") or {}
         action = str(change.get("action", ""))
         if action in _ACTIONS:
-            return Planned(str((change.get("resource") or {}).get("addr", "")), Action(action))
+            address = str((change.get("resource") or {}).get("addr", ""))
+            return Planned(address, Action(action), tainted=change.get("reason") == "tainted")
     if data.get("type") == "diagnostic":
         return _diagnostic(data.get("diagnostic") or {})
     return str(data.get("@message", ""))

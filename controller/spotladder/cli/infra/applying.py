@@ -28,12 +28,18 @@ def say_stopping() -> None:
 
 
 def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
-    """Raises EnvironmentFailure if the changes delete an existing cluster, which its stack created before."""
-    lost = lost_clusters(changes) if cluster.existing is not None else []
-    if lost:
+    """Raises EnvironmentFailure if the changes delete the cluster: its jobs would end, and the nodes that Karpenter has
+    launched would stay without it."""
+    lost = ", ".join(lost_clusters(changes))
+    if lost and cluster.existing is not None:
         raise EnvironmentFailure(
             f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
-            f"this would delete it ({', '.join(lost)}): remove existing"
+            f"this would delete it ({lost}): remove existing"
+        )
+    if lost:
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: this would delete the cluster with its jobs ({lost}) to create another one: undo "
+            f"the change in the fleet file, or run spotladder infra destroy --cluster {cluster.name} first"
         )
 
 

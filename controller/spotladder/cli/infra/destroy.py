@@ -77,9 +77,9 @@ def destroy(
             typer.echo(f"{entry.name}: was not created here: {kept}")
             continue
         show(entry.name, plans[entry.name])
-        refuse_loss(entry, plans[entry.name])
         _refuse_protected(entry, plans[entry.name])
         if entry.existing is not None:
+            refuse_loss(entry, plans[entry.name])
             typer.echo(f"{entry.name}: the cluster {entry.existing} and its network are kept")
         bucket = found.created_bucket(entry)
         if bucket is not None:
