@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spotladder_infra import iam
+from spotladder_infra.account import uses_spot
 from spotladder_infra.facts.apply_permissions import AWS, GCP
 from spotladder_infra.facts.regions import partition_of
 from spotladder_infra.names import interruption_queue
@@ -19,12 +20,21 @@ _READ_EC2 = "ec2:Describe"
 """What EC2 describes is allowed as a whole: listed, the policy of a stack with every option has more than the 6,144
 characters that IAM allows."""
 
-_UNNAMED = {"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGroups", "budgets:ListTagsForResource"}
+_ENSURE_SPOT_ROLE = {"iam:CreateServiceLinkedRole", "iam:ListRoles"}
+
+_UNNAMED = {
+    "eks:DescribeAddonVersions",
+    "iam:ListRoles",
+    "kms:ListAliases",
+    "logs:DescribeLogGroups",
+    "budgets:ListTagsForResource",
+}
 """Actions on resources of other names than those of the cluster."""
 
 
 def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[str, Any]:
-    """The permissions that Terraform needs to apply and to destroy a stack, given as its `cdk.tf.json`."""
+    """The permissions that Terraform needs to apply and to destroy a stack, given as its `cdk.tf.json`, and that
+    `bootstrap` needs for the role of EC2 Spot."""
     known = AWS if cluster.cloud is Cloud.AWS else GCP
     read = {name for kind in stack.get("data", {}) if (name := f"data.{kind}") in known}
     needed = {entry for kind in (*stack["resource"], *read) for entry in known[kind].split()}
@@ -33,6 +43,8 @@ def of_stack(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> dict[s
         existing = cluster.network.existing
         host = existing.network.split("/")[1] if existing and existing.network else cluster.project
         return found if host == cluster.project else {**found, "hostProject": {host: ["roles/compute.networkUser"]}}
+    if uses_spot([cluster]):
+        needed |= _ENSURE_SPOT_ROLE
     place = iam.PolicyScope(partition_of(cluster.region or ""), cluster.account or "*", cluster.region or "")
     by_service: dict[str, set[str]] = {}
     for action in sorted({f"{_READ_EC2}*" if entry.startswith(_READ_EC2) else entry for entry in needed}):

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from spotladder_infra import iam
+from spotladder_infra.account import SPOT_ROLE, SPOT_SERVICE
 from spotladder_infra.facts.apply_permissions import AWS, GCP
+from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.permissions import of_stack
 from spotladder_infra.stacks.synth import read_stack
 from spotladder_infra.topology.fleet import Fleet
@@ -58,6 +60,15 @@ def test_the_policy_is_for_the_partition_of_the_region(region: str, partition: s
     policy = of_stack(fleet, cluster, {"resource": {"aws_iam_role": {}, "aws_s3_bucket": {}, "aws_sqs_queue": {}}})
     named = {name.split(":")[1] for statement in policy["Statement"] for name in statement["Resource"] if name != "*"}
     assert named == {partition}
+
+
+def test_the_role_of_spot_may_be_found_and_created(tmp_path: Path) -> None:
+    """`bootstrap` does that beside Terraform, also for an existing cluster, whose stack creates no linked role."""
+    fleet = fleet_file(tmp_path).fleet
+    policy = of_stack(fleet, fleet.cluster("east"), {"resource": {"aws_iam_role": {}}})
+    role = f"arn:aws:iam::123456789012:role/aws-service-role/{SPOT_SERVICE}/{SPOT_ROLE}"
+    assert allowed(policy, "iam:CreateServiceLinkedRole", role, {})
+    assert allowed(policy, "iam:ListRoles", "*", {})
 
 
 def test_an_existing_network_needs_no_permission_to_create_one(tmp_path: Path, stacks: dict[str, Path]) -> None:
