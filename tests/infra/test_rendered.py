@@ -222,11 +222,16 @@ def test_every_component_of_another_project_has_an_image(tmp_path: Path) -> None
     assert own == {"pools", "controller"}
 
 
-def test_the_command_writes_the_chosen_clusters(programs: Path) -> None:
+def test_the_command_writes_the_chosen_clusters(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fleet_file(programs)
+    for name in ("east", "removed"):
+        (programs / "to" / name).mkdir(parents=True)
+        (programs / "to" / name / "flux.yaml").touch()
     folders = ["--charts", str(SOURCES["kuberay-operator"]().parent), "--state", str(programs / "state")]
     command = ["infra", "render", "--fleet", str(programs / "fleet.yaml"), "--all", str(programs / "to"), *folders]
     group().main(args=[*command, "--cluster", "lab"], standalone_mode=False)
-    assert sorted(path.name for path in (programs / "to").iterdir()) == ["lab"]
+    stays = f"warning: {programs / 'to' / 'removed'} is of no cluster of the fleet file: delete it when that is gone\n"
+    assert capsys.readouterr().err == stays
+    assert [path.name for path in (programs / "to" / "east").iterdir()] == ["flux.yaml"], "it was not chosen"
     found = {entry["kind"] for entry in objects(kustomized(programs / "to" / "lab"))}
     assert {"Namespace", "Deployment", "ServiceAccount", "Secret"} <= found, "a member has the token of the controller"

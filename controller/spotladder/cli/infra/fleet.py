@@ -99,6 +99,9 @@ def render(
         for entry in clusters:
             rendered.write(found, entry, lambda chart: known_charts.find(chart, local, target.state / "charts"), all_to)
         typer.echo(f"{all_to}: {', '.join(entry.name for entry in clusters)}")
+        named = {entry.name for entry in found.spec.clusters}
+        for folder in sorted(path.parent for path in all_to.glob("*/flux.yaml") if path.parent.name not in named):
+            typer.echo(f"warning: {folder} is of no cluster of the fleet file: delete it when that is gone", err=True)
         return
     data = {entry.name: values(found, entry) for entry in clusters}
     print_data(
