@@ -133,6 +133,15 @@ def test_an_existing_cluster_has_what_identities_need(cloud: GoogleCloud, tmp_pa
     assert "gcp us-central1: CPUS" in ready
 
 
+def test_a_cluster_in_autopilot_mode_is_refused(cloud: GoogleCloud, tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, ("    network: {cidr: 10.1.0.0/20}\n", "    existing: prod\n")).fleet
+    cloud.container[f"{PROJECT}/locations/us-central1/clusters/prod"] = {
+        "currentMasterVersion": "1.35.1-gke.1396000",
+        "autopilot": {"enabled": True},
+    }
+    assert failed(examined(fleet)) == {"west: prod": "is in Autopilot mode, which is not supported"}
+
+
 def test_a_zonal_cluster_is_found_in_its_zone(cloud: GoogleCloud, tmp_path: Path) -> None:
     zonal = ("    network: {cidr: 10.1.0.0/20}\n", "    existing: us-central1-b/prod\n")
     fleet = fleet_file(tmp_path, zonal).fleet

@@ -120,6 +120,9 @@ def _described(fleet: Fleet, cloud: Google, cluster: Cluster) -> owners.Describe
 
 def _lacks(cluster: Cluster, found: dict[str, Any], *, member: bool) -> Iterator[CheckResult]:
     """What an existing cluster lacks for the identities of pods and for access to its API server."""
+    if found.get("autopilot", {}).get("enabled"):
+        yield failed("is in Autopilot mode, which is not supported", "name a cluster in Standard mode")
+        return
     place = f"--project {cluster.project} --location {cluster.location}"
     update = f"gcloud container clusters update {cluster.cloud_name} {place}"
     if not found.get("workloadIdentityConfig", {}).get("workloadPool"):
