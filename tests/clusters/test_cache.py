@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -42,12 +42,14 @@ class WatchServer:
         self.refuse: Exception | None = None
         self.stream: asyncio.Queue[WatchEvent | Exception | None] = asyncio.Queue()
         self.watched_from: list[str] = []
+        self.during_list: Callable[[], object] = lambda: None
 
     async def pages(self, kind: object, namespace: str, **_: object) -> AsyncIterator[Page]:
         if self.refuse:
             raise self.refuse
         items = list(self.things.values())
         yield Page(items[:2], str(self.version))
+        self.during_list()
         yield Page(items[2:], str(self.version))
 
     async def watch(self, kind: object, namespace: str, *, version: str, **_: object) -> AsyncIterator[WatchEvent]:
@@ -219,14 +221,27 @@ def test_the_event_of_an_own_write_is_not_processed_again() -> None:
     assert [found.value for found in cache.all()] == ["8"]
 
 
-async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
+async def test_an_own_write_during_a_list_is_kept_if_it_is_newer_than_the_list() -> None:
     server = WatchServer()
+    server.things = {"a": thing("a", 1, "old")}
     async with cached(server) as (cache, clock, _):
-        cache.put(thing("mine", 50))
         server.version = 40
+        written = thing("a", 50, "ours"), thing("new", 51), thing("gone", 30)
+        server.during_list = lambda: list(map(cache.put, written))
         server.stream.put_nowait(Expired(410, "Expired", ""))
         await clock.advance(1)
-        assert cache.get("mine") is not None
+        assert sorted((found.name, found.value) for found in cache.all()) == [("a", "ours"), ("new", "")]
+
+
+async def test_objects_of_a_cluster_that_was_created_again_replace_those_with_higher_versions() -> None:
+    server = WatchServer()
+    server.things, server.version = {"a": thing("a", 900, "x", uid="first"), "b": thing("b", 901, "x")}, 901
+    async with cached(server) as (cache, clock, seen):
+        server.things, server.version = {"a": thing("a", 5, "y", uid="second")}, 6
+        server.stream.put_nowait(Expired(410, "Expired", "too old"))
+        await clock.advance(1)
+        assert [(found.uid, found.value) for found in cache.all()] == [("second", "y")]
+        assert sorted(seen[2:]) == [("x", "–"), ("x", "–"), ("–", "y")]
 
 
 async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> None:

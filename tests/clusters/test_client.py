@@ -196,14 +196,24 @@ async def test_writes_check_the_leader_guard_and_reads_do_not() -> None:
     assert written == ["GET"]
 
 
-async def test_a_write_times_out_when_the_guard_expires() -> None:
-    async def slowly(_: web.Request) -> Any:
-        await asyncio.sleep(5)
+async def test_a_write_times_out_when_the_guard_expires_and_is_not_sent_after_that() -> None:
+    never, written = asyncio.Event(), list[str]()
+
+    class Awaited:
+        async def headers(self, *, fresh: bool = False) -> dict[str, str]:
+            await never.wait()
+            return {}
+
+    async def slowly(request: web.Request) -> Any:
+        written.append(request.method)
+        await never.wait()
         return web.json_response({})
 
-    async with api(slowly, guard=lambda: 0.1) as client:
-        with pytest.raises(ClusterUnreachable, match="did not answer in time"):
-            await client.delete(PODS, "a", "ns")
+    for credentials in (Fixed(), Awaited()):
+        async with api(slowly, guard=lambda: 0.1, credentials=credentials) as client, asyncio.timeout(10):
+            with pytest.raises(ClusterUnreachable, match="did not answer in time"):
+                await client.delete(PODS, "a", "ns")
+    assert written == ["DELETE"]
 
 
 async def test_a_list_reads_all_pages() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.api.groups import MAX_PODS
 from spotladder.core.history.losses import count, lost_pods, noticed_pods, remember_alive
 from spotladder.core.model import (
     Attempt,
@@ -257,3 +258,7 @@ def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> No
     assert (job.state.failures, job.state.application_failures) == (1, 0)
     job.see(after=1)
     assert (job.state.tier, job.state.stage) == ("spot-a", Stage.STARTING)
+
+
+def test_a_set_with_more_pods_than_an_attempt_may_have_takes_no_memory() -> None:
+    assert seen(jobset(pods=MAX_PODS + 1)).pods == ()

@@ -210,10 +210,10 @@ class Cache(Generic[R]):
         self._version, self.problem = "", str(error)
         self.absent = isinstance(error, NotFound)
         if self.absent:
-            self._replace({})
+            self._replace({}, self._records)
 
     async def _list(self) -> None:
-        found: dict[Key, R] = {}
+        before, found = dict(self._records), dict[Key, R]()
         version = ""
         if self._optional and not await self._client.exists(self.kind):
             raise NotFound(404, "NotFound", f"the server does not know {self.kind.plural}.{self.kind.group}")
@@ -223,7 +223,7 @@ class Cache(Generic[R]):
             version = page.version
             for thing in page.items:
                 found[_key(thing["metadata"])] = self._trim(thing)
-        self._replace(found, _number(version))
+        self._replace(found, before, _number(version))
         self._version = version
         self.lists += 1
         self._heard()
@@ -258,9 +258,14 @@ class Cache(Generic[R]):
 
     # --- the records ------------------------------------------------------------------------------------------------
 
-    def _replace(self, found: Mapping[Key, R], version: int = 0) -> None:
+    def _replace(self, found: Mapping[Key, R], before: Mapping[Key, R], version: int = 0) -> None:
+        """Replace the records with a list at this version. `before` are the records when the list began: the list is
+        newer, although their versions may be higher in a cluster that was created again. Those that the controller has
+        written since are kept if they are newer than the list."""
         for key, held in list(self._records.items()):
-            if key not in found and not (version and _number(held.resource_version) > version):
+            written = before.get(key) is not held and _number(held.resource_version) > version
+            older = key not in found or _number(found[key].resource_version) < _number(held.resource_version)
+            if older and not written:
                 self._drop(key, held)
         for key, record in found.items():
             self._keep(key, record)

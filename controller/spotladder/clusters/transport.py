@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -115,18 +116,20 @@ class Transport:
         for attempt in range(1, TRIES + 1):
             if self._throttle:
                 await self._throttle.take()
-            timeout = min(self._timeout, self.guard()) if self.guard and method != "GET" else self._timeout
-            try:
-                async with self._response(
-                    where,
-                    method,
-                    path,
-                    aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout)),
-                    watched=(verb, resource_of(kind, path)),
-                    query=query or {},
-                    data=data,
-                    headers={"Accept": accept, **content, **headers},
-                ) as answer:
+            allowed = self.guard() if self.guard and method != "GET" else None
+            timeout = self._timeout if allowed is None else min(self._timeout, allowed)
+            response = self._response(
+                where,
+                method,
+                path,
+                aiohttp.ClientTimeout(total=timeout, sock_connect=min(10.0, timeout)),
+                watched=(verb, resource_of(kind, path)),
+                query=query or {},
+                data=data,
+                headers={"Accept": accept, **content, **headers},
+            )
+            try:  # The credentials, whose renewal may take long, come before the request and its own timeout.
+                async with typed(where), asyncio.timeout(allowed), response as answer:
                     found: Object = from_json(await capped(answer, most or LARGEST_RESPONSE, where))
                     return found
             except Throttled as refusal:

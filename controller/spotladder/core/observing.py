@@ -54,7 +54,7 @@ def _with_attempt(situation: Situation) -> Situation:
     """The situation with the live attempt as observed."""
     attempt = situation.state.attempt
     if attempt is None:
-        return replace(situation, state=replace(situation.state, nodes=0))
+        return situation
     if contact_lost(situation):
         seen = with_contact(situation.seen, attempt, ready=situation.state.stage in READY)
         situation = replace(situation, seen=seen)

@@ -64,11 +64,11 @@ def tiers_of(known: TwoClusters, capacity: CapacityRecord | None = None) -> Tier
     return load.resolve(JOB, lambda _: capacity, lambda _: None, known.names, price_of)
 
 
-def observed(known: TwoClusters, capacity: CapacityRecord | None = None) -> Observation:
+def observed(known: TwoClusters, capacity: CapacityRecord | None = None, state: JobState = STATE) -> Observation:
     record = JobRecord(name="digits", namespace="team-a", uid="u", resource_version="8")
     clusters: Any = known
     seen, _ = load.observe(
-        record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
+        record, state, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
         reading=Reading(True), blocked=None, outage=lambda _: None,
         quiet_for=lambda _: None, now=0.0, ticks=0.0,
     )  # fmt: skip
@@ -102,6 +102,19 @@ def test_what_other_jobs_have_observed_on_a_tier_is_read_from_its_status() -> No
 def test_an_attempt_of_unknown_cluster_is_unreachable_while_any_cluster_is() -> None:
     assert observed(TwoClusters(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
     assert LIVE not in observed(TwoClusters()).unavailable  # no cluster has the attempt: it is gone
+
+
+@pytest.mark.parametrize(("stage", "seen", "available"), [
+    (Stage.STARTING, False, False),
+    (Stage.STARTING, True, True),
+    (Stage.ENDING, False, True),
+    (Stage.ENDING, True, True),
+])  # fmt: skip
+def test_without_its_capacity_tier_an_attempt_is_not_launched_but_known_to_be_gone(
+    stage: Stage, seen: bool, available: bool
+) -> None:
+    state = JobState(stage=stage, tier=LIVE, attempt=Attempt(1, LIVE, created_at=0.0, seen=seen), last_number=1)
+    assert (LIVE not in observed(TwoClusters(), state=state).unavailable) == available
 
 
 NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)

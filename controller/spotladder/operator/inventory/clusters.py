@@ -116,7 +116,8 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class JobObjects:
-    """The objects of a job: each attempt in the one cluster to which it belongs, and copies of it in other clusters."""
+    """The objects of a job: each attempt in the one cluster to which it belongs, and copies of it in other clusters.
+    The same objects in a cluster with another name are no copies."""
 
     attempts: Mapping[int, Located]
     strays: tuple[tuple[int, Located], ...]
@@ -228,7 +229,7 @@ class Clusters:
         for number, found in places.items():
             right = next((entry for entry in found if entry.cluster.name == where(entry.objects)), found[0])
             attempts[number] = right
-            strays += [(number, entry) for entry in found if entry is not right]
+            strays += [(number, entry) for entry in found if _is_copy(entry.objects, right.objects)]
         return JobObjects(attempts, tuple(strays))
 
     def pods_of(self, key: JobKey) -> list[PodRecord]:
@@ -242,6 +243,11 @@ class Clusters:
             for cluster in self.others
             for number, objects in cluster.inventory.of_others(key, uid).items()
         ]
+
+
+def _is_copy(objects: AttemptObjects, of: AttemptObjects) -> bool:
+    """Whether both have a main object, which is not the same one."""
+    return objects.top is not None and of.top is not None and objects.top.uid != of.top.uid
 
 
 def selector(home: str) -> str:

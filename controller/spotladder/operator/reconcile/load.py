@@ -164,7 +164,9 @@ def observe(
             if reading.progress.attempt == number and reading.progress.workers:
                 seen = replace(seen, size=reading.progress.workers)
             attempts.append(_with_store(_unobservable(seen) if hidden else seen, reading, outage(number)))
-    unavailable = _unavailable(record, live, workload=workload, clusters=clusters, tiers=tiers, found=found)
+    unavailable = _unavailable(
+        record, live, planned=planned, workload=workload, clusters=clusters, tiers=tiers, found=found
+    )
     unanswered = blocked.message if blocked and blocked.reason is Reason.OPERATOR_SILENT else ""
     refused = blocked.message if blocked and not unanswered else ""
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
@@ -187,16 +189,17 @@ def _unavailable(
     record: JobRecord,
     live: Attempt | None,
     *,
+    planned: bool,
     workload: WorkloadKind,
     clusters: Clusters,
     tiers: Tiers,
     found: JobObjects,
 ) -> dict[str, str]:
-    """The tiers on which no attempt can start now, and why."""
+    """The tiers on which no attempt can start now, and why. `planned`: the live attempt does not exist yet."""
     unavailable = {
         name: problem.message
         for name, problem in tiers.missing.items()
-        if not (live and live.seen and live.tier == name)  # The objects there can still be read.
+        if planned or live is None or live.tier != name  # The objects there can still be read.
     } | {
         name: problem
         for name, tier in tiers.resolved.items()

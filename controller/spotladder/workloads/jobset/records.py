@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from spotladder.api.groups import MAX_PODS
+from spotladder.api.jobset_workload import pods_of
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
@@ -43,6 +45,8 @@ class JobSetRecord(WorkloadRecord):
     def of(cls, jobset: Object) -> Self:
         spec, status = part(jobset, "spec"), part(jobset, "status")
         jobs, success = spec.get("replicatedJobs") or (), part(spec, "successPolicy")
+        if sum(map(pods_of, jobs)) > MAX_PODS:
+            jobs = ()  # Another client has made it with the labels of an attempt.
         conditions = conditions_of(status)
         ended = next(
             (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
