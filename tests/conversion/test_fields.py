@@ -276,6 +276,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
             "given.yaml:4:25: spec.clusterSelector: names the existing cluster b",
         ),
         (JOB.replace("[{name: c, image: i}]", "{name: c}"), "must be a list, as in Kubernetes"),
+        (
+            (FOLDER / "ray-plain.yaml").read_text(encoding="utf-8").replace("replicas: 2", "replicas: $WORKERS"),
+            "workerGroupSpecs[0].replicas: must be a whole number, as in Kubernetes",
+        ),
         (JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1"), "Job (batch.volcano.sh/v1alpha1) cannot be converted"),
         (
             JOB.replace("image: i", 'image: "${IMAGE}:1"'),
