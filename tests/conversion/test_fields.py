@@ -162,11 +162,27 @@ def test_names_of_pods_become_the_address_of_rank_0() -> None:
     assert "breeze-hands-1-0.winds names a pod of the source" in comments(made)
 
 
-def test_an_elastic_job_meets_at_its_first_pod() -> None:
-    found = variables(draft("pytorch-elastic"))
+@pytest.mark.parametrize("backend", ["c10d", "etcd, rdzvHost: store, rdzvPort: 2379"])
+def test_an_elastic_job_meets_at_its_first_pod(backend: str) -> None:
+    """It needs no other store: with the backend etcd, nothing answers at that address."""
+    text = (FOLDER / "pytorch-elastic.yaml").read_text(encoding="utf-8")
+    made = draft_of(text.replace("rdzvBackend: c10d", f"rdzvBackend: {backend}"))
+    found = variables(made)
     assert found["PET_RDZV_BACKEND"] == "c10d"
     assert found["PET_RDZV_ENDPOINT"] == "$(PET_MASTER_ADDR):29500"
-    assert "For fewer workers use Ray Train and spec.elastic" in comments(draft("pytorch-elastic"))
+    assert ("store" in comments(made)) == ("store" in backend)
+    assert "For fewer workers use Ray Train and spec.elastic" in comments(made)
+
+
+@pytest.mark.parametrize(("asks", "expected"), [("{limits: {nvidia.com/gpu: 8}}", "auto"), ("{}", None)])
+@pytest.mark.parametrize("name", ["pytorch-elastic", "trainjob-no-image"])
+def test_a_node_has_a_process_for_each_accelerator_as_by_default_in_kubeflow(
+    name: str, asks: str, expected: str | None
+) -> None:
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").replace(", nProcPerNode: 2", "")
+    for where, field in (("args: [epochs=2]", "resourcesPerNode"), ("image: example.com/chalk:1", "resources")):
+        text = text.replace(where, f"{where}, {field}: {asks}")
+    assert variables(draft_of(text)).get("PET_NPROC_PER_NODE") == expected
 
 
 def test_a_trainjob_is_its_runtime_with_the_trainer_and_the_overrides() -> None:
