@@ -303,6 +303,7 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
         ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
+        ("type: task\ncommands: [a]\nresources: {gpu: 24GB}\n", "an object without kind cannot be converted"),  # dstack
         ("name: a\nservice: {port: 1}\nrun: serve\n", "is a service, which never ends"),
         (
             "kind: AIchorManifest\napiVersion: 0.2.3\nspec: {operator: spark, command: a, types: {b: {}}}\n",
@@ -346,12 +347,34 @@ def test_a_group_has_the_workers_that_kuberay_starts() -> None:
         assert group["replicas"] == expected
 
 
-@pytest.mark.parametrize("choice", ["any_of", "ordered"])
-def test_the_accelerators_of_skypilots_first_choice_are_requested(choice: str) -> None:
-    text = f"run: python t.py\nresources: {{{choice}: [{{infra: aws, accelerators: H100:8}}, {{accelerators: L4}}]}}\n"
-    made = draft_of(text)
-    assert pod(made)["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": 8}}
-    assert "the CapacityTiers choose nodes with H100" in comments(made)
+@pytest.mark.parametrize(
+    ("resources", "name", "limits"),
+    [
+        ("any_of: [{infra: aws, accelerators: H100:8}, {accelerators: L4}]", "H100", {"nvidia.com/gpu": 8}),
+        ("ordered: [{infra: aws, accelerators: H100:8}, {accelerators: L4}]", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {H100:8, H200:8}", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {H100: 8, H200: 8}", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {L4}", "L4", {"nvidia.com/gpu": 1}),
+        ("accelerators: MI300X:4", "MI300X", {"amd.com/gpu": 4}),
+        ("accelerators: Trainium:16", "Trainium", {"aws.amazon.com/neuron": 16}),
+        ("accelerators: Gaudi HL-205:8", "Gaudi HL-205", {"habana.ai/gaudi": 8}),
+    ],
+)
+def test_the_accelerators_of_skypilots_first_choice_are_requested(
+    resources: str, name: str, limits: dict[str, int]
+) -> None:
+    made = draft_of(f"run: python t.py\nresources: {{{resources}}}\n")
+    assert pod(made)["containers"][0]["resources"] == {"limits": limits}
+    assert f"the CapacityTiers choose nodes with {name}." in comments(made)
+
+
+@pytest.mark.parametrize(("header", "noted"), [("name: p", True), ("{name: p, execution: parallel}", False)])
+def test_a_task_of_a_pipeline_names_the_one_before_it(header: str, noted: bool, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(f"{header}\n---\nname: load\nrun: load\n---\nname: train\nrun: train\n", encoding="utf-8")
+    load, train = convert(read_sources([file]), Options()).drafts
+    assert "pipeline" not in "".join(load.heading[1:])
+    assert ("begins when load has ended: submit this job then" in comments(train)) == noted
 
 
 def test_a_command_of_skypilots_setup_that_reads_its_input_does_not_take_the_rest_of_the_setup(tmp_path: Path) -> None:
