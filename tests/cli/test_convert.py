@@ -30,13 +30,18 @@ def test_a_removed_field_stands_where_it_was(capsys: Capture) -> None:
     assert lines[place + 1].strip().startswith("backoffLimit:")
 
 
-def test_the_result_does_not_replace_its_source(capsys: Capture, tmp_path: Path) -> None:
-    file = tmp_path / "job.yaml"
+@pytest.mark.parametrize("to", ["source.yaml", "edited.yaml", "link.yaml"])
+def test_the_result_replaces_no_file(to: str, capsys: Capture, tmp_path: Path) -> None:
+    """Neither its source nor an earlier result that the user has edited."""
     given = (FOLDER / "batch-plain.yaml").read_text(encoding="utf-8")
-    file.write_text(given, encoding="utf-8")
-    answer = call(capsys, "convert", file, "--to", tmp_path / "." / "job.yaml")
-    assert (answer.code, "--to: is one of the files to convert: name another file" in answer.err) == (2, True)
-    assert file.read_text(encoding="utf-8") == given
+    for name in ("source.yaml", "edited.yaml"):
+        (tmp_path / name).write_text(given, encoding="utf-8")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "gone.yaml")
+    answer = call(capsys, "convert", tmp_path / "source.yaml", "--to", tmp_path / to)
+    assert answer.code == 2
+    assert f"--to: {tmp_path / to} already exists: remove it, or name another file" in answer.err
+    texts = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir() if file.exists()}
+    assert texts == {"source.yaml": given, "edited.yaml": given}
 
 
 def test_several_files_become_one_with_all_jobs(capsys: Capture, tmp_path: Path) -> None:

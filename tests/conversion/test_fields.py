@@ -162,11 +162,27 @@ def test_names_of_pods_become_the_address_of_rank_0() -> None:
     assert "breeze-hands-1-0.winds names a pod of the source" in comments(made)
 
 
-def test_an_elastic_job_meets_at_its_first_pod() -> None:
-    found = variables(draft("pytorch-elastic"))
+@pytest.mark.parametrize("backend", ["c10d", "etcd, rdzvHost: store, rdzvPort: 2379"])
+def test_an_elastic_job_meets_at_its_first_pod(backend: str) -> None:
+    """It needs no other store: with the backend etcd, nothing answers at that address."""
+    text = (FOLDER / "pytorch-elastic.yaml").read_text(encoding="utf-8")
+    made = draft_of(text.replace("rdzvBackend: c10d", f"rdzvBackend: {backend}"))
+    found = variables(made)
     assert found["PET_RDZV_BACKEND"] == "c10d"
     assert found["PET_RDZV_ENDPOINT"] == "$(PET_MASTER_ADDR):29500"
-    assert "For fewer workers use Ray Train and spec.elastic" in comments(draft("pytorch-elastic"))
+    assert ("store" in comments(made)) == ("store" in backend)
+    assert "For fewer workers use Ray Train and spec.elastic" in comments(made)
+
+
+@pytest.mark.parametrize(("asks", "expected"), [("{limits: {nvidia.com/gpu: 8}}", "auto"), ("{}", None)])
+@pytest.mark.parametrize("name", ["pytorch-elastic", "trainjob-no-image"])
+def test_a_node_has_a_process_for_each_accelerator_as_by_default_in_kubeflow(
+    name: str, asks: str, expected: str | None
+) -> None:
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").replace(", nProcPerNode: 2", "")
+    for where, field in (("args: [epochs=2]", "resourcesPerNode"), ("image: example.com/chalk:1", "resources")):
+        text = text.replace(where, f"{where}, {field}: {asks}")
+    assert variables(draft_of(text)).get("PET_NPROC_PER_NODE") == expected
 
 
 def test_a_trainjob_is_its_runtime_with_the_trainer_and_the_overrides() -> None:
@@ -276,6 +292,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
             "given.yaml:4:25: spec.clusterSelector: names the existing cluster b",
         ),
         (JOB.replace("[{name: c, image: i}]", "{name: c}"), "must be a list, as in Kubernetes"),
+        (
+            (FOLDER / "ray-plain.yaml").read_text(encoding="utf-8").replace("replicas: 2", "replicas: $WORKERS"),
+            "workerGroupSpecs[0].replicas: must be a whole number, as in Kubernetes",
+        ),
         (JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1"), "Job (batch.volcano.sh/v1alpha1) cannot be converted"),
         (
             JOB.replace("image: i", 'image: "${IMAGE}:1"'),
@@ -283,6 +303,7 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
         ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
+        ("type: task\ncommands: [a]\nresources: {gpu: 24GB}\n", "an object without kind cannot be converted"),  # dstack
         ("name: a\nservice: {port: 1}\nrun: serve\n", "is a service, which never ends"),
         (
             "kind: AIchorManifest\napiVersion: 0.2.3\nspec: {operator: spark, command: a, types: {b: {}}}\n",
@@ -326,12 +347,34 @@ def test_a_group_has_the_workers_that_kuberay_starts() -> None:
         assert group["replicas"] == expected
 
 
-@pytest.mark.parametrize("choice", ["any_of", "ordered"])
-def test_the_accelerators_of_skypilots_first_choice_are_requested(choice: str) -> None:
-    text = f"run: python t.py\nresources: {{{choice}: [{{infra: aws, accelerators: H100:8}}, {{accelerators: L4}}]}}\n"
-    made = draft_of(text)
-    assert pod(made)["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": 8}}
-    assert "the CapacityTiers choose nodes with H100" in comments(made)
+@pytest.mark.parametrize(
+    ("resources", "name", "limits"),
+    [
+        ("any_of: [{infra: aws, accelerators: H100:8}, {accelerators: L4}]", "H100", {"nvidia.com/gpu": 8}),
+        ("ordered: [{infra: aws, accelerators: H100:8}, {accelerators: L4}]", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {H100:8, H200:8}", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {H100: 8, H200: 8}", "H100", {"nvidia.com/gpu": 8}),
+        ("accelerators: {L4}", "L4", {"nvidia.com/gpu": 1}),
+        ("accelerators: MI300X:4", "MI300X", {"amd.com/gpu": 4}),
+        ("accelerators: Trainium:16", "Trainium", {"aws.amazon.com/neuron": 16}),
+        ("accelerators: Gaudi HL-205:8", "Gaudi HL-205", {"habana.ai/gaudi": 8}),
+    ],
+)
+def test_the_accelerators_of_skypilots_first_choice_are_requested(
+    resources: str, name: str, limits: dict[str, int]
+) -> None:
+    made = draft_of(f"run: python t.py\nresources: {{{resources}}}\n")
+    assert pod(made)["containers"][0]["resources"] == {"limits": limits}
+    assert f"the CapacityTiers choose nodes with {name}." in comments(made)
+
+
+@pytest.mark.parametrize(("header", "noted"), [("name: p", True), ("{name: p, execution: parallel}", False)])
+def test_a_task_of_a_pipeline_names_the_one_before_it(header: str, noted: bool, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(f"{header}\n---\nname: load\nrun: load\n---\nname: train\nrun: train\n", encoding="utf-8")
+    load, train = convert(read_sources([file]), Options()).drafts
+    assert "pipeline" not in "".join(load.heading[1:])
+    assert ("begins when load has ended: submit this job then" in comments(train)) == noted
 
 
 def test_a_command_of_skypilots_setup_that_reads_its_input_does_not_take_the_rest_of_the_setup(tmp_path: Path) -> None:

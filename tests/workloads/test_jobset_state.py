@@ -25,7 +25,7 @@ from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
-from tests.workloads.builders import jobset, member, node, status
+from tests.workloads.builders import jobset, member, metadata, node, status
 
 NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
 
@@ -262,3 +262,24 @@ def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> No
 
 def test_a_set_with_more_pods_than_an_attempt_may_have_takes_no_memory() -> None:
     assert seen(jobset(pods=MAX_PODS + 1)).pods == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "order"),
+    [
+        ({}, {"dependsOn": [{"name": "load", "status": "Complete"}]}),
+        ({"startupPolicy": {"startupPolicyOrder": "InOrder"}}, {}),
+    ],
+    ids=["dependsOn", "startupPolicy"],
+)
+def test_pods_that_jobset_creates_after_others_lack_no_capacity(
+    spec: dict[str, object], order: dict[str, object]
+) -> None:
+    """While the data is loaded, provisionTimeout would exhaust the tier."""
+    pods = {"template": {"spec": {"parallelism": 2}}}
+    jobs = [{"name": "load", **pods}, {"name": "workers", **pods, **order}]
+    ordered = JobSetRecord.of({"metadata": metadata("digits-a001"), "spec": {**spec, "replicatedJobs": jobs}})
+    waiting = {entry.uid: entry.placed for entry in seen(ordered).pods}
+    assert waiting == {"load-0-0": False, "load-0-1": False, "workers-0-0": True, "workers-0-1": True}
+    begun = {entry.uid: entry.placed for entry in seen(ordered, member(0)).pods}
+    assert (begun["workers-0-0"], begun["workers-0-1"]) == (True, False)

@@ -48,8 +48,6 @@ def convert(
     """
     from spotladder.conversion.render import text_of
 
-    if to is not None and any(to.exists() and file.exists() and file.samefile(to) for file in files):
-        raise InvalidSpec("is one of the files to convert: name another file", path="--to")
     options = Options(tuple(tiers or ()), checkpoints, entrypoint)
     converted = converted_from(read_sources(files), options)
     text = text_of(converted.drafts, converted.others)
@@ -57,7 +55,10 @@ def convert(
         typer.echo(text, nl=False)
         return
     try:
-        to.write_text(text, encoding="utf-8")
+        with to.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InvalidSpec(f"{to} already exists: remove it, or name another file", path="--to") from None
     except OSError as error:
         raise EnvironmentFailure(
             f"--to: {to} cannot be written: {error.strerror or error}; name another file"

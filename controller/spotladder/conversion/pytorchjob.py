@@ -39,10 +39,10 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
         )
     _policy(draft, spec.pop("runPolicy", None) or {})
     skeleton.leftovers(draft, spec, "spec.")
-    sizes = {key: value for key, value in elastic.items() if key not in ("rdzvBackend", "rdzvId", "nProcPerNode")}
-    if sizes:
+    rest = {key: value for key, value in elastic.items() if key not in ("rdzvId", "nProcPerNode") and value != "c10d"}
+    if rest:
         draft.dropped(
-            f"Removed elasticPolicy: {plain(sizes)}. A JobSet trains with a fixed number of pods; after a loss all of "
+            f"Removed elasticPolicy: {plain(rest)}. A JobSet trains with a fixed number of pods; after a loss all of "
             "them start again. For fewer workers use Ray Train and spec.elastic."
         )
     return jobset.finished(draft, source.name, "-(?:master|worker)-0", usual=_CONTAINER)
@@ -54,11 +54,10 @@ def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> l
     nodes, templates = sum(pods.values()), {name.lower(): given["template"] for name, given in roles.items()}
     master = templates.get("master")
     split = master is not None and "worker" in pods and master != templates.get("worker")
-    entries = torch.environment(nodes, processes, split=split, rendezvous=elastic)
     for template in templates.values():
         for container in template.get("spec", {}).get("containers") or ():
             if len(template["spec"]["containers"]) == 1 or container.get("name") == _CONTAINER:
-                torch.connect(container, entries)
+                torch.connect(container, torch.environment(container, nodes, processes, split=split, elastic=elastic))
     if not split:
         return [torch.replicated("workers", 1, nodes, next(iter(templates.values())))]
     return [

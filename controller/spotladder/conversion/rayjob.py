@@ -87,7 +87,7 @@ def _sizes(draft: Draft) -> None:
     wanted = [_clamped(group) for group in groups]
     grows = bool(draft.get(*_CLUSTER, "enableInTreeAutoscaling"))
     for index, (group, count) in enumerate(zip(groups, wanted, strict=True)):
-        size = _whole(group.get("maxReplicas"), 1) if grows and not any(wanted) else count
+        size = _count(group, "maxReplicas", 1) if grows and not any(wanted) else count
         if size != group.get("replicas", 0):
             why = "all workers start together" if grows and not any(wanted) else "the number with which KubeRay starts"
             draft.note((*_GROUPS, index, "replicas"), f"Was {group.get('replicas', 'not set')}: {why}.")
@@ -95,10 +95,11 @@ def _sizes(draft: Draft) -> None:
 
 
 def _clamped(group: dict[str, Any]) -> int:
-    least = _whole(group.get("minReplicas"), 0)
-    wanted = max(least, _whole(group.get("replicas"), least))
-    return min(wanted, _whole(group.get("maxReplicas"), wanted))
+    least = _count(group, "minReplicas", 0)
+    wanted = max(least, _count(group, "replicas", least))
+    return min(wanted, _count(group, "maxReplicas", wanted))
 
 
-def _whole(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+def _count(group: dict[str, Any], field: str, default: int) -> int:
+    count: int | None = group.get(field)
+    return default if count is None else count

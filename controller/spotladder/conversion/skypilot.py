@@ -13,6 +13,14 @@ from spotladder.conversion.source import Options, Source
 from spotladder.conversion.trainjob import IMAGE
 
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:([MGTP])i?B?)?\+?", re.IGNORECASE)
+_DEVICES = (
+    (re.compile(r"MI\d|Radeon", re.IGNORECASE), "amd.com/gpu"),
+    (re.compile(r"Inferentia|Trainium", re.IGNORECASE), "aws.amazon.com/neuron"),
+    (re.compile(r"Gaudi", re.IGNORECASE), "habana.ai/gaudi"),
+    (re.compile(""), "nvidia.com/gpu"),
+)
+"""The resource of accelerators whose name begins like this."""
+
 _DOCKER = "docker:"
 _ADDRESSES = """\
 # The host names of all nodes, rank 0 first, in the place of their addresses.
@@ -31,7 +39,7 @@ _CHOSEN_BY_TIER = (
 )  # fmt: skip
 
 
-def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
+def from_task(source: Source, options: Options, others: list[Source]) -> Draft:
     """A TieredJob of a task."""
     task = deepcopy(dict(source.data))
     if task.get("service"):
@@ -62,6 +70,8 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
         draft.heading.append(f"The variable {entry} has no value in the task: set it below.")
     if "$$" in script:
         draft.note((*at, "args"), "Changed: $$ is written as $$$$, which Kubernetes reads as $$.")
+    if before := _before(source, others):
+        draft.heading.append(f"In the pipeline this task begins when {before} has ended: submit this job then.")
     if secrets:
         draft.heading.append(
             f"Values of secrets are not copied: create the Secret {_secret(str(name or 'task'))} with the keys "
@@ -69,6 +79,13 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
         )
     _rest(draft, task, resources, accelerator)
     return jobset.finished(draft, "", "")
+
+
+def _before(source: Source, others: list[Source]) -> str:
+    """The name of the task before this one in its pipeline; "" without one."""
+    file = [one for one in others if one.document.file == source.document.file]
+    tasks = [one for one in file[: file.index(source)] if one.kind == source.kind]
+    return plain(tasks[-1].name) if tasks and all(one.data.get("execution") != "parallel" for one in file) else ""
 
 
 def _script(setup: str, run: str) -> str:
@@ -109,8 +126,10 @@ def _accelerator(source: Source, resources: dict[str, Any]) -> tuple[str, int]:
     """Name and number of the accelerators of a node; the first of several choices."""
     choices = [*(resources.get("any_of") or ()), *(resources.get("ordered") or ())]
     given = next(filter(None, (inner(one, "accelerators") for one in (resources, *choices))), None)
-    if isinstance(given, dict | list):
-        given = next((f"{key}:{given[key] or 1}" if isinstance(given, dict) else key for key in given), None)
+    if isinstance(given, dict | list):  # {H100:8, H200:8} is a mapping of names with counts to null.
+        first = next(iter(given), None)
+        count = given[first] if isinstance(given, dict) else None
+        given = first if count is None else f"{first}:{count}"
     if not given:
         return "", 0
     name, _, count = str(given).partition(":")
@@ -129,7 +148,10 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
             requests[name] = match[1] + (match[2] or unit).upper()
             resources.pop(field)
     result: dict[str, Any] = {"requests": requests} if requests else {}
-    return {**result, "limits": {"nvidia.com/gpu": accelerator[1]}} if accelerator[1] else result
+    if not accelerator[1]:
+        return result
+    device = next(resource for pattern, resource in _DEVICES if pattern.match(accelerator[0]))
+    return {**result, "limits": {device: accelerator[1]}}
 
 
 def _rest(draft: Draft, task: dict[str, Any], resources: dict[str, Any], accelerator: tuple[str, int]) -> None:

@@ -59,7 +59,7 @@ class Source:
         return InvalidSpec(message, path=dotted(path), where=self.where(*path))
 
 
-_TASK = {"run", "setup", "num_nodes", "resources"}
+_TASK = {"run", "setup", "num_nodes"}
 """Fields of which a task of SkyPilot has at least one."""
 
 

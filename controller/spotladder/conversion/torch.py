@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spotladder.api.accelerators import accelerators
 from spotladder.workloads.records import COMPLETION_INDEX
 
 PORT = "29500"
@@ -26,9 +27,13 @@ def completion_index(name: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{COMPLETION_INDEX}']"}}}
 
 
-def environment(nodes: int, processes: Any, *, split: bool, rendezvous: dict[str, Any]) -> list[dict[str, Any]]:
-    """The variables of a pod. `processes` is the number of processes of a node, None if it is not given. `split`: the
-    master is a replicated job of its own. `rendezvous` is the elasticPolicy of a PyTorchJob, {} without one."""
+def environment(
+    container: dict[str, Any], nodes: int, processes: Any, *, split: bool, elastic: Any = None
+) -> list[dict[str, Any]]:
+    """The variables of a container. `processes` is the number of processes of a node; if it is None, torchrun starts
+    one for each accelerator, as in Kubeflow. `split`: the master is a replicated job of its own. `elastic` is the
+    elasticPolicy of a PyTorchJob. Its pods meet at the first one, where torchrun serves its backend c10d.
+    """
     rank = (lambda name: label(name, GLOBAL_INDEX)) if split else completion_index
     entries = [
         {"name": "PET_NNODES", "value": str(nodes)},
@@ -36,13 +41,15 @@ def environment(nodes: int, processes: Any, *, split: bool, rendezvous: dict[str
         label("PET_MASTER_ADDR", COORDINATOR),
         {"name": "PET_MASTER_PORT", "value": PORT},
     ]
+    if processes is None and accelerators(container):
+        processes = "auto"
     if processes is not None:
         entries.append({"name": "PET_NPROC_PER_NODE", "value": str(processes)})
-    if rendezvous:
+    if elastic:
         entries += [
-            {"name": "PET_RDZV_BACKEND", "value": str(rendezvous.get("rdzvBackend") or "c10d")},
+            {"name": "PET_RDZV_BACKEND", "value": "c10d"},
             {"name": "PET_RDZV_ENDPOINT", "value": f"$(PET_MASTER_ADDR):{PORT}"},
-            {"name": "PET_RDZV_ID", "value": str(rendezvous.get("rdzvId") or "job")},
+            {"name": "PET_RDZV_ID", "value": str(elastic.get("rdzvId") or "job")},
         ]
     if split:
         entries += [

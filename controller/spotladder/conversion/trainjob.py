@@ -35,7 +35,7 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
             _overlay(template, {key: value for key, value in override.items() if key in ("metadata", "spec")})
     nodes = trainer.pop("numNodes", None) or policy.get("numNodes") or 1
     processes = trainer.pop("numProcPerNode", None) or (policy.get("torch") or {}).get("numProcPerNode")
-    placeholder = _train(template, trainer, torch.environment(nodes, processes, split=False, rendezvous={}))
+    placeholder = _train(template, trainer, nodes, processes)
     jobs = [torch.replicated("node", 1, nodes, template)]
     metadata = dict(source.data.get("metadata") or {})
     for field in ("labels", "annotations"):
@@ -68,7 +68,7 @@ def _of_runtime(spec: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return template, others
 
 
-def _train(template: dict[str, Any], trainer: dict[str, Any], entries: list[dict[str, Any]]) -> bool:
+def _train(template: dict[str, Any], trainer: dict[str, Any], nodes: int, processes: Any) -> bool:
     """Apply the trainer to its container. Whether the image is a placeholder."""
     containers = template.setdefault("spec", {}).setdefault("containers", [{"name": "node"}])
     container = next((one for one in containers if one.get("name") in _NAMES), containers[0])
@@ -83,7 +83,7 @@ def _train(template: dict[str, Any], trainer: dict[str, Any], entries: list[dict
     ):
         if (value := trainer.pop(name, None)) is not None:
             container[field] = value
-    torch.connect(container, entries)
+    torch.connect(container, torch.environment(container, nodes, processes, split=False))
     placeholder = not container.get("image")
     if placeholder:
         container["image"] = IMAGE

@@ -70,7 +70,16 @@ RAYJOB: Shape = {
         "authOptions": {},
         "autoscalerOptions": _CONTAINER,
         "headGroupSpec": {"template": POD_TEMPLATE, "rayStartParams": _TEXTS},
-        "workerGroupSpecs": [{"groupName": str, "template": POD_TEMPLATE, "rayStartParams": _TEXTS}],
+        "workerGroupSpecs": [
+            {
+                "groupName": str,
+                "replicas": int,
+                "minReplicas": int,
+                "maxReplicas": int,
+                "template": POD_TEMPLATE,
+                "rayStartParams": _TEXTS,
+            }
+        ],
     },
 }
 

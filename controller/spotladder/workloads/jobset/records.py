@@ -28,9 +28,9 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(WorkloadRecord):
     """A JobSet. `places` are its replicated jobs, each with its number of jobs and of pods per job: (name, jobs,
-    pods). `auxiliary` are the names of those beside the tier. `ends_with` are those whose pods must succeed, with the
-    number of pods that must, or with `ends_with_any` one of their jobs. `acted_on`: JobSet's controller has written its
-    status."""
+    pods). `auxiliary` are the names of those beside the tier, `later` of those whose pods JobSet creates when others
+    are ready or complete. `ends_with` are those whose pods must succeed, with the number of pods that must, or with
+    `ends_with_any` one of their jobs. `acted_on`: JobSet's controller has written its status."""
 
     kind: ClassVar[APIResource] = JOBSETS
     state: str = ""
@@ -38,6 +38,7 @@ class JobSetRecord(WorkloadRecord):
     acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
     auxiliary: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
     ends_with: tuple[tuple[str, int, int], ...] = ()
     ends_with_any: bool = False
 
@@ -47,6 +48,7 @@ class JobSetRecord(WorkloadRecord):
         jobs, success = spec.get("replicatedJobs") or (), part(spec, "successPolicy")
         if sum(map(pods_of, jobs)) > MAX_PODS:
             jobs = ()  # Another client has made it with the labels of an attempt.
+        in_order = part(spec, "startupPolicy").get("startupPolicyOrder") == "InOrder"
         conditions = conditions_of(status)
         ended = next(
             (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
@@ -68,6 +70,9 @@ class JobSetRecord(WorkloadRecord):
             ),
             auxiliary=frozenset(
                 job["name"] for job in jobs if role_in(part(_job_spec(job), "template")) is PodRole.AUXILIARY
+            ),
+            later=frozenset(
+                job["name"] for job in (jobs[1:] if in_order else jobs) if in_order or job.get("dependsOn")
             ),
             ends_with_any=success.get("operator") == "Any",
         )

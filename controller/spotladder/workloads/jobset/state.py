@@ -127,13 +127,15 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
             taken[pod.slot] = replace(what, uid=pod.slot, noticed=False, notice_ends_at=None)
         elif what.silent:  # This loss is counted with the losses; until then, its place is only silent.
             taken[pod.slot] = replace(what, uid=pod.slot, phase=PodPhase.RUNNING, ready=False)
-    names = {
-        f"{name}-{job}-{index}": PodRole.AUXILIARY if name in jobset.auxiliary else PodRole.WORKER
-        for name, jobs, pods in jobset.places
-        for job in range(jobs)
-        for index in range(pods)
-    }
-    return [taken.get(name) or PodSeen(name, role, PodPhase.PENDING, ready=False) for name, role in names.items()]
+    places = []
+    for name, jobs, pods in jobset.places:
+        slots = [f"{name}-{job}-{index}" for job in range(jobs) for index in range(pods)]
+        role = PodRole.AUXILIARY if name in jobset.auxiliary else PodRole.WORKER
+        # JobSet has created none of the pods yet: they lack no capacity.
+        held = name in jobset.later and taken.keys().isdisjoint(slots)
+        missing = PodSeen("", role, PodPhase.PENDING, ready=False, scheduled=held, image_pulled=held)
+        places += [taken.get(slot) or replace(missing, uid=slot) for slot in slots]
+    return places
 
 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:
