@@ -369,8 +369,8 @@ class JobState:
 
     @property
     def on_demand_usd(self) -> float:
-        """USD that the same node-seconds would have cost on demand, over all tiers."""
-        return sum(tier.on_demand_cost for tier in self.tiers)
+        """USD that the job would have paid for the same node-seconds on demand, and for everything else."""
+        return sum(tier.on_demand_cost for tier in self.tiers) + self.extra.total
 
     @property
     def lasting(self) -> JobState:
