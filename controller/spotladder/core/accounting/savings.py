@@ -20,7 +20,7 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     """
     node_seconds, measured, extra = state.node_seconds, state.measured, state.extra
     nodes = sum(record.on_demand_cost for record in state.tiers)
-    if not measured.timed_steps or node_seconds <= 0 or nodes <= 0 or any(t.unpriced for t in state.tiers):
+    if not measured.timed_steps or node_seconds <= 0 or nodes <= 0 or state.unpriced:
         return None
     boot = min((start.boot for record in state.tiers for start in record.starts), default=0.0)
     step = measured.timed_seconds / measured.timed_steps + spec.step_time

@@ -363,6 +363,11 @@ class JobState:
         return sum(tier.cost for tier in self.tiers) + self.extra.total
 
     @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The tiers that were used while their price was unknown: no sum includes their cost."""
+        return tuple(tier.name for tier in self.tiers if tier.unpriced)
+
+    @property
     def node_seconds(self) -> float:
         """Node-seconds of the job so far, over all tiers."""
         return sum(tier.node_seconds for tier in self.tiers)

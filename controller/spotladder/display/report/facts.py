@@ -130,8 +130,8 @@ class Facts:
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Tiers that were used while their price was unknown: no sum includes their cost."""
-        return tuple(tier.name for tier in self.state.tiers if tier.unpriced)
+        """That of `JobState`."""
+        return self.state.unpriced
 
     @property
     def saved(self) -> float | None:
