@@ -11,11 +11,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from spotladder.cli.report_table import sentences
+from spotladder.core.model import Price
+from spotladder.display.figures import money
+from spotladder.display.report.page import page
 from spotladder.display.view import LiveView, PlainView, view_on
 from spotladder.records.model import Billed
+from spotladder.records.recorded_jobs import as_job
 from tests import golden
-from tests.display.builders import PlayedRun
+from tests.display.builders import SPEC, PlayedRun
 from tests.display.drawing import WAITS, at
+from tests.display.report_checks import check_page, facts_of, recorded
 
 
 def plainly(run: PlayedRun, history: int = 0) -> list[str]:
@@ -31,6 +37,22 @@ def plainly(run: PlayedRun, history: int = 0) -> list[str]:
 
 def test_plain_lines_match_the_golden_file(run: PlayedRun) -> None:
     golden.check("display/golden/view-plain.txt", "\n".join(plainly(run)) + "\n")
+
+
+def test_a_cost_without_all_prices_is_a_lower_bound_or_a_dash() -> None:
+    priced, unpriced = SPEC.tiers[2], replace(SPEC.tiers[0], price=Price(known=False))
+    run = PlayedRun(replace(SPEC, tiers=(unpriced, priced)))
+    lines = [line for line in plainly(run.play()) if "cost " in line]
+    assert "cost –, saved –" in lines[1]
+    assert "cost >$0.0" in lines[-1]
+    facts = facts_of(run)
+    assert [text for label, text in sentences(facts) if label == "paid"] == [f">{money(facts.spent)}"]
+    texts = check_page(page(facts)).text
+    assert texts.count(f">{money(facts.spent)}") == 1
+    assert "$0.0000" not in texts[texts.index("Tiers") :]
+    job = as_job(recorded(run), "Succeeded")
+    assert job is not None
+    assert (job["status"]["cost"]["spent"], job["status"]["cost"]["unpriced"]) == (f">{facts.spent:.4f}", ["spot-a"])
 
 
 def test_events_before_a_resume_are_not_printed_again(run: PlayedRun) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -63,9 +65,22 @@ def test_a_policy_that_moves_the_job_back_and_forth_gives_no_plan(monkeypatch: p
     assert hindsight(finished(spot=NEVER_LOST)) is None
 
 
-async def test_a_process_of_its_own_finds_the_same() -> None:
+async def test_a_process_of_its_own_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a policy that prints."""
     facts = finished(spot=NEVER_LOST)
-    assert await hindsight_aside(facts) == hindsight(facts) is not None
+    about = tmp_path / "noisy-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[spotladder.policies]\nnoisy = noisy:Noisy\n")
+    (tmp_path / "noisy.py").write_text(
+        "import os\nfrom spotladder.core.policies.ordered import Ordered\n\nclass Noisy(Ordered):\n"
+        "    def choose(self, view):\n"
+        "        print('hello', flush=True)\n        os.write(1, b'hello')\n        return super().choose(view)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert facts.start is not None
+    noisy = replace(facts, start=replace(facts.start, policy="noisy"))
+    assert await hindsight_aside(noisy) == hindsight(facts) is not None
 
 
 async def test_a_plan_that_is_not_wanted_any_more_leaves_no_process() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import typer
 
 from spotladder.cli.output import print_table
-from spotladder.display.figures import count, count_of, money, percent, saved, span
+from spotladder.display.figures import count, count_of, money, paid, percent, saved, span
 from spotladder.display.report import plan
 from spotladder.display.report.facts import Facts
 from spotladder.records.restarts import average
@@ -47,12 +47,13 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         label = "" if restarts else "restarts"
         rows.append((label, f"{'in real time: ' if facts.spec.step_time else ''}{', '.join(parts)}"))
     if facts.on_demand > 0:
-        rows.append(("paid", money(facts.spent)))
+        rows.append(("paid", paid(facts.spent, unpriced=bool(facts.unpriced))))
         if facts.uninterrupted is not None:
             share = percent(saved(facts.spent, facts.uninterrupted))
             rows.append(("saved", f"{share} against {money(facts.uninterrupted)} on-demand, uninterrupted"))
-        share = percent(facts.saved)
-        rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
+        if facts.saved is not None:
+            share = percent(facts.saved)
+            rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
     if facts.plan is not None:
         rows += [("" if index else "plan", sentence) for index, sentence in enumerate(plan.sentences(facts.plan))]
     return rows

@@ -45,6 +45,13 @@ def money(usd: float | None, like: float | None = None) -> str:
     return f"-${shown}" if usd < 0 and shown.strip("0.") else f"${shown}"
 
 
+def paid(usd: float, *, unpriced: bool, like: float | None = None) -> str:
+    """An amount as `money` shows it: `>$1.20` if a part of it has no price, a dash if no part has one."""
+    if unpriced:
+        return f">{money(usd, like)}" if usd else NONE
+    return money(usd, like)
+
+
 def hours(number: float) -> str:
     """A number of hours with three significant digits, or without decimals: `0.667`, `12.3`, `1234`."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -27,7 +27,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.model.gang import launched_workers
 from spotladder.core.situation import READY, Situation
-from spotladder.display.figures import NONE, clock, count, count_of, measure, money, percent, rate, span
+from spotladder.display.figures import NONE, clock, count, count_of, measure, money, paid, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
@@ -156,7 +156,9 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
         if width >= 86:
             row.append(Text(str(record.attempts)))
         if width >= 44:
-            row.append(Text(money(record.cost, dearest) if record.attempts else NONE))
+            row.append(
+                Text(paid(record.cost, unpriced=bool(record.unpriced), like=dearest) if record.attempts else NONE)
+            )
         table.add_row(*row)
     return table
 
@@ -266,7 +268,9 @@ def _money(snapshot: ViewSnapshot, width: int) -> Text:
     spent = snapshot.state.spent_usd
     uninterrupted = uninterrupted_usd(snapshot.spec, snapshot.state)
     share = savings(snapshot.spec, snapshot.state)
-    text = Text.assemble((money(spent, uninterrupted or 0.0), "bold"), " spent")
+    text = Text.assemble(
+        (paid(spent, unpriced=bool(snapshot.state.unpriced), like=uninterrupted or 0.0), "bold"), " spent"
+    )
     if share is not None and uninterrupted is not None:
         text.append(f" · {percent(share)} saved", style="cyan" if share > 0 else "")
         if width >= 60:

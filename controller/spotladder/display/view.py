@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from spotladder.core.accounting.savings import savings
 from spotladder.core.model import Instant, JobState
 from spotladder.core.situation import READY
-from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
+from spotladder.display.figures import clock, count_of, measure, paid, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from spotladder.records.model import Record
@@ -77,7 +77,8 @@ class PlainView(View):
             rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             _failures(state),
-            f"cost {money(state.spent_usd)}, saved {percent(savings(snapshot.spec, state))}",
+            f"cost {paid(state.spent_usd, unpriced=bool(state.unpriced))}",
+            f"saved {percent(savings(snapshot.spec, state))}",
         ]
         self._print(snapshot.now, "  " + ", ".join(part for part in parts if part))
 

@@ -88,19 +88,38 @@ def _conditions(spec: JobSpec | None, state: JobState) -> list[dict[str, str]]:
     return [{"type": "Completed", "status": "True", "reason": str(state.reason), "message": state.message}]
 
 
-def _cost(records: Sequence[Record], state: JobState) -> dict[str, str]:
+def _cost(records: Sequence[Record], state: JobState) -> dict[str, Any]:
     spec = _began(records)
-    whole = None if spec is None else uninterrupted_usd(spec, state)
-    compared = whole and {
-        "savingsPercent": f"{100 * (1 - state.spent_usd / whole):z.0f}",
-        "uninterrupted": f"{whole:.4f}",
+    return cost_fields(state, None if spec is None else uninterrupted_usd(spec, state), places=4)
+
+
+def cost_fields(state: JobState, uninterrupted: float | None, *, places: int) -> dict[str, Any]:
+    """`status.cost` of a TieredJob, with this number of decimals. `uninterrupted` is that of `savings`."""
+    unpriced, extra = state.unpriced, state.extra
+    fields = {
+        "spent": usd(state.spent_usd, unpriced=bool(unpriced), places=places),
+        "onDemandEquivalent": usd(state.on_demand_usd, unpriced=bool(unpriced), places=places),
+        "savingsPercent": f"{100 * (1 - state.spent_usd / uninterrupted):z.0f}" if uninterrupted else "",
+        "uninterrupted": f"{uninterrupted:.{places}f}" if uninterrupted else "",
+        "heads": _part(extra.heads),
+        "storage": _part(extra.storage),
+        "egress": _part(extra.egress),
+        "overlap": _part(state.surplus.total),
+        "unpriced": list(unpriced),
     }
-    return {
-        "spent": f"{state.spent_usd:.4f}",
-        "onDemandEquivalent": f"{state.on_demand_usd:.4f}",
-        **(compared or {}),
-        **({"overlap": f"{state.surplus.total:.4f}"} if state.surplus.total else {}),
-    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _part(amount: float) -> str:
+    """A part of the cost, which may be small."""
+    return f"{amount:.4f}" if amount else ""
+
+
+def usd(amount: float, *, unpriced: bool, places: int) -> str:
+    """In US dollars; ">12.30" if a part has no price, "unknown" if no part has one."""
+    if unpriced:
+        return f">{amount:.{places}f}" if amount else "unknown"
+    return f"{amount:.{places}f}"
 
 
 def _waited(records: Sequence[Record]) -> Waited | None:

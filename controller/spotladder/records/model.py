@@ -202,7 +202,7 @@ class LeftBill:
 class Billed:
     """The cost of the job so far, in USD, over all tiers, as `JobState` counts it. A sample.
 
-    `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand. `left` are the parts
+    `nodes` are paid for now; `on_demand` is that of `JobState.on_demand_usd`. `left` are the parts
     that belong to earlier attempts; the rest since the last sample is that of the attempt that was live then.
     """
 

@@ -86,6 +86,7 @@ def test_all_of_it_counts_towards_the_budget() -> None:
     made = moved_to_another_region(job())
     nodes = sum(record.cost for record in made.state.tiers)
     assert made.state.spent_usd == near(nodes + made.state.extra.total)
+    assert made.state.on_demand_usd == near(made.state.node_seconds / HOUR * 3.0 + made.state.extra.total)
     made.edit(budget=made.state.spent_usd - 0.5 * made.state.extra.egress)
     made.see_again(after=0.0)
     assert made.state.reason is Reason.BUDGET_EXCEEDED
@@ -118,7 +119,7 @@ def test_egress_is_no_cost_of_the_run_that_the_job_is_compared_with() -> None:
     nodes = savings.uninterrupted_usd(made.spec, bare)
     assert nodes is not None
     extra = made.state.extra
-    heads = extra.heads * nodes / made.state.on_demand_usd
+    heads = extra.heads * nodes / bare.on_demand_usd
     assert found == near(nodes + heads + extra.storage)
     with_egress, without = savings.savings(made.spec, made.state), savings.savings(made.spec, free)
     assert with_egress is not None

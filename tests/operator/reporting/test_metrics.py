@@ -56,12 +56,12 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics = Metrics(SteppedClock())
     metrics.leading.set(1)
     metrics.queue_depth.set_function(lambda: 7)
-    metrics.tier_available.labels("spot").set(1)
+    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
     metrics.observe(("ns", "a"), spec(), JobState())
     metrics.cluster_up.labels("east").set(1)
     metrics.term_over()
     lines = samples(metrics)
-    assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line or 'cluster="east"' in line]
+    assert not [line for line in lines if 'job="a"' in line or 'tier="spot-a"' in line or 'cluster="east"' in line]
     assert "spotladder_leading 0.0" in lines
     assert "spotladder_queue_depth 0.0" in lines
 
@@ -111,6 +111,7 @@ def filled() -> Metrics:
     progress = Progress(30, 120, 0.0)
     job = spec(budget=50.0, deadline=START + 3600.0, work=1800.0)
     metrics.observe(("ns", "a"), job, JobState(progress=progress, node_failures=(bad,)), ["StoreUnavailable"])
+    metrics.decided("ns", job, JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
             metric.labels(*("x" for _ in metric._labelnames))
@@ -147,9 +148,29 @@ def test_a_fallback_of_an_hour_and_a_reconcile_of_a_millisecond_have_a_bucket_of
 )
 def test_a_tier_is_available_from_the_last_answer_to_a_request(reason: Reason, available: float | None) -> None:
     metrics = Metrics(SteppedClock())
-    move = Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a")
-    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(move,)))
+    metrics.observe(("ns", "a"), spec(), JobState())
+    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(answered(reason),)))
     assert metrics.registry.get_sample_value("spotladder_tier_available", {"tier": "spot-a"}) == available
+
+
+def answered(reason: Reason) -> Move:
+    return Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a")
+
+
+def test_a_job_that_has_ended_fires_no_alert_about_its_budget_or_its_tiers() -> None:
+    metrics, job = Metrics(SteppedClock()), spec(budget=50.0)
+    spent = JobState(tiers=(TierRecord("spot-a", cost=40.0),))
+    metrics.decided("ns", job, spent, Decision(spent, moves=(answered(Reason.INSUFFICIENT_CAPACITY),)))
+
+    def shown() -> list[str]:
+        names = ("spotladder_job_budget_ratio", "spotladder_tier_available")
+        return [line for line in samples(metrics) if line.startswith(names)]
+
+    metrics.observe(("ns", "a"), job, spent)
+    assert len(shown()) == 2
+    for stage in (Stage.SUCCEEDED, Stage.FAILED):
+        metrics.observe(("ns", "a"), job, replace(spent, stage=stage))
+        assert shown() == []
 
 
 def test_the_time_without_all_workers_is_counted_once_they_are_ready() -> None:

@@ -18,19 +18,14 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     time, stores the same commits, and reads nothing from another region. None until two commits of one attempt, and the
     price of every node, are known. `JobSpec.step_time` is part of each step.
     """
-    node_seconds, measured = state.node_seconds, state.measured
-    if (
-        not measured.timed_steps
-        or node_seconds <= 0
-        or state.on_demand_usd <= 0
-        or any(t.unpriced for t in state.tiers)
-    ):
+    node_seconds, measured, extra = state.node_seconds, state.measured, state.extra
+    nodes = sum(record.on_demand_cost for record in state.tiers)
+    if not measured.timed_steps or node_seconds <= 0 or nodes <= 0 or state.unpriced:
         return None
     boot = min((start.boot for record in state.tiers for start in record.starts), default=0.0)
     step = measured.timed_seconds / measured.timed_steps + spec.step_time
     needed = (boot + state.progress.step * step) * spec.workers
-    extra = state.extra
-    return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage
+    return needed * (nodes + extra.heads) / node_seconds + extra.storage
 
 
 def savings(spec: JobSpec, state: JobState) -> float | None:

@@ -363,14 +363,19 @@ class JobState:
         return sum(tier.cost for tier in self.tiers) + self.extra.total
 
     @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The tiers that were used while their price was unknown: no sum includes their cost."""
+        return tuple(tier.name for tier in self.tiers if tier.unpriced)
+
+    @property
     def node_seconds(self) -> float:
         """Node-seconds of the job so far, over all tiers."""
         return sum(tier.node_seconds for tier in self.tiers)
 
     @property
     def on_demand_usd(self) -> float:
-        """USD that the same node-seconds would have cost on demand, over all tiers."""
-        return sum(tier.on_demand_cost for tier in self.tiers)
+        """USD that the job would have paid for the same node-seconds on demand, and for everything else."""
+        return sum(tier.on_demand_cost for tier in self.tiers) + self.extra.total
 
     @property
     def lasting(self) -> JobState:

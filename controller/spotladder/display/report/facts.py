@@ -120,18 +120,18 @@ class Facts:
 
     @property
     def spent(self) -> float:
-        """USD paid for nodes."""
+        """USD paid so far."""
         return self.state.spent_usd
 
     @property
     def on_demand(self) -> float:
-        """USD that the same node-seconds would have cost on demand."""
+        """USD that the job would have paid for the same node-seconds on demand, and for everything else."""
         return self.state.on_demand_usd
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Tiers that were used while their price was unknown: no sum includes their cost."""
-        return tuple(tier.name for tier in self.state.tiers if tier.unpriced)
+        """That of `JobState`."""
+        return self.state.unpriced
 
     @property
     def saved(self) -> float | None:

@@ -8,7 +8,7 @@ from time import gmtime, strftime
 
 from spotladder.core.contract import ExitCode
 from spotladder.core.reasons import Reason
-from spotladder.display.figures import NONE, clock, count, hours, money, numbered, percent, saved, span
+from spotladder.display.figures import NONE, clock, count, hours, money, numbered, paid, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
@@ -132,12 +132,9 @@ def _paid(facts: Facts) -> tuple[str, str]:
     used, extra = f"{hours(facts.node_hours)} node-hours", facts.state.extra.total
     if extra:
         used += f", and {money(extra)} for heads, storage and egress"
-    if not facts.unpriced:
-        return money(facts.spent), used
-    return (
-        f">{money(facts.spent)}" if facts.spent else NONE,
-        f"{used}; no price is known for {', '.join(facts.unpriced)}",
-    )
+    if facts.unpriced:
+        used += f"; no price is known for {', '.join(facts.unpriced)}"
+    return paid(facts.spent, unpriced=bool(facts.unpriced)), used
 
 
 def _verdict(facts: Facts) -> tuple[str, str]:
@@ -265,9 +262,9 @@ def _tiers(facts: Facts) -> Markup:
             f"{record.failures}/{tolerated(tier.max_failures)}",
             str(record.attempts),
             f"{record.node_seconds / 3600:.4f}",
-            money(tier.price.per_node_hour),
-            money(record.cost, dearest),
-            percent(saved(record.cost, record.on_demand_cost)),
+            money(tier.price.per_node_hour if tier.price.known else None),
+            paid(record.cost, unpriced=bool(record.unpriced), like=dearest),
+            percent(None if record.unpriced else saved(record.cost, record.on_demand_cost)),
             str(record.exhausted_by or record.last_reason or NONE),
         )
         for tier, record in facts.tiers

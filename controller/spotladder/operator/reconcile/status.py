@@ -25,6 +25,7 @@ from spotladder.core.explanation import Explanation
 from spotladder.core.facts.elastic import trains_with
 from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage, codec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis, one_line
+from spotladder.records.job_object import cost_fields, usd
 
 COST_WRITE_INTERVAL: Seconds = 300.0
 """Minimum interval between two status writes that only change the cost."""
@@ -37,8 +38,6 @@ PODS_WRITE_INTERVAL: Seconds = 15.0
 
 ENDING_WRITE_INTERVAL: Seconds = 30.0
 """The same for an attempt that is being removed: the status is written anyway when it is gone."""
-
-UNKNOWN = "unknown"
 
 WAITING_WRITE_INTERVAL: Seconds = 60.0
 """Interval between two status writes that only move the start of a suspended timer."""
@@ -71,8 +70,6 @@ def of_state(
     """The status for this state, with its message or another `message`. `clusters` maps tiers to their clusters.
     `tiers` are the tier names of the spec. `uninterrupted` is what the committed steps cost without interruptions on
     demand, None if unknown."""
-    spent, on_demand = state.spent_usd, state.on_demand_usd
-    unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress, size = state.progress, trains_with(state)
     known = progress.committed_at is not None
     return TieredJobStatus(
@@ -90,7 +87,7 @@ def of_state(
                 failures=tier.failures,
                 attempts=tier.attempts,
                 node_seconds=round(tier.node_seconds, 1),
-                cost=_usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
+                cost=usd(tier.cost, unpriced=bool(tier.unpriced), places=4),
                 last_reason=tier.last_reason or "",
                 spent=tier.exhausted_by or "",
                 removed=tier.name not in tiers,
@@ -120,17 +117,7 @@ def of_state(
             text=(f"{progress.step}/{progress.total}" if progress.total else str(progress.step)) if known else "",
         ),
         elastic=None if size is None else ElasticStatus(workers=size[0], wanted=size[1]),
-        cost=CostStatus(
-            spent=_usd(spent, unpriced=bool(unpriced), places=2),
-            on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
-            savings_percent=f"{100 * (1 - spent / uninterrupted):z.0f}" if uninterrupted else "",
-            uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
-            heads=_part(state.extra.heads),
-            storage=_part(state.extra.storage),
-            egress=_part(state.extra.egress),
-            overlap=_part(state.surplus.total),
-            unpriced=unpriced,
-        ),
+        cost=CostStatus.model_validate(cost_fields(state, uninterrupted, places=2)),
         standby=None if state.standby.attempt is None else _standby(state, state.standby.attempt, clusters),
         removing=[
             RemovedAttemptStatus(
@@ -239,18 +226,6 @@ def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool, tuple[int, .
 def _held(state: JobState) -> int:
     """The number of nodes of all attempts."""
     return state.nodes + state.standby.nodes + state.left_nodes
-
-
-def _part(amount: float) -> str:
-    """A part of the cost, which may be small."""
-    return f"{amount:.4f}" if amount else ""
-
-
-def _usd(amount: float, *, unpriced: bool, places: int) -> str:
-    """In US dollars; "at least …" if a part has no price, "unknown" if no part has one."""
-    if unpriced:
-        return f">{amount:.{places}f}" if amount else UNKNOWN
-    return f"{amount:.{places}f}"
 
 
 def _time(instant: Instant | None) -> datetime | None:

@@ -46,12 +46,14 @@ _JOB_GAUGES = (
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers. `bad_nodes`: the nodes on which its pods fail repeatedly; none once it has ended. `slack` is
-    that of `deadline_risk`. `problems` are the reasons why the job is degraded."""
+    all its workers. `tiers`: the names of its tiers. `bad_nodes`: the nodes on which its pods fail repeatedly. `slack`
+    is that of `deadline_risk`. A job that has ended has none of these three, and no `budget_ratio`. `problems` are the
+    reasons why the job is degraded."""
 
     phase: Phase
     ratio: float
     uncommitted_since: Instant | None
+    tiers: tuple[str, ...]
     bad_nodes: tuple[str, ...]
     attempts: int
     budget_ratio: float | None
@@ -67,6 +69,7 @@ class Metrics:
         self._clock = clock
         self._jobs: dict[JobKey, JobGauges] = {}
         self._tiers: set[str] = set()
+        self._available: dict[str, bool] = {}
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
         histogram = partial(Histogram, registry=self.registry)
@@ -89,9 +92,6 @@ class Metrics:
             "spotladder_fallback_seconds",
             "Seconds from the first missing worker until all workers are ready again.",
             buckets=_FALLBACK,
-        )
-        self.tier_available = gauge(
-            "spotladder_tier_available", "1 if the tier had capacity for the newest request, else 0.", ["tier"]
         )
         self.cost = counter("spotladder_cost_usd", "USD spent on workers' nodes.", ["capacity_type"])
         self.namespace_cost = counter(
@@ -125,15 +125,16 @@ class Metrics:
 
     def observe(self, key: JobKey, spec: JobSpec, state: JobState, problems: Iterable[str] = ()) -> None:
         """Record one reconcile of a job, which is degraded for these reasons."""
-        progress, risk = state.progress, deadline_risk(spec, state)
+        progress, risk, ended = state.progress, deadline_risk(spec, state), state.stage in TERMINAL
         ratio = progress.step / progress.total if progress.total else 0.0
         self._jobs[key] = JobGauges(
             state.phase,
             min(1.0, ratio),
             _uncommitted_since(state),
-            () if state.stage in TERMINAL else bad_nodes(state),
+            () if ended else tuple(self._tier(tier.name) for tier in spec.tiers),
+            () if ended else bad_nodes(state),
             state.number,
-            state.spent_usd / spec.budget if spec.budget else None,
+            state.spent_usd / spec.budget if spec.budget and not ended else None,
             None if risk is None else risk.slack,
             frozenset(problems),
         )
@@ -145,7 +146,7 @@ class Metrics:
     def term_over(self) -> None:
         """Another controller leads now: this one's gauges of jobs are outdated. Counters are kept."""
         self._jobs.clear()
-        self.tier_available.clear()
+        self._available.clear()
         self.cluster_up.clear()
         self.queue_depth.set_function(lambda: 0)
         self.leading.set(0)
@@ -158,7 +159,7 @@ class Metrics:
             self._moved(before, move.reason, move.tier)
         for answer in answers(before, decision):
             if answer.move is not None:
-                self.tier_available.labels(self._tier(answer.tier)).set(int(answer.granted))
+                self._available[self._tier(answer.tier)] = answer.granted
         for change in decision.standby_changes:
             self.standby_attempts.labels(self._tier(change.tier), change.reason).inc()
         if leaving := _leaving(before, decision.state):
@@ -226,7 +227,16 @@ class Metrics:
         )
         for node, count in sorted(Counts(node for _, job in jobs for node in job.bad_nodes).items()):
             bad.add_metric([node], count)
-        yield from (phases, ages, degraded, bad)
+        available = GaugeMetricFamily(
+            "spotladder_tier_available",
+            "1 if the tier of a job that has not ended had capacity for the newest request, else 0.",
+            labels=["tier"],
+        )
+        used = {tier for _, job in jobs for tier in job.tiers}
+        for tier, had in list(self._available.items()):
+            if tier in used:
+                available.add_metric([tier], int(had))
+        yield from (phases, ages, degraded, bad, available)
 
 
 def _of_jobs(name: str, text: str, *labels: str) -> GaugeMetricFamily:
