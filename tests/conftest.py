@@ -35,7 +35,6 @@ RAY_FILES = {
     "tests/examples/test_examples.py": None,
     "tests/local/test_nodes.py": None,
     "tests/local/test_run_on_ray.py": None,
-    "tests/local/test_surge_on_ray.py": None,
     "tests/packaging/test_walk.py": None,
     "tests/train/test_elastic_on_ray.py": "tests/train",
     "tests/train/test_raytrain.py": "tests/train",

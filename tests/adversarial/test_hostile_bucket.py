@@ -16,7 +16,6 @@ from spotladder.checkpoints import outputs
 from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.entries import LARGEST_ENTRY, MOST_VALUES, Commit, FileEntry, decode, encode
 from spotladder.checkpoints.entry_log import MOST_ENTRIES
-from spotladder.checkpoints.heartbeat import read as heartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
@@ -161,15 +160,6 @@ def test_output_that_is_no_complete_gzip_file_is_refused(damage: bytes) -> None:
             outputs.read(store, [output])
     else:
         assert outputs.read(store, [output]) == [""]
-
-
-@pytest.mark.parametrize(
-    "content", [b"[" * 60_000, b" " * MIB, b'{"start":1e999}', b'{"start":1,"step":1,"every":1e999}']
-)
-def test_a_hostile_heartbeat_is_none(content: bytes) -> None:
-    store = MemoryStore()
-    store.objects["attempts/0001/heartbeat.json"] = content
-    assert heartbeat(store, 1, 1) is None
 
 
 class Endless(MemoryStore):

@@ -37,6 +37,10 @@ def test_a_heartbeat_of_an_earlier_group_of_ranks_is_ignored() -> None:
         b'{"start": 0, "step": 1, "total": -1}',
         b'{"start": 0, "step": 1, "total": 1' + b"0" * 400 + b"}",
         b"\xff",
+        b"[" * 60_000,
+        b" " * (1 << 20),
+        b'{"start": 1e999}',
+        b'{"start": 0, "step": 1, "every": 1e999}',
     ],
 )
 def test_an_object_that_is_no_heartbeat_is_ignored(content: bytes) -> None:

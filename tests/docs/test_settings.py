@@ -9,15 +9,12 @@ from pathlib import Path
 from spotladder.api.fields import OWN_ENVIRONMENT
 from spotladder.api.trace import read_trace
 from spotladder.local.pools import Window, windows_of
-from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
-from tests.clusters.stepped_clock import SteppedClock
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.test_conditions import section
 
 PAGE = ROOT / "docs" / "settings.md"
 SOURCE = ROOT / "controller" / "spotladder"
-COUNTED = {"counter": "_total"}
 
 
 def test_every_setting_of_the_controller_is_documented() -> None:
@@ -27,20 +24,6 @@ def test_every_setting_of_the_controller_is_documented() -> None:
         shown = f" (`{default}`)" if default not in (None, (), {}) else ""
         wanted.append(f"- `{field.alias}`{shown}: {field.description}")
     assert [line for line in section(PAGE, "The controller").splitlines() if line.startswith("- ")] == wanted
-
-
-def test_every_metric_is_documented_with_its_labels() -> None:
-    metrics = Metrics(SteppedClock())
-    kept = [metric for metric in vars(metrics).values() if hasattr(metric, "_labelnames")]
-    labels = {family.name: metric._labelnames for metric in kept for family in metric.collect()}
-    labels |= {family.name: getattr(family, "_labelnames", ()) for family in metrics.collect()}
-    wanted = {
-        (f"`{family.name}{COUNTED.get(family.type, '')}`", family.type, ", ".join(labels[family.name]))
-        for family in metrics.registry.collect()
-    }
-    listed = re.findall(r"^- (`\w+`) \((\w+)(?:; (.+?))?\): ", section(PAGE, "Metrics"), re.MULTILINE)
-    documented = {(name, kind, said.replace("`", "")) for name, kind, said in listed}
-    assert documented == wanted
 
 
 def test_every_variable_is_documented() -> None:

@@ -217,6 +217,15 @@ def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: B
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
 
 
+def test_a_hang_is_observed_until_the_program_has_ended(rig: BackendRig) -> None:
+    rig.start_all()
+    assert rig.observe().hung == ""
+    driver.note(rig.attempt() / "heartbeat.json", step=3, hang="no step for 60 s")
+    assert rig.observe().hung == "no step for 60 s"
+    driver.note(rig.attempt() / "exited.json", code=75, at=BEGAN)
+    assert rig.observe().hung == ""
+
+
 def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: BackendRig) -> None:
     """Regression: no output during the 30 s in which a framework started."""
     said: list[str] = []

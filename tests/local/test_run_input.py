@@ -242,6 +242,15 @@ def test_a_program_with_checkpoints_of_its_own_is_started_by_the_library(files: 
     assert log_of(files.folder / "bucket").read().attempt == 1
 
 
+def test_the_program_gets_the_settings_of_the_spec(files: Files) -> None:
+    files.change("  checkpoints:", "  grace: 20s\n  hangTimeout: 90s\n  checkpoints:")
+    job, world = read_job_and_world(files.job, files.world)
+    environment = _plan(Request(job, world, files.job, files.world, files.state)).job.environment
+    assert environment.items() >= {
+        "SPOTLADDER_INTERVAL": "20steps", "SPOTLADDER_GRACE": "20s", "SPOTLADDER_HANG_TIMEOUT": "1m30s",
+    }.items()  # fmt: skip
+
+
 def test_a_deadline_in_the_past_is_rejected(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.change("  tiers:", "  deadline: 2020-01-01T00:00:00Z\n  tiers:")
     assert files.run() == 2

@@ -123,17 +123,6 @@ def test_fields_of_a_newer_state_never_prevent_its_reading(released: str, data: 
 
 
 @earlier
-def test_a_field_of_the_last_attempt_is_not_given_to_the_next_one(released: str) -> None:
-    (plain,) = lines(released, "state.json")
-    plain["attempt"]["newer_timer"] = 3
-    state = codec.load_state(json.dumps(plain))
-    assert state.attempt is not None
-    later = replace(state, attempt=replace(state.attempt, number=state.attempt.number + 1))
-    assert "newer_timer" not in codec.dump(later)
-    assert "newer_timer" not in codec.dump(replace(state, attempt=None))
-
-
-@earlier
 def test_a_reason_of_a_newer_version_does_not_prevent_the_reading(released: str) -> None:
     (plain,) = lines(released, "state.json")
     plain["history"][0]["reason"] = plain["reason"] = plain["impeded"]["reason"] = "InventedLater"

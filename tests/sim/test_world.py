@@ -222,14 +222,6 @@ def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> 
     assert found.finished <= deadline
 
 
-def test_the_same_seed_makes_the_same_run() -> None:
-    def once(seed: int) -> SimulationOutcome:
-        here = market(zone("spot", (0, 3), (1000, 2), (1500, 3)), seed=seed)
-        return outcome(runner(here, workers=3))
-
-    assert once(7) == once(7)
-
-
 @settings(max_examples=examples(40), phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_invariants_hold_in_any_world(seed: int) -> None:

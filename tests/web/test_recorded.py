@@ -142,12 +142,6 @@ async def test_names_of_a_stream_never_become_markup(tmp_path: Path) -> None:
             assert "<img" not in await answer.text()
 
 
-def test_what_a_newer_version_records_is_left_out(tmp_path: Path) -> None:
-    newer = tmp_path / "timeline.jsonl"
-    newer.write_bytes(b'{"kind":"Teleported","at":1.0}\n' + RECORDED.read_bytes())
-    assert phases(looked_at(newer)) == {"digits-tensorflow": "Succeeded"}
-
-
 @pytest.mark.parametrize("content", [None, b"", b"no stream", b"\x00\xff\n" * 9, b'{"kind":"Teleported","at":1.0}\n'])
 def test_what_is_no_stream_is_one_line(
     content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
