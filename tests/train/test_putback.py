@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -76,6 +77,23 @@ def test_a_new_machine_gets_the_newest_commit(tmp_path: Path) -> None:
     assert steps(tmp_path) == [5, 10]
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_the_folder_of_a_first_start_stays_as_it_is(tmp_path: Path, exists: bool) -> None:
+    """Scripts of Hugging Face refuse an output folder that has files, and others one that exists."""
+    if exists:
+        (tmp_path / "out").mkdir()
+    first = Attempt(tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "bucket"] == ["out"] * exists
+    first.commit()
+    assert first.folder.exists() is exists
+    save(first.folder, "step-5.pt")
+    first.commit()
+    shutil.rmtree(first.folder)
+    save(first.folder, "step-10.pt")
+    first.watch.look()
+    assert Attempt(tmp_path, 2).place == "step-10.pt", "the program has begun its folder anew"
+
+
 def test_what_this_run_has_completed_and_not_committed_is_kept(tmp_path: Path) -> None:
     first = Attempt(tmp_path)
     save(first.folder, "step-5.pt")
@@ -126,7 +144,7 @@ def test_a_file_that_is_overwritten_is_put_back_unless_it_is_newer(tmp_path: Pat
 def test_a_folder_replaces_an_older_one(tmp_path: Path) -> None:
     first = Attempt(tmp_path)
     place = first.folder / "latest"
-    place.mkdir()
+    place.mkdir(parents=True)
     (place / ".metadata").write_text("1")
     first.commit()
     (place / ".metadata").write_text("changed")
@@ -239,7 +257,7 @@ def test_a_checkpoint_that_vanishes_or_changes_is_not_copied(tmp_path: Path, the
 def test_a_link_out_of_the_folder_is_committed_with_its_content(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path)
     (tmp_path / "weights").write_text("shared")
-    (attempt.folder / "step-5").mkdir()
+    (attempt.folder / "step-5").mkdir(parents=True)
     (attempt.folder / "step-5" / ".metadata").write_text("m")
     (attempt.folder / "step-5" / "weights").symlink_to(tmp_path / "weights")
     attempt.commit()
@@ -254,7 +272,7 @@ def test_too_many_files_and_hostile_names_are_not_committed(
 ) -> None:
     attempt = Attempt(tmp_path)
     monkeypatch.setattr(folder_watch, "MOST_FILES", 1)
-    (attempt.folder / "step-5").mkdir()
+    (attempt.folder / "step-5").mkdir(parents=True)
     for name in (".metadata", "more"):
         (attempt.folder / "step-5" / name).write_text("m")
     attempt.commit()

@@ -11,7 +11,7 @@ from pathlib import Path
 from spotladder.train.commits import Commits
 from spotladder.train.membership import Member
 from spotladder.train.pending import Checkpoint
-from spotladder.train.putback import Changed, PutBack, copied
+from spotladder.train.putback import Changed, PutBack, claim, copied
 from spotladder.train.saved import Saved, SavedFile, saved_in
 
 _log = logging.getLogger("spotladder.train")
@@ -71,11 +71,21 @@ class Watch:
         began = self.clock()
         if not ended and began < self._next:
             return
-        complete = [saved for saved in saved_in(self.folder) if saved.complete]
+        here = saved_in(self.folder)
+        if here:
+            self._claim()
+        complete = [saved for saved in here if saved.complete]
         ready = [saved for saved in complete if self._is_new(saved, at_rest=ended and (saved.proven or not killed))]
         self._next = self.clock() + max(LOOK_INTERVAL, SHARE * (self.clock() - began))
         if ready and (not self.commits.busy or self.commits.away):
             self._submit(ready[-1])
+
+    def _claim(self) -> None:
+        """Note whose checkpoints these are. The program may have removed the note with the folder."""
+        try:
+            claim(self.member, self.folder)
+        except OSError as error:
+            self._warn(f"{self.folder} cannot be written: {error}")
 
     def _is_new(self, saved: Saved, *, at_rest: bool) -> bool:
         if self._done.get(saved.name) == saved.files or saved.changed_at < self._newest:

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,8 +92,10 @@ def put_back(member: Member, folder: Path) -> PutBack:
     """Put the newest commit into the program's folder. The same commit on every rank.
 
     Checkpoints of other runs, and torn ones, are moved aside, so that a program that searches the folder finds neither.
+    Without them and without a commit the folder stays as it is: many programs refuse to begin in one that has files.
     """
     member.begin()
+    is_ours = not folder.exists()
     own = own_folder(folder)
     for stale in (*own.glob("commit-*"), *own.glob("resume-*")):
         if member.world.size == 1:  # The folder may be shared with the other ranks.
@@ -108,21 +111,37 @@ def put_back(member: Member, folder: Path) -> PutBack:
         return done
     finally:
         shutil.rmtree(incoming, ignore_errors=True)
+        with suppress(OSError):  # Not empty: the program does not begin at its start.
+            own.rmdir()
+            if is_ours:
+                folder.rmdir()
+
+
+def claim(member: Member, folder: Path) -> None:
+    """Note that the checkpoints in the folder are those of this run. Raises OSError."""
+    mark, run = folder / OWN_FOLDER / "run", _run(member)
+    if not (mark.is_file() and mark.read_text(encoding="utf-8") == run):
+        write_text(own_folder(folder) / mark.name, run)
+
+
+def _run(member: Member) -> str:
+    return f"{member.log.uri} {member.environment.uid}\n"
 
 
 def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     """Put the commit, or a newer checkpoint of this run, into the program's folder, and move aside what could mislead
     the program."""
-    own, here = own_folder(folder), saved_in(folder)
-    mark, run = own / "run", f"{member.log.uri} {member.environment.uid}\n"
-    if here and not (mark.is_file() and mark.read_text(encoding="utf-8") == run):
+    own, here = folder / OWN_FOLDER, saved_in(folder)
+    mark = own / "run"
+    if here and not (mark.is_file() and mark.read_text(encoding="utf-8") == _run(member)):
         aside = Path(tempfile.mkdtemp(prefix="before-", dir=own))
         _move(here, folder, aside)
         _log.warning(
             "%s has checkpoints of another run: they are in %s now, remove them if you do not need them", folder, aside
         )
         here = []
-    write_text(mark, run)
+    if here or found is not None:
+        claim(member, folder)
     newer = [saved for saved in here if found is None or _is_newer(saved, found)]
     torn = [saved for saved in here if not saved.complete or (saved in newer and not saved.proven)]
     if torn:
