@@ -142,6 +142,13 @@ def test_a_member_allows_the_addresses_of_the_home_cluster(world: BootstrapSite)
     assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}
     assert world.run("plan", "--cluster", "east").code == 0
     assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}, "written with the stack"
+    recorded = world.folder / ".spotladder" / "outputs" / "west.json"
+    recorded.write_text(recorded.read_text().replace("198.51.100.7", "192.0.2.1"))  # before another machine changed it
+    assert world.run("plan", "--cluster", "east").code == 0
+    assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}, "those of the state"
+    (world.folder / "west.new").touch()  # another machine has deleted it
+    assert world.run("plan", "--cluster", "east").code == 0
+    assert json.loads(variables.read_text()) == {"home_egress": []}
 
 
 def test_an_identity_that_would_be_locked_out_is_warned(world: BootstrapSite) -> None:
