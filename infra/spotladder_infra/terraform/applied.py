@@ -126,8 +126,8 @@ def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
 
 
 def _read_home(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> None:
-    """Records the outputs of the home cluster, if a stack of these clusters needs them: another machine may have applied
-    or deleted it since they were recorded here."""
+    """Records the outputs of the home cluster, if a stack of these clusters needs them: another machine may have
+    changed or deleted it since they were recorded here."""
     home = fleet.cluster(fleet.spec.home)
     needed = any(reached_over_the_internet(fleet, cluster) for cluster in clusters)
     if needed and home.cloud in WITH_STACK:
