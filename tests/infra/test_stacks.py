@@ -35,6 +35,10 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
         "alpha": configuration["alpha"]["provider"]["google"][0]["default_labels"],
     }
     assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
+    template = configuration["east"]["resource"]["aws_launch_template"]["system-template"]
+    launched = {entry["resource_type"]: entry["tags"] for entry in template["tag_specifications"]}
+    expected = {"Name": "east-system", **found["east"]}
+    assert launched == {"instance": expected, "volume": expected}, "EC2 does not give them those of the provider"
 
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
