@@ -258,6 +258,20 @@ def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuratio
     assert "google_storage_bucket_iam_member" not in configuration["alpha"]["resource"]
 
 
+def test_nodes_and_logs_have_the_principals_of_china(tmp_path: Path) -> None:
+    """EKS refuses node groups whose role trusts another one."""
+    zones = "    region: us-east-1\n    zones: [us-east-1a, us-east-1b]"
+    there = (zones, zones.replace("us-east-1", "cn-north-1"))
+    stack = one(tmp_path, there, ("zones: [us-east-1a]", "zones: [cn-north-1a]"))["resource"]
+    trusted = {
+        name: json.loads(body["assume_role_policy"])["Statement"][0]["Principal"]["Service"]
+        for name, body in stack["aws_iam_role"].items()
+    }
+    assert (trusted["node-role"], trusted["system-role"]) == ("ec2.amazonaws.com.cn", "ec2.amazonaws.com.cn")
+    assert (trusted["cluster-role"], trusted["karpenter-role"]) == ("eks.amazonaws.com", "pods.eks.amazonaws.com")
+    assert '"logs.cn-north-1.amazonaws.com.cn"' in stack["aws_kms_key"]["cluster-key"]["policy"]
+
+
 def test_options(optional_stacks: dict[str, Path]) -> None:
     resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
     assert resources["aws_eks_addon"]["coredns"]["addon_version"] == "v1.12.4-eksbuild.1"

@@ -17,6 +17,7 @@ from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import PODS, CreatedRole, pod_identity, role
 from spotladder_infra.facts.addons import BEFORE_NODES, EBS, OBSERVABILITY
+from spotladder_infra.facts.regions import principal_of
 from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import SYSTEM_NAMESPACE, common_tags, node_role
 from spotladder_infra.topology.addon_checks import installed, version_of
@@ -68,7 +69,7 @@ def nodes(
 ) -> Nodes:
     """The role of Karpenter's nodes; in a created cluster also system nodes and add-ons."""
     system = (_system(scope, fleet, cluster, place, network, plane=plane).arn,) if cluster.created else ()
-    own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    own = role(scope, "node", node_role(cluster), _ec2(place), managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
     eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
     return Nodes(own.arn, profile.name, (own.arn, *system))
@@ -101,7 +102,7 @@ def _system_nodes(
     """The system nodes. What EC2 launches has the tags of the template only, not those of the provider. The type is in
     the template as well: another one replaces node after node, and not the whole group at once."""
     name = f"{cluster.name}-system"
-    own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    own = role(scope, "system", name, _ec2(place), managed=NODE_POLICIES, place=place)
     template = ec2.AwsLaunchTemplate(
         scope,
         "system-template",
@@ -148,6 +149,10 @@ def _system_nodes(
         lifecycle={"ignore_changes": ["scaling_config[0].desired_size", "subnet_ids"]},
         depends_on=[*first, *own.policies],  # draining nodes need the policies as well
     )
+
+
+def _ec2(place: PolicyScope) -> str:
+    return principal_of("ec2", place.region)
 
 
 def _identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane, addon: str) -> tuple[Any, ...]:
