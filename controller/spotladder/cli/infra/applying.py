@@ -27,6 +27,12 @@ def say_stopping() -> None:
     )
 
 
+def refuse_losses(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
+    """Raises EnvironmentFailure if the changes of a stack delete what running jobs or their checkpoints need."""
+    refuse_loss(fleet.cluster(stack.cluster), changes)
+    _refuse_loss_of_checkpoints(fleet, stack, changes)
+
+
 def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
     """Raises EnvironmentFailure if the changes delete the cluster or the subnets of its nodes: its jobs would end, and
     the nodes that Karpenter has launched would stay."""
@@ -43,7 +49,7 @@ def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
         )
 
 
-def refuse_loss_of_checkpoints(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
+def _refuse_loss_of_checkpoints(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
     """Raises EnvironmentFailure if the changes delete a protected checkpoint bucket or its key: Terraform itself
     protects only what the stack still has."""
     deleted = resources(entry.address for entry in changes if entry.action is Action.DELETE)
