@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spotladder_infra.facts.regions import principal_of
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -260,7 +261,7 @@ def cluster_key(place: PolicyScope, log_group: str) -> Policy:
         {
             "Sid": "Logs",
             "Effect": "Allow",
-            "Principal": {"Service": f"logs.{place.region}.amazonaws.com"},
+            "Principal": {"Service": principal_of(f"logs.{place.region}", place.region)},
             "Action": ["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
             "Resource": "*",
             "Condition": {

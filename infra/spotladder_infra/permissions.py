@@ -79,6 +79,7 @@ def _resources(fleet: Fleet, cluster: Cluster, place: iam.PolicyScope, service: 
         "ecr": [place.arn("ecr", f"repository/{name}")],
         "events": [place.arn("events", f"rule/{name}-*")],
         "logs": [place.arn("logs", f"log-group:/aws/eks/{name}/*")],
+        "route53": [f"arn:{place.partition}:route53:::hostedzone/*"],
         "sqs": [place.arn("sqs", interruption_queue(cluster))],
         "budgets": [place.arn("budgets", f"budget/{name}*", region="")],
     }.get(service, ["*"])

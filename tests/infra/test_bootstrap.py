@@ -48,10 +48,9 @@ if command == "plan":
     if "aws_eks_cluster" in json.loads((here / "cdk.tf.json").read_text()).get("data", {{}}) and not adopted:
         resource = dict(addr="aws_eks_cluster.cluster")
         print(json.dumps(dict(type="planned_change", change=dict(resource=resource, action="delete"))))
-    replaced = pathlib.Path({fails!r}).with_name(here.name + ".replaced")
-    if replaced.exists():
-        change = dict(resource=dict(addr="aws_eks_cluster.cluster"), action="replace", reason=replaced.read_text())
-        print(json.dumps(dict(type="planned_change", change=change)))
+    change = pathlib.Path({fails!r}).with_name(here.name + ".change")
+    if change.exists():
+        print(change.read_text())
     if pathlib.Path({fails!r}).with_name(here.name + ".moved").exists():
         for address in ("aws_s3_bucket.checkpoints", "aws_s3_bucket_policy.checkpoints-policy"):
             change = dict(resource=dict(addr=address), action="delete")
@@ -142,6 +141,13 @@ def test_a_member_allows_the_addresses_of_the_home_cluster(world: BootstrapSite)
     assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}
     assert world.run("plan", "--cluster", "east").code == 0
     assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}, "written with the stack"
+    recorded = world.folder / ".spotladder" / "outputs" / "west.json"
+    recorded.write_text(recorded.read_text().replace("198.51.100.7", "192.0.2.1"))  # before another machine changed it
+    assert world.run("plan", "--cluster", "east").code == 0
+    assert json.loads(variables.read_text()) == {"home_egress": ["198.51.100.7/32"]}, "those of the state"
+    (world.folder / "west.new").touch()  # another machine has deleted it
+    assert world.run("plan", "--cluster", "east").code == 0
+    assert json.loads(variables.read_text()) == {"home_egress": []}
 
 
 def test_an_identity_that_would_be_locked_out_is_warned(world: BootstrapSite) -> None:
@@ -298,19 +304,30 @@ def test_a_protected_cluster_is_refused_before_anything_in_it_is_stopped(world: 
     assert world.calls("east")[-1] == "state pull"
 
 
-def test_a_cluster_is_not_replaced(world: BootstrapSite) -> None:
-    """By another key or other ranges: its jobs would end, and the nodes of Karpenter would stay without a cluster."""
-    replaced = world.folder / "east.replaced"
-    replaced.write_text("cannot_update")
-    refused = world.run("bootstrap", "--yes", "--cluster", "east")
-    assert refused.code == 5
-    assert refused.err == (
-        "error: cluster east: this would delete the cluster with its jobs (aws_eks_cluster.cluster) to create another "
-        "one: undo the change in the fleet file, or run spotladder infra destroy --cluster east first\n"
+@pytest.mark.parametrize(
+    ("address", "action", "reason", "code"),
+    [
+        ("aws_eks_cluster.cluster", "replace", "cannot_update", 5),
+        ("aws_eks_cluster.cluster", "replace", "tainted", 0),  # Terraform was stopped while it created the cluster
+        ("aws_subnet.private-us-east-1a", "replace", "cannot_update", 5),
+        ("aws_subnet.private-us-east-1b", "delete", "delete_because_no_resource_config", 5),
+        ("aws_subnet.public-us-east-1b", "delete", "delete_because_no_resource_config", 0),
+    ],
+)
+def test_what_running_jobs_need_is_not_replaced(
+    address: str, action: str, reason: str, code: int, world: BootstrapSite
+) -> None:
+    """By another key or other ranges: the jobs would end, and the nodes of Karpenter would stay without a cluster."""
+    change = {"resource": {"addr": address}, "action": action, "reason": reason}
+    (world.folder / "east.change").write_text(json.dumps({"type": "planned_change", "change": change}))
+    refused = (
+        f"error: cluster east: this would delete what its jobs need ({address}): undo the change in the fleet file, or "
+        "run spotladder infra destroy --cluster east first\n"
     )
-    assert "apply" not in world.calls("east")
-    replaced.write_text("tainted")  # Terraform was stopped while it created the cluster
-    assert world.run("bootstrap", "--yes", "--cluster", "east").code == 0
+    for command in (("plan",), ("bootstrap", "--yes")):
+        done = world.run(*command, "--cluster", "east")
+        assert (done.code, done.err) == (code, refused if code else "")
+    assert ("apply" in world.calls("east")) is not bool(code)
 
 
 def east_exists(world: BootstrapSite) -> None:

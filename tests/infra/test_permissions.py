@@ -78,6 +78,7 @@ def test_an_existing_network_needs_no_permission_to_create_one(tmp_path: Path, s
     text = json.dumps(of_stack(fleet, fleet.cluster("east"), of_east))
     assert "CreateVpc" not in text
     assert "kms:CreateKey" not in text
+    assert '"kms:CreateGrant", "kms:DescribeKey"' in text, "EKS asks them of who creates a cluster with a key"
     assert "arn:aws:iam::123456789012:role/platform/ml-east-*" in text
     west = of_stack(fleet, fleet.cluster("west"), of_west)
     assert west["hostProject"] == {"acme-net": ["roles/compute.networkUser"]}

@@ -35,6 +35,10 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
         "alpha": configuration["alpha"]["provider"]["google"][0]["default_labels"],
     }
     assert found == {name: common_tags(fleet, fleet.cluster(name)) for name in found}
+    template = configuration["east"]["resource"]["aws_launch_template"]["system-template"]
+    launched = {entry["resource_type"]: entry["tags"] for entry in template["tag_specifications"]}
+    expected = {"Name": "east-system", **found["east"]}
+    assert launched == {"instance": expected, "volume": expected}, "EC2 does not give them those of the provider"
 
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
@@ -252,6 +256,20 @@ def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuratio
     assert "google_storage_bucket" not in configuration["alpha"]["resource"]
     assert configuration["west"]["resource"]["google_storage_bucket_iam_member"]
     assert "google_storage_bucket_iam_member" not in configuration["alpha"]["resource"]
+
+
+def test_nodes_and_logs_have_the_principals_of_china(tmp_path: Path) -> None:
+    """EKS refuses node groups whose role trusts another one."""
+    zones = "    region: us-east-1\n    zones: [us-east-1a, us-east-1b]"
+    there = (zones, zones.replace("us-east-1", "cn-north-1"))
+    stack = one(tmp_path, there, ("zones: [us-east-1a]", "zones: [cn-north-1a]"))["resource"]
+    trusted = {
+        name: json.loads(body["assume_role_policy"])["Statement"][0]["Principal"]["Service"]
+        for name, body in stack["aws_iam_role"].items()
+    }
+    assert (trusted["node-role"], trusted["system-role"]) == ("ec2.amazonaws.com.cn", "ec2.amazonaws.com.cn")
+    assert (trusted["cluster-role"], trusted["karpenter-role"]) == ("eks.amazonaws.com", "pods.eks.amazonaws.com")
+    assert '"logs.cn-north-1.amazonaws.com.cn"' in stack["aws_kms_key"]["cluster-key"]["policy"]
 
 
 def test_options(optional_stacks: dict[str, Path]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.terraform.changes import by_type, counted, lost_clusters
+from spotladder_infra.terraform.changes import by_type, counted, lost, lost_clusters
 from spotladder_infra.terraform.events import Action, Diagnostic, Event, Planned, parse, parse_text
 
 VPC = {"addr": "aws_vpc.vpc", "resource_type": "aws_vpc", "resource_name": "vpc"}
@@ -88,3 +88,4 @@ def test_a_plan_by_type_of_resource() -> None:
     assert counted(plan) == "1 to create, 1 to change, 1 to replace, 1 to delete, 1 to forget"
     assert counted([]) == "no change"
     assert lost_clusters(plan) == ["aws_eks_cluster.cluster"]
+    assert lost(plan) == ["aws_subnet.private-b", "aws_eks_cluster.cluster"]

@@ -160,6 +160,9 @@ def test_an_existing_cluster_has_what_identities_need(amazon: Amazon, tmp_path: 
     ready = examined(amazon, fleet)
     assert failed(ready) == {}
     assert ready["prod"].found == "Kubernetes 1.35, with all that is needed"
+    amazon.cluster["computeConfig"] = {"enabled": True}
+    auto = examined(amazon, fleet)["prod"]
+    assert (auto.status, auto.found.partition(":")[0]) == (Status.WARNING, "is in Auto Mode")
 
 
 def test_offers_are_named_with_their_fields(amazon: Amazon, tmp_path: Path) -> None:

@@ -183,6 +183,17 @@ def test_tpus_have_their_own_quotas(cloud: GoogleCloud, tmp_path: Path) -> None:
     assert "gcp us-central1: PREEMPTIBLE_TPU_LITE_PODSLICE_V5" in failed(examined(fleet))
 
 
+def test_the_quota_of_an_accelerator_has_another_name(cloud: GoogleCloud, tmp_path: Path) -> None:
+    mega = [{"guestAcceleratorType": "nvidia-h100-mega-80gb", "guestAcceleratorCount": 8}]
+    for letter in "ab":
+        types = cloud.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes/a3-megagpu-8g"] = dict(E2)
+        types |= {"name": "a3-megagpu-8g", "guestCpus": 8, "accelerators": mega}
+    cloud.compute[f"{PROJECT}/regions/us-central1"]["quotas"] += quotas(NVIDIA_H100_MEGA_GPUS=0)
+    pool = "instanceTypes: [g2-standard-8]\n      accelerator: {type: nvidia-l4}"
+    fleet = fleet_file(tmp_path, (pool, "instanceTypes: [a3-megagpu-8g]")).fleet
+    assert failed(examined(fleet))["gcp us-central1: NVIDIA_H100_MEGA_GPUS"].startswith("0; needs at least 8")
+
+
 def test_one_command_enables_the_missing_apis(cloud: GoogleCloud, tmp_path: Path) -> None:
     cloud.enabled -= {"cloudresourcemanager", "artifactregistry"}
     check = "gcp acme-ml: APIs"

@@ -46,6 +46,17 @@ def test_a_zone_of_the_table_that_the_account_lacks(aws: Amazon, tmp_path: Path)
     assert f"{lacks} (it has us-west-1a, us-west-1b)" in found.splitlines()
 
 
+def test_a_zone_in_which_eks_has_no_control_plane(aws: Amazon, tmp_path: Path) -> None:
+    """The names of zones differ between accounts. Terraform would fail after it has created the network."""
+    found = on_aws(
+        aws, tmp_path, M5, ("zones: [us-east-1a, us-east-1b]", "zones: [us-east-1a, us-east-1b, us-east-1e]")
+    )
+    assert found == (
+        "spec.clusters[0].zones: us-east-1e is use1-az3 in this account, where EKS creates no control plane: name "
+        "other zones"
+    )
+
+
 def test_what_ec2_does_not_offer(aws: Amazon, tmp_path: Path) -> None:
     heads = ("role: heads, families: [m7i]", "role: heads, families: [m9z]")
     found = on_aws(aws, tmp_path, ("[p5.48xlarge]", "[p9.48xlarge]"), heads).splitlines()

@@ -14,6 +14,7 @@ from spotladder_infra import account
 from spotladder_infra.amazon import Connect, answering, bucket_tags, code_of, connect, existing
 from spotladder_infra.doctor import owners
 from spotladder_infra.doctor.result import Check, CheckResult, Demand, Status, compared, divided, failed, ok
+from spotladder_infra.facts.addons import BEFORE_NODES
 from spotladder_infra.facts.quotas import ON_DEMAND_QUOTA, SPOT_QUOTA, quota_class
 from spotladder_infra.topology import online
 from spotladder_infra.topology.cluster import Cluster
@@ -137,6 +138,12 @@ def _described(connect: Connect, cluster: Cluster) -> owners.Described | None:
 
 def _lacks(client: Any, cluster: Cluster, found: dict[str, Any]) -> Iterator[CheckResult]:
     """What an existing cluster lacks for the identities of nodes and pods."""
+    if found.get("computeConfig", {}).get("enabled"):
+        message = (
+            f"is in Auto Mode: nodes of Karpenter become ready only with {' and '.join(BEFORE_NODES[:2])} of yours"
+        )
+        fix = "describe it with cloud: existing, and pools with nodeClass (group: eks.amazonaws.com, kind: NodeClass)"
+        yield CheckResult(Status.WARNING, message, fix)
     named = f"--region {cluster.region} --name {cluster.existing}"
     if found.get("accessConfig", {}).get("authenticationMode") == "CONFIG_MAP":
         fix = f"aws eks update-cluster-config {named} --access-config authenticationMode=API_AND_CONFIG_MAP"

@@ -48,7 +48,8 @@ AWS: Mapping[str, str] = MappingProxyType(
         "eks:DescribeUpdate eks:UpdateAddon eks:TagResource eks:UntagResource",
         "aws_eks_cluster": "eks:CreateCluster eks:DeleteCluster eks:DescribeCluster eks:DescribeUpdate "
         "eks:UpdateClusterConfig eks:UpdateClusterVersion eks:TagResource eks:UntagResource "
-        "iam:CreateServiceLinkedRole ec2:DescribeSubnets ec2:DescribeSecurityGroups ec2:DescribeVpcs",
+        "iam:CreateServiceLinkedRole ec2:DescribeSubnets ec2:DescribeSecurityGroups ec2:DescribeVpcs kms:CreateGrant "
+        "kms:DescribeKey",
         "aws_eks_node_group": "eks:CreateNodegroup eks:DeleteNodegroup eks:DescribeNodegroup eks:DescribeUpdate "
         "eks:UpdateNodegroupConfig eks:UpdateNodegroupVersion eks:TagResource eks:UntagResource ec2:RunInstances "
         f"{_TAGS}",
@@ -90,7 +91,7 @@ AWS: Mapping[str, str] = MappingProxyType(
         "aws_vpc": "ec2:CreateVpc ec2:DeleteVpc ec2:DescribeVpcAttribute ec2:DescribeVpcs ec2:ModifyVpcAttribute "
         f"{_TAGS}",
         "aws_vpc_endpoint": "ec2:CreateVpcEndpoint ec2:DeleteVpcEndpoints ec2:DescribePrefixLists "
-        f"ec2:DescribeVpcEndpoints ec2:ModifyVpcEndpoint {_TAGS}",
+        f"ec2:DescribeVpcEndpoints ec2:ModifyVpcEndpoint route53:AssociateVPCWithHostedZone {_TAGS}",
         "aws_vpc_security_group_egress_rule": "ec2:AuthorizeSecurityGroupEgress ec2:RevokeSecurityGroupEgress "
         f"{_GROUP_RULE} {_TAGS}",
         "aws_vpc_security_group_ingress_rule": "ec2:AuthorizeSecurityGroupIngress ec2:RevokeSecurityGroupIngress "

@@ -36,6 +36,7 @@ GPU_METRIC = {
     "nvidia-tesla-t4": "NVIDIA_T4_GPUS",
     "nvidia-tesla-v100": "NVIDIA_V100_GPUS",
     "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
+    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
     "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
 }
 """Quota metrics of Google's accelerators whose name does not show it; otherwise nvidia-l4 is NVIDIA_L4_GPUS."""

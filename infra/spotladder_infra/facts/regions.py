@@ -41,6 +41,10 @@ ZONES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )  # fmt: skip
 
+WITHOUT_EKS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+"""The ids of zones of AWS in which EKS refuses the subnets of a cluster; each account has its own names for them
+(docs.aws.amazon.com/eks/latest/userguide/network-reqs.html, as of 2026-11-30)."""
+
 _ZONE_FORM = {
     "aws": re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9])[a-z]"),
     "gcp": re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]"),
@@ -62,6 +66,12 @@ def region_of(cloud: str, zone: str) -> str | None:
 def default_zones(cloud: str, region: str) -> tuple[str, ...]:
     """The first three zones of the region; empty when the region is not in the table."""
     return ZONES[cloud].get(region, ())[:3]
+
+
+def principal_of(service: str, region: str) -> str:
+    """The principal of EC2 or CloudWatch Logs in the policies of a region. Of the services whose principals the stacks
+    name, only these have another domain in China (docs.amazonaws.cn, user guides of EKS and CloudWatch Logs)."""
+    return f"{service}.amazonaws.com{'.cn' if partition_of(region) == 'aws-cn' else ''}"
 
 
 def partition_of(region: str) -> str:

@@ -38,7 +38,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
         plane = control_plane(stack, fleet, cluster, place, net)
     else:
         net, plane = existing_cluster(stack, fleet, cluster, place)
-    workers = nodes(stack, cluster, place, net, plane)
+    workers = nodes(stack, fleet, cluster, place, net, plane=plane)
     queue = interruption(stack, cluster, place)
     pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, queue=queue)
     bucket = fleet.created_bucket(cluster)

@@ -126,15 +126,17 @@ def write_home(fleet: Fleet, stack: TerraformStack, state: Path) -> bool:
 
 
 def _read_home(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> None:
-    """Records the outputs of the home cluster, if a stack of these clusters needs them and another machine has applied
-    it."""
+    """Records the outputs of the home cluster, if a stack of these clusters needs them: another machine may have
+    changed or deleted it since they were recorded here."""
     home = fleet.cluster(fleet.spec.home)
     needed = any(reached_over_the_internet(fleet, cluster) for cluster in clusters)
-    if needed and home.cloud in WITH_STACK and not path_of(home.name, state).exists():
+    if needed and home.cloud in WITH_STACK:
         stack = stacks_of(fleet, [home], out, state)[0]
         stack.init()
         if stack.output() is not None:
             record(stack, state)
+        else:
+            discard(home.name, state)
 
 
 def planned(stack: TerraformStack) -> list[Planned]:

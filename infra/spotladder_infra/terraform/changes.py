@@ -19,11 +19,20 @@ WORDS = {
 }
 
 
-def lost_clusters(planned: Iterable[Planned]) -> list[str]:
-    """The addresses of clusters that are deleted, also to create others in their place."""
+NEEDED = (*(f"{kind}." for kind in CLUSTERS), "aws_subnet.private-", "google_compute_subnetwork.")
+"""The beginnings of the addresses of clusters and of the subnets of their nodes."""
+
+
+def lost(planned: Iterable[Planned]) -> list[str]:
+    """The addresses of clusters and subnets of nodes that are deleted, also to create others in their place."""
     ends = {Action.DELETE, Action.REPLACE}
-    ended = (entry for entry in planned if entry.action in ends and not entry.tainted)
-    return [entry.address for entry in ended if _type_of(entry) in CLUSTERS]
+    ended = (entry.address for entry in planned if entry.action in ends and not entry.tainted)
+    return [address for address in ended if address.startswith(NEEDED)]
+
+
+def lost_clusters(planned: Iterable[Planned]) -> list[str]:
+    """The clusters of them."""
+    return [address for address in lost(planned) if address.partition(".")[0] in CLUSTERS]
 
 
 def by_type(planned: Iterable[Planned]) -> list[tuple[str, ...]]:

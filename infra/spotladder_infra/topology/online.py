@@ -8,6 +8,7 @@ from typing import Any
 from spotladder.api.problems import Path, quoted
 from spotladder.versions import parse
 from spotladder_infra.amazon import Connect
+from spotladder_infra.facts.regions import WITHOUT_EKS
 from spotladder_infra.google import COMPUTE, CONTAINER, Google
 from spotladder_infra.topology.addon_checks import addon_findings
 from spotladder_infra.topology.cluster import Cluster
@@ -20,18 +21,22 @@ def aws(connect: Connect, index: int, cluster: Cluster) -> Iterator[FleetFinding
     """Zones, instance types, add-ons and versions that AWS does not offer the account. Raises errors of botocore."""
     path = ("spec", "clusters", index)
     client, eks = connect("ec2", cluster.region or ""), connect("eks", cluster.region or "")
-    in_region = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
+    in_region = {zone["ZoneName"]: zone["ZoneId"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):
         if zone not in in_region:
             yield FleetFinding(
                 (*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}"
             )
-    if cluster.created and (lacking := set(zones_of(cluster)) - in_region - set(cluster.zones)):
+    if cluster.created and (lacking := set(zones_of(cluster)) - {*in_region, *cluster.zones}):
         message = (
             f"this account has no zone {', '.join(sorted(lacking))}, which is a default: name two or more in zones (it "
             f"has {', '.join(sorted(in_region))})"
         )
         yield FleetFinding((*path, "region"), message)
+    for zone in zones_of(cluster) if cluster.created else ():
+        if (found := in_region.get(zone)) in WITHOUT_EKS:
+            message = f"{zone} is {found} in this account, where EKS creates no control plane: name other zones"
+            yield FleetFinding((*path, "zones"), message)
     offered = _offered(client, cluster)
     for place, pool in enumerate(cluster.pools):
         wanted = set(pool.zones or zones_of(cluster))

@@ -9,7 +9,7 @@ import typer
 from spotladder.cli.output import print_table
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.checkpoints import CONTENT, resources
-from spotladder_infra.terraform.changes import WORDS, by_type, counted, lost_clusters
+from spotladder_infra.terraform.changes import WORDS, by_type, counted, lost
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.terraform.stack import TerraformInterrupted, TerraformStack
 
@@ -27,23 +27,29 @@ def say_stopping() -> None:
     )
 
 
+def refuse_losses(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
+    """Raises EnvironmentFailure if the changes of a stack delete what running jobs or their checkpoints need."""
+    refuse_loss(fleet.cluster(stack.cluster), changes)
+    _refuse_loss_of_checkpoints(fleet, stack, changes)
+
+
 def refuse_loss(cluster: Cluster, changes: list[Planned]) -> None:
-    """Raises EnvironmentFailure if the changes delete the cluster: its jobs would end, and the nodes that Karpenter has
-    launched would stay without it."""
-    lost = ", ".join(lost_clusters(changes))
-    if lost and cluster.existing is not None:
+    """Raises EnvironmentFailure if the changes delete the cluster or the subnets of its nodes: its jobs would end, and
+    the nodes that Karpenter has launched would stay."""
+    needed = ", ".join(lost(changes))
+    if needed and cluster.existing is not None:
         raise EnvironmentFailure(
             f"cluster {cluster.name}: existing names a cluster of yours, but this stack has created the cluster, and "
-            f"this would delete it ({lost}): remove existing"
+            f"this would delete it ({needed}): remove existing"
         )
-    if lost:
+    if needed:
         raise EnvironmentFailure(
-            f"cluster {cluster.name}: this would delete the cluster with its jobs ({lost}) to create another one: undo "
-            f"the change in the fleet file, or run spotladder infra destroy --cluster {cluster.name} first"
+            f"cluster {cluster.name}: this would delete what its jobs need ({needed}): undo the change in the fleet "
+            f"file, or run spotladder infra destroy --cluster {cluster.name} first"
         )
 
 
-def refuse_loss_of_checkpoints(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
+def _refuse_loss_of_checkpoints(fleet: Fleet, stack: TerraformStack, changes: list[Planned]) -> None:
     """Raises EnvironmentFailure if the changes delete a protected checkpoint bucket or its key: Terraform itself
     protects only what the stack still has."""
     deleted = resources(entry.address for entry in changes if entry.action is Action.DELETE)

@@ -11,8 +11,7 @@ from spotladder.cli.infra.applying import (
     carry_out,
     confirm,
     finish,
-    refuse_loss,
-    refuse_loss_of_checkpoints,
+    refuse_losses,
     say_stopping,
     show,
 )
@@ -63,8 +62,7 @@ def bootstrap(
     plans = [(stack, planned(stack)) for stack in stacks]
     for stack, changes in plans:
         show(stack.cluster, changes)
-        refuse_loss(found.cluster(stack.cluster), changes)
-        refuse_loss_of_checkpoints(found, stack, changes)
+        refuse_losses(found, stack, changes)
     new = [entry for entry in kinds if _is_new(entry)]
     if new or any(changes for _, changes in plans):
         confirm("Create and change this?", yes=yes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.infra.applying import say_stopping, show
+from spotladder.cli.infra.applying import refuse_losses, say_stopping, show
 from spotladder.cli.infra.options import OUT, FleetTarget, ToOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import EnvironmentFailure
@@ -35,8 +35,8 @@ def plan(
 
     The changes come from Terraform's plan, by type of resource. Nothing is changed. Costs are those of each cluster
     while it is idle, and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from
-    a table with its date. If Terraform cannot create the plan, the command still prints the costs, and exits with
-    code 5.
+    a table with its date. If Terraform cannot create the plan, or bootstrap would refuse it, the command still prints
+    the costs, and exits with code 5.
 
     \b
     Examples:
@@ -54,6 +54,7 @@ def plan(
                 stack.drop_plan()
                 if output is Format.TABLE:
                     show(stack.cluster, changes[stack.cluster])
+                refuse_losses(found, stack, changes[stack.cluster])
         except TerraformInterrupted:
             raise
         except EnvironmentFailure as error:

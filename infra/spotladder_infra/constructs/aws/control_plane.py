@@ -23,8 +23,10 @@ LOG_RETENTION_DAYS = 365
 ONLY_AT_CREATION = (
     "bootstrap_self_managed_addons",
     "access_config[0].bootstrap_cluster_creator_admin_permissions",
+    "vpc_config[0].subnet_ids",
 )
-"""EKS does not return these arguments later: Terraform would replace a cluster that it imports."""
+"""EKS does not return the first two later, so that Terraform would replace a cluster that it imports, and refuses
+subnets in more zones. Nodes use those as well."""
 
 ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 

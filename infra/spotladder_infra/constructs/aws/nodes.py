@@ -7,6 +7,7 @@ being drained still need them, and a remaining network interface prevents the de
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,13 @@ from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import PODS, CreatedRole, pod_identity, role
 from spotladder_infra.facts.addons import BEFORE_NODES, EBS, OBSERVABILITY
+from spotladder_infra.facts.regions import principal_of
 from spotladder_infra.iam import PolicyScope
-from spotladder_infra.names import SYSTEM_NAMESPACE, node_role
+from spotladder_infra.names import SYSTEM_NAMESPACE, common_tags, node_role
 from spotladder_infra.topology.addon_checks import installed, version_of
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of
+from spotladder_infra.topology.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +64,25 @@ class Nodes:
     roles: tuple[str, ...]
 
 
-def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: ControlPlane) -> Nodes:
+def nodes(
+    scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane
+) -> Nodes:
     """The role of Karpenter's nodes; in a created cluster also system nodes and add-ons."""
-    system = (_system(scope, cluster, place, network, plane=plane).arn,) if cluster.created else ()
-    own = role(scope, "node", node_role(cluster), "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    system = (_system(scope, fleet, cluster, place, network, plane=plane).arn,) if cluster.created else ()
+    own = role(scope, "node", node_role(cluster), _ec2(place), managed=NODE_POLICIES, place=place)
     profile = iam.AwsInstanceProfile(scope, "node-profile", name=node_role(cluster), role=own.name)
     eks.AwsAccessEntry(scope, "node-access", cluster_name=plane.name, principal_arn=own.arn, type="EC2_LINUX")
     return Nodes(own.arn, profile.name, (own.arn, *system))
 
 
 def _system(
-    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane
+    scope: Any, fleet: Fleet, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane
 ) -> CreatedRole:
     """The system nodes between the add-ons that they need and those that run on them. Returns their role."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
-    system, group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
+    system, group = _system_nodes(
+        scope, cluster, place, network, plane=plane, first=first, tags=common_tags(fleet, cluster)
+    )
     for name in installed(cluster):
         if name not in BEFORE_NODES:
             _addon(scope, cluster, plane, name, (group, *_identity(scope, cluster, place, plane, name)))
@@ -83,15 +90,25 @@ def _system(
 
 
 def _system_nodes(
-    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane, first: list[Any]
+    scope: Any,
+    cluster: Cluster,
+    place: PolicyScope,
+    network: CreatedNetwork,
+    *,
+    plane: ControlPlane,
+    first: list[Any],
+    tags: Mapping[str, str],
 ) -> tuple[CreatedRole, Any]:
+    """The system nodes. What EC2 launches has the tags of the template only, not those of the provider. The type is in
+    the template as well: another one replaces node after node, and not the whole group at once."""
     name = f"{cluster.name}-system"
-    own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)
+    own = role(scope, "system", name, _ec2(place), managed=NODE_POLICIES, place=place)
     template = ec2.AwsLaunchTemplate(
         scope,
         "system-template",
         name=name,
         update_default_version=True,
+        instance_type=system_instance_of(cluster),
         metadata_options={"http_endpoint": "enabled", "http_tokens": "required", "http_put_response_hop_limit": 1},
         block_device_mappings=[
             ec2.AwsLaunchTemplate.BlockDeviceMappingsProperty(
@@ -105,7 +122,8 @@ def _system_nodes(
             )
         ],
         tag_specifications=[
-            ec2.AwsLaunchTemplate.TagSpecificationsProperty(resource_type="instance", tags={"Name": name})
+            ec2.AwsLaunchTemplate.TagSpecificationsProperty(resource_type=kind, tags={"Name": name, **tags})
+            for kind in ("instance", "volume")
         ],
     )
     return own, eks.AwsNodeGroup(
@@ -118,7 +136,6 @@ def _system_nodes(
         subnet_ids=list(network.subnets),
         ami_type="AL2023_x86_64_STANDARD",
         capacity_type="ON_DEMAND",
-        instance_types=[system_instance_of(cluster)],
         launch_template={"id": template.id, "version": "${" + template.fqn + ".latest_version}"},
         scaling_config={
             "desired_size": cluster.system.count,
@@ -128,9 +145,14 @@ def _system_nodes(
         update_config={"max_unavailable": 1},
         labels={"spotladder.io/pool": "system"},
         taint=[eks.AwsNodeGroup.TaintProperty(key="CriticalAddonsOnly", value="true", effect="NO_SCHEDULE")],
-        lifecycle={"ignore_changes": ["scaling_config[0].desired_size"]},
+        # Other subnets would replace the group, and with it Karpenter, the controller and CoreDNS.
+        lifecycle={"ignore_changes": ["scaling_config[0].desired_size", "subnet_ids"]},
         depends_on=[*first, *own.policies],  # draining nodes need the policies as well
     )
+
+
+def _ec2(place: PolicyScope) -> str:
+    return principal_of("ec2", place.region)
 
 
 def _identity(scope: Any, cluster: Cluster, place: PolicyScope, plane: ControlPlane, addon: str) -> tuple[Any, ...]:
