@@ -140,7 +140,7 @@ def shell(command: str) -> tuple[int, str]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
-    said = "error: No space left on device; free the resource and run the command again\n"
+    said = "error: No space left on device; correct this and run the command again\n"
     assert shell("spotladder plan --help > /dev/full") == (5, said)
 
 

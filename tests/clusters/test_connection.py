@@ -69,6 +69,29 @@ def written(folder: Path, content: Any, name: str = "config") -> str:
         ({**config(), "users": []}, "there is no user 'me'"),
         ({**config(), "clusters": [{"name": "east", "cluster": {}}]}, "has no server"),
         (config(**{"auth-provider": {"name": "gcp"}}), "exec plugin"),
+        (
+            {
+                **config(),
+                "clusters": [{"name": "east", "cluster": {"server": "https://e", "certificate-authority": "/no"}}],
+            },
+            "the certificate authority /no cannot be used: No such file or directory",
+        ),
+        (
+            {
+                **config(),
+                "clusters": [
+                    {"name": "east", "cluster": {"server": "https://e", "certificate-authority-data": "AAAA"}}
+                ],
+            },
+            "the certificate authority cannot be used: ",
+        ),
+        (
+            {
+                **config(**{"client-certificate": "/no/client.crt", "client-key": "/no/client.key"}),
+                "clusters": [{"name": "east", "cluster": {"server": "https://e"}}],
+            },
+            "the client certificate and key /no/client.crt /no/client.key cannot be used: No such file or directory",
+        ),
         (config(**{"as": "a-viewer"}), "the user me acts as a-viewer (impersonation)"),
     ],
 )
@@ -228,7 +251,11 @@ async def test_an_exec_plugin_is_run_again_only_when_its_token_expires(tmp_path:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("import sys; print('log in first', file=sys.stderr); sys.exit(3)", "failed (3): log in first"),
+        ("import sys; sys.exit(3)", "failed (3): no message"),
+        (
+            r"import sys; sys.exit('no account:\n  $ gcloud auth login\n)')",
+            "failed (1): no account: $ gcloud auth login )",
+        ),
         ("print('hello')", "printed no ExecCredential"),
         ("print('{}')", "printed no ExecCredential"),
         ("""print('{"kind": "Status", "status": "Failure"}')""", "printed no ExecCredential"),

@@ -57,9 +57,12 @@ def demo(
             f"uvx --from 'spotladder[{extra}]' spotladder demo --framework {framework}"
         )
     source = files_of(framework)
-    FOLDER.mkdir(exist_ok=True)
-    for name in FILES:
-        shutil.copyfile(source / name, FOLDER / name)
+    try:
+        FOLDER.mkdir(exist_ok=True)
+        for name in FILES:
+            shutil.copyfile(source / name, FOLDER / name)
+    except OSError as error:
+        raise EnvironmentFailure(f"{FOLDER}: cannot be written: {error.strerror}; use another folder") from None
     run([str(FOLDER / "job.yaml")], world=FOLDER / "world.yaml", fresh=True, web=True, report=FOLDER / "report")
 
 

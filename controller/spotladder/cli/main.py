@@ -180,10 +180,10 @@ def _run(arguments: list[str] | None) -> int:
         return _print_error([_usage_message(error)], error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except OSError as error:  # a full disk or too many open files: a problem of the machine
+    except OSError as error:  # a full disk, a missing permission, too many open files: a problem of the machine
         _discard_output()
         about = f": {error.filename}" if error.filename else ""
-        return _print_error([f"{error.strerror or error}{about}; free the resource and run the command again"], 5)
+        return _print_error([f"{error.strerror or error}{about}; correct this and run the command again"], 5)
     return outcome if isinstance(outcome, int) else 0
 
 

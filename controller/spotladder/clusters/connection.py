@@ -101,7 +101,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
     return Connection(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         credentials=token_file(folder / "token", SystemClock()),
-        tls=_context(str(folder / "ca.crt")),
+        tls=_context("the pod's service account", str(folder / "ca.crt")),
         namespace=namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default",
         context=IN_CLUSTER,
     )
@@ -109,7 +109,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
 
 def trusting(authority: str) -> ssl.SSLContext:
     """TLS with a server whose certificate authority is given in base64; "" uses the public authorities."""
-    return _context(None, _decoded(authority, "certificate authority", "the cluster"))
+    return _context("the cluster", None, _decoded(authority, "certificate authority", "the cluster"))
 
 
 def parse(text: str, where: str) -> Kubeconfig:
@@ -219,7 +219,7 @@ def _credentials(user: User, where: str) -> Credentials:
 
 def _tls(cluster: Cluster, user: User, where: str) -> ssl.SSLContext:
     authority = _decoded(cluster.certificate_authority_data, "certificate-authority-data", where)
-    context = _context(cluster.certificate_authority, authority)
+    context = _context(where, cluster.certificate_authority, authority)
     if cluster.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -239,18 +239,24 @@ def _tls(cluster: Cluster, user: User, where: str) -> ssl.SSLContext:
             paths.append(str(path) if data else file)
         try:
             context.load_cert_chain(paths[0] or "", paths[1])
-        except (OSError, ValueError):
-            raise EnvironmentFailure(f"{where}: the user's client certificate and key cannot be used") from None
+        except (OSError, ValueError) as error:
+            named = " ".join(["the client certificate and key", *filter(None, files)])
+            raise EnvironmentFailure(f"{where}: {named} cannot be used: {_why(error)}") from None
     return context
 
 
-def _context(file: str | None, data: str | None = None) -> ssl.SSLContext:
+def _context(where: str, file: str | None, data: str | None = None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=None if data else file, cadata=data)
     except (OSError, TypeError, ValueError) as error:
-        raise EnvironmentFailure(f"the cluster's certificate authority {file or ''} cannot be read: {error}") from None
+        named = " ".join(["the certificate authority", *filter(None, [file])])
+        raise EnvironmentFailure(f"{where}: {named} cannot be used: {_why(error)}") from None
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _decoded(data: str | None, field: str, where: str) -> str | None:

@@ -21,6 +21,9 @@ REREAD: Seconds = 60.0
 EXEC_TIMEOUT: Seconds = 30.0
 """Timeout of a credentials program."""
 
+LONGEST_COMPLAINT = 1000
+"""As many last characters of what a credentials program prints about its failure are in the error."""
+
 EARLY: Seconds = 60.0
 """A token is renewed this long before it expires."""
 
@@ -99,8 +102,8 @@ async def token_of_program(
         await process.wait()
         raise EnvironmentFailure(f"the credentials program {name} did not answer in {EXEC_TIMEOUT:g} s") from None
     if process.returncode:
-        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        raise EnvironmentFailure(f"the credentials program {name} failed ({process.returncode}): {last[0]}")
+        why = " ".join(complaint.decode(errors="replace").split())[-LONGEST_COMPLAINT:] or "no message"
+        raise EnvironmentFailure(f"the credentials program {name} failed ({process.returncode}): {why}")
     try:
         status = json.loads(output)["status"]
         expires = status.get("expirationTimestamp")

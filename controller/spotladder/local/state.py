@@ -170,8 +170,9 @@ class JobFolder:
             yield
         except OSError as error:
             where = error.filename or self.path
-            hint = "; free space, then run with --continue" if verb == "write" else "; name another with --state-dir"
-            raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}{hint}") from error
+            another = "name another with --state-dir or SPOTLADDER_STATE"
+            hint = "free space, then run with --continue" if verb == "write" else another
+            raise EnvironmentFailure(f"{where}: cannot {verb} it: {error.strerror}; {hint}") from error
 
 
 def _lock(file: int) -> None:
