@@ -246,7 +246,7 @@ async def test_objects_of_a_cluster_that_was_created_again_replace_those_with_hi
 
 async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> None:
     server = WatchServer()
-    server.things = {"a": thing("a", 1)}
+    server.things = {"a": thing("a", 1), "b": thing("b", 1)}
     async with cached(server) as (cache, clock, _):
         server.send("DELETED", thing("a", 5))
         await clock.advance(0)
@@ -254,6 +254,11 @@ async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> No
         assert cache.get("a") is None
         cache.put(thing("a", 9, uid="another"))
         assert cache.get("a") is not None
+        server.things, server.version = {}, 20
+        server.stream.put_nowait(Expired(410, "Expired", "too old"))
+        await clock.advance(1)
+        cache.put(thing("b", 15))
+        assert cache.get("b") is None, "it was deleted while no watch ran"
 
 
 async def test_an_object_newer_than_the_cache_is_not_reported_as_gone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,20 @@ async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile
         assert prices.of(tier) == Price(0.4, 1.0)  # the old price until the new one is known
         await until(lambda: len(changes) == 2)
         assert prices.of(tier) == Price(0.5, 1.0)
+
+
+async def test_a_price_lookup_takes_no_thread_from_the_tokens_of_member_clusters() -> None:
+    fake = FakePriceSource(Price(0.4, 1.0))
+    fake.gate.clear()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with Prices({PriceSource.AWS: fake}, clock=SteppedClock(), changed=lambda: None) as prices:
+        prices.of(capacity(**AWS))
+        await until(lambda: fake.asked)
+        try:
+            async with asyncio.timeout(10):
+                await asyncio.to_thread(lambda: None)
+        finally:
+            fake.gate.set()
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ LONGEST_PAUSE: Seconds = 15.0
 
 _log = structlog.get_logger("spotladder")
 
-KEPT_UIDS = 1024
-"""Number of deleted objects that are recorded, so that a late event of one does not restore it."""
+KEPT_KEYS = 1024
+"""Number of deleted objects that are known to be gone, whatever the versions of other kinds are."""
 
 
 class CachedRecord(Protocol):
@@ -62,7 +62,6 @@ class CachedRecord(Protocol):
 
 
 R = TypeVar("R", bound=CachedRecord)
-T = TypeVar("T")
 Key = tuple[str, str]
 """Namespace and name."""
 
@@ -120,7 +119,6 @@ class Cache(Generic[R]):
         self._heard_now = False
         self._interrupted = False
         self._silent_since = self._silent_until = inf
-        self._gone: dict[str, None] = {}
         self._left: dict[Key, None] = {}
 
     # --- queries ----------------------------------------------------------------------------------------------------
@@ -161,8 +159,9 @@ class Cache(Generic[R]):
 
     def put(self, found: Object) -> None:
         """Add the response to a write of the controller; the watch delivers the same object later or,
-        seldom, before."""
-        if found["metadata"].get("uid", "") not in self._gone:
+        seldom, before. An object that is missing at a later version is gone."""
+        metadata = found["metadata"]
+        if _key(metadata) in self._records or _number(metadata["resourceVersion"]) > _number(self._version):
             self._take(found)
 
     def require_relist(self) -> None:
@@ -297,13 +296,14 @@ class Cache(Generic[R]):
         metadata = thing["metadata"]
         key = _key(metadata)
         held = self._records.get(key)
-        _record(self._gone, metadata.get("uid", ""))
         if held is not None and _number(metadata["resourceVersion"]) >= _number(held.resource_version):
             self._drop(key, held)
 
     def _drop(self, key: Key, held: R) -> None:
         del self._records[key]
-        _record(self._left, key)
+        self._left[key] = None
+        if len(self._left) > KEPT_KEYS:
+            del self._left[next(iter(self._left))]
         self._leave_group(key, held)
         self._changed(held, None)
 
@@ -317,12 +317,6 @@ class Cache(Generic[R]):
 
 def _key(metadata: Mapping[str, Any]) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
-
-
-def _record(known: dict[T, None], one: T) -> None:
-    known[one] = None
-    if len(known) > KEPT_UIDS:
-        del known[next(iter(known))]
 
 
 def _number(version: str) -> int:

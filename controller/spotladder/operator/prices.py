@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from spotladder.api.capacitytier import CapacityTier, CapacityTierSpec, PriceSource
@@ -11,6 +12,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.shared_reads import SharedReads
 from spotladder.core.model import Price, Seconds
 from spotladder.errors import SpotladderError, described
+from spotladder.operator.threads import threaded
 from spotladder.workloads.tiers import price_of
 
 PRICE_TTL: Seconds = 3600.0
@@ -73,7 +75,7 @@ class Prices:
         before = self._answers[key]
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):
-                answer = _Answer(await asyncio.to_thread(source, spec), "")
+                answer = _Answer(await threaded(partial(source, spec)), "")
         except (SpotladderError, TimeoutError) as error:
             answer = _Answer(before.price, str(error) or f"no answer in {LOOKUP_TIMEOUT:g} s")
         except Exception as error:  # noqa: BLE001 – an unexpected response of the vendor; the lookup is retried

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.clusters.client import Page
-from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
 from spotladder.operator.inventory import silence
 from spotladder.operator.inventory.leases import LEAST_LATENESS, LeaseTable
 from spotladder.operator.inventory.silence import (
@@ -44,6 +44,7 @@ class Machines:
     slow: set[str] = field(default_factory=set)
     refuses: bool = False
     away: bool = False
+    busy: bool = False
     refuses_logs: bool = False
     gone: bool = False
     error_after: float = 0.0
@@ -58,6 +59,8 @@ class Machines:
             raise Forbidden(403, "Forbidden", "leases is forbidden")
         if self.away:
             raise ClusterUnreachable("list leases: no answer")
+        if self.busy:
+            raise Throttled(429, "TooManyRequests", "the server is busy")
         now = self.clock.ticks()
         for number, name in enumerate(self.names):
             if name not in self.dead | self.slow:
@@ -244,6 +247,16 @@ async def test_the_suspicion_ends_when_leases_may_no_longer_be_listed() -> None:
         world.client.refuses = True
         await world.clock.advance(POLL_INTERVAL)
         assert world.inventory.suspected == frozenset()
+
+
+async def test_the_suspicion_lasts_while_the_api_server_is_busy() -> None:
+    async with SilentNodesRig() as world:
+        world.client.dead = {"c"}
+        await world.seconds_until_suspected("c")
+        world.client.busy, before = True, world.client.lists
+        await world.clock.advance(4 * POLL_INTERVAL)
+        assert world.inventory.suspected == {"c"}
+        assert world.client.lists > before + 2
 
 
 async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

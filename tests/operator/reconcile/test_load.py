@@ -117,6 +117,12 @@ def test_without_its_capacity_tier_an_attempt_is_not_launched_but_known_to_be_go
     assert (LIVE not in observed(TwoClusters(), state=state).unavailable) == available
 
 
+def test_an_attempt_in_a_cluster_that_is_no_longer_registered_is_unreachable() -> None:
+    spec = {"capacityType": "spot", "cluster": "west"}
+    record = CapacityRecord.of({"metadata": {"name": "pool", "uid": "u"}, "spec": spec})
+    assert 'is in cluster "west"; known: east, home' in observed(TwoClusters(), record).unavailable[LIVE]
+
+
 NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)
 NO_RIGHTS = Reading(True, unreadable="no rights")
 SAID = Outage(20.0, "refused")

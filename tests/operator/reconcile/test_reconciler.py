@@ -61,6 +61,19 @@ async def test_a_write_with_a_stale_resource_version_conflicts_and_the_job_is_re
         assert (job["metadata"]["annotations"]["by"], FINALIZER in job["metadata"]["finalizers"]) == ("a user", True)
 
 
+async def test_nothing_is_kept_of_a_job_whose_finalizer_a_user_has_removed() -> None:
+    async with memory() as kube:
+        await running(kube)
+        assert kube.runtime is not None
+        kept = kube.runtime.reconcile.loader.known_jobs, kube.runtime._streams._streams
+        assert all(kept)
+        await kube.delete()
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body={"metadata": {"finalizers": []}})
+        await eventually(kube.is_gone)
+        await kube.idle()
+        assert not any(kept)
+
+
 async def test_every_job_is_reconciled_again_within_a_minute_of_the_resync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "random", lambda: 0.5)
     async with memory() as kube:

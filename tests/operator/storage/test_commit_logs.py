@@ -244,7 +244,7 @@ async def test_reads_continue_after_the_process_could_start_no_thread(monkeypatc
     start = threading.Thread.start
 
     def limited(thread: threading.Thread) -> None:
-        if thread.name == "spotladder-log" and len(refused) < PER_BUCKET:
+        if thread.name == "spotladder-work" and len(refused) < PER_BUCKET:
             refused.append(1)
             raise RuntimeError("can't start new thread")
         start(thread)
@@ -290,7 +290,7 @@ async def test_a_cancellation_that_coincides_with_the_answer_is_not_lost(
     async def answer(_work: object) -> None:
         await answered.wait()
 
-    monkeypatch.setattr("spotladder.operator.storage.commit_logs._threaded", answer)
+    monkeypatch.setattr("spotladder.operator.storage.commit_logs.threaded", answer)
     async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: ScriptedLog()) as logs:
         ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, "", keep=3))
         await asyncio.sleep(0.01)

@@ -28,10 +28,10 @@ import structlog
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import LEASES
-from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 from spotladder.core.diagnosis.evidence import MANY_NODES, MOST_OF_A_CLUSTER
 from spotladder.core.model import Seconds
-from spotladder.errors import SpotladderError
+from spotladder.errors import SpotladderError, TooLarge
 from spotladder.operator.inventory.clusters import WorkloadCluster
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.workloads.records import Object, PodRecord
@@ -127,11 +127,11 @@ class SilenceWatch:
         listed."""
         try:
             found = await _leases(cluster)
-        except (ClusterUnreachable, TimeoutError):
-            return False
-        except SpotladderError as error:
+        except (Forbidden, NotFound, TooLarge) as error:
             _log.info("Leases of nodes cannot be listed", cluster=cluster.name, error=str(error))
             found = None
+        except (SpotladderError, TimeoutError):
+            return False
         if found is None:
             watched.due = self.clock.ticks() + REFUSED_RETRY_INTERVAL
             self._suspect(cluster, watched, frozenset())

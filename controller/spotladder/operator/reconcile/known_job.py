@@ -14,12 +14,13 @@ from spotladder.operator.reconcile import status
 
 @dataclass(slots=True)
 class KnownJob:
-    """The kept data of one job. `before` is the state in the status, whose text is `persisted`; `state` is newer by
-    nothing but time.
+    """The kept data of the job with this uid. `before` is the state in the status, whose text is `persisted`; `state`
+    is newer by nothing but time.
 
     `blocked` is why the last launch did not succeed. `capacity` are the CapacityTiers as last observed.
     """
 
+    uid: str = ""
     persisted: str = ""
     before: JobState = field(default_factory=JobState)
     state: JobState | None = None

@@ -195,11 +195,12 @@ def _unavailable(
     tiers: Tiers,
     found: JobObjects,
 ) -> dict[str, str]:
-    """The tiers on which no attempt can start now, and why. `planned`: the live attempt does not exist yet."""
+    """The tiers on which no attempt can start now, and why. `planned`: the live attempt does not exist yet. The objects
+    of one that exists can be read without its CapacityTier, but not in a cluster that is no longer registered."""
     unavailable = {
         name: problem.message
         for name, problem in tiers.missing.items()
-        if planned or live is None or live.tier != name  # The objects there can still be read.
+        if planned or live is None or live.tier != name or problem.reason is ConditionReason.UNKNOWN_CLUSTER
     } | {
         name: problem
         for name, tier in tiers.resolved.items()

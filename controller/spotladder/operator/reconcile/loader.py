@@ -64,7 +64,7 @@ class Loader:
 
     async def load(self, record: JobRecord) -> Loaded | NotLoaded:
         """All data about the job, if a decision is possible now."""
-        known = self.known_jobs.setdefault(record.key, KnownJob())
+        known = self.known_jobs.setdefault(record.key, KnownJob(record.uid))
         held = status_of(record)
         try:
             before, state = known.states(held)

@@ -83,7 +83,9 @@ class Reconciler:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later. An unexpected error is also
         raised, after the job has the condition `Degraded`."""
         namespace, name = key
-        record = self.jobs.get(name, namespace)
+        record, known = self.jobs.get(name, namespace), self.loader.known_jobs.get(key)
+        if record is not None and known is not None and known.uid != record.uid:
+            self._forget(key)  # Another job had this name.
         try:
             if record is None or (record.deleting and not record.finalized):
                 self._forget(key)
@@ -225,12 +227,12 @@ class Reconciler:
 
     async def _release(self, record: JobRecord) -> None:
         await self.persistence.release(record)
-        self.outputs.forget(record.uid)
-        self.streams.forget(record.uid)
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:
-        self.loader.known_jobs.pop(key, None)
+        if (known := self.loader.known_jobs.pop(key, None)) is not None:
+            self.outputs.forget(known.uid)
+            self.streams.forget(known.uid)
         self.preconditions.forget(key)
         self.logs.unfollow(key)
         self.outages.forget(key)

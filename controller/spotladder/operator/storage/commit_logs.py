@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
@@ -34,6 +33,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import Grant
 from spotladder.operator.storage.pulse import Pulse
+from spotladder.operator.threads import threaded
 from spotladder.records.model import Record
 
 T = TypeVar("T")
@@ -313,7 +313,7 @@ class Logs:
             await total.acquire()
             of_total = waiting.enter_context(ExitStack())
             of_total.callback(total.release)
-            running = asyncio.ensure_future(_threaded(work))  # Raises RuntimeError if the process may have no thread.
+            running = asyncio.ensure_future(threaded(work))  # Raises RuntimeError if the process may have no thread.
             own = waiting.pop_all()
         if began is not None:
             began.set()
@@ -345,35 +345,6 @@ class Logs:
 def _hidden(address: LogAddress) -> str:
     """The message about a chosen endpoint, the same for one that is closed, slow or not a store."""
     return f"{address.uri}: the endpoint of the Secret cannot be reached or is not allowed"
-
-
-def _threaded(work: Callable[[], T]) -> asyncio.Future[T]:
-    """The result of `work` in a daemon thread, which does not delay the end of the process."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def resolve(value: T | None, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(cast("T", value))
-
-    def run() -> None:
-        value: T | None = None
-        error: Exception | None = None
-        try:
-            value = work()
-        except Exception as caught:  # noqa: BLE001 – raised to the caller that awaits the result
-            error = caught
-        except BaseException as caught:  # noqa: BLE001 – on the event loop it would end the controller
-            error = RuntimeError(described(caught))
-        with suppress(RuntimeError):  # The loop is closed.
-            loop.call_soon_threadsafe(resolve, value, error)
-
-    threading.Thread(target=run, name="spotladder-log", daemon=True).start()
-    return future
 
 
 @dataclass(slots=True)
