@@ -263,6 +263,13 @@ def test_a_file_with_several_jobs_has_a_job_for_each_and_names_the_other_objects
     ]
 
 
+def test_a_deadline_of_the_pods_becomes_that_of_the_job() -> None:
+    """It would end each attempt, and the job would begin again for ever."""
+    made = draft_of(JOB.replace("containers:", "activeDeadlineSeconds: 5400, containers:"))
+    assert made.get("spec", "maxDuration") == "1h30m"
+    assert "activeDeadlineSeconds" not in pod(made)
+
+
 def test_placeholders_in_commands_are_those_of_shells() -> None:
     made = draft_of(JOB.replace("image: i", 'image: i, command: [bash, -c, "echo ${A} {{b}} $(C)"]'))
     assert pod(made)["containers"][0]["command"][-1] == "echo ${A} {{b}} $(C)"
