@@ -308,6 +308,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
             JOB.replace("image: i", 'image: "${IMAGE}:1"'),
             "containers[0].image: has the placeholder ${IMAGE}:1: convert",
         ),
+        (
+            (FOLDER / "trainjob-mpi.yaml").read_text(encoding="utf-8").replace("mpi: {", "jax: {"),
+            "spec.runtimeRef: names launcher, a runtime of jax: expected one of torch, or without a framework",
+        ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
         ("type: task\ncommands: [a]\nresources: {gpu: 24GB}\n", "an object without kind cannot be converted"),  # dstack
