@@ -263,6 +263,12 @@ def test_a_file_with_several_jobs_has_a_job_for_each_and_names_the_other_objects
     ]
 
 
+def test_a_hook_that_stops_ray_before_the_program_has_committed_is_removed() -> None:
+    made = draft("ray-http-mode")
+    assert "ray stop" not in str(made.job)
+    assert 'Removed lifecycle.preStop: {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}' in comments(made)
+
+
 def test_a_deadline_of_the_pods_becomes_that_of_the_job() -> None:
     """It would end each attempt, and the job would begin again for ever."""
     made = draft_of(JOB.replace("containers:", "activeDeadlineSeconds: 5400, containers:"))
