@@ -314,6 +314,15 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
             JOB.replace("image: i", 'image: "${IMAGE}:1"'),
             "containers[0].image: has the placeholder ${IMAGE}:1: convert",
         ),
+        (JOB.replace("image: i", "image: <image>"), "containers[0].image: has the placeholder <image>: convert"),
+        (
+            JOB.replace("containers:", "serviceAccountName: $ACCOUNT, containers:"),
+            "spec.serviceAccountName: has the placeholder $ACCOUNT: convert",
+        ),
+        (
+            JOB.replace("containers:", 'volumes: [{name: v, persistentVolumeClaim: {claimName: "${C}"}}], containers:'),
+            "volumes[0].persistentVolumeClaim.claimName: has the placeholder ${C}: convert",
+        ),
         (
             (FOLDER / "trainjob-mpi.yaml").read_text(encoding="utf-8").replace("mpi: {", "jax: {"),
             "spec.runtimeRef: names launcher, a runtime of jax: expected one of torch, or without a framework",
