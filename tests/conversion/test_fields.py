@@ -327,6 +327,10 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
             (FOLDER / "trainjob-mpi.yaml").read_text(encoding="utf-8").replace("mpi: {", "jax: {"),
             "spec.runtimeRef: names launcher, a runtime of jax: expected one of torch, or without a framework",
         ),
+        (
+            JOB.replace("name: t", "generateName: t-") + "---\n" + JOB,
+            'given.yaml:8:18: metadata.name: becomes "t", which is the name of the job at given.yaml:1:1 already: ',
+        ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),
         ("type: task\ncommands: [a]\nresources: {gpu: 24GB}\n", "an object without kind cannot be converted"),  # dstack
