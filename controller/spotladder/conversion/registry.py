@@ -81,13 +81,13 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
         kind = f"{first.kind} ({first.data.get('apiVersion')})" if first.kind else "an object without kind"
         raise first.refused(f"{kind} cannot be converted (expected {SUPPORTED}): name a file with one of these", "kind")
     drafts = []
-    first: dict[tuple[str, str], Source] = {}
+    by_name: dict[tuple[str, str], Source] = {}
     for one in jobs:
         _check_placeholders(one)
         drafts.append(KINDS[one.group, one.kind](one, options, every))
         accept(drafts[-1], one, options)
         about = drafts[-1].job["metadata"]
-        other = first.setdefault((about.get("namespace", ""), about["name"]), one)
+        other = by_name.setdefault((about.get("namespace", ""), about["name"]), one)
         if other is not one:
             message = f'becomes "{about["name"]}", which is the name of the job at {other.where()} already: rename it'
             raise one.refused(message, "metadata", "name")
