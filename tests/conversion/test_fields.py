@@ -263,6 +263,19 @@ def test_a_file_with_several_jobs_has_a_job_for_each_and_names_the_other_objects
     ]
 
 
+def test_a_hook_that_stops_ray_before_the_program_has_committed_is_removed() -> None:
+    made = draft("ray-http-mode")
+    assert "ray stop" not in str(made.job)
+    assert 'Removed lifecycle.preStop: {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}' in comments(made)
+
+
+def test_a_deadline_of_the_pods_becomes_that_of_the_job() -> None:
+    """It would end each attempt, and the job would begin again for ever."""
+    made = draft_of(JOB.replace("containers:", "activeDeadlineSeconds: 5400, containers:"))
+    assert made.get("spec", "maxDuration") == "1h30m"
+    assert "activeDeadlineSeconds" not in pod(made)
+
+
 def test_placeholders_in_commands_are_those_of_shells() -> None:
     made = draft_of(JOB.replace("image: i", 'image: i, command: [bash, -c, "echo ${A} {{b}} $(C)"]'))
     assert pod(made)["containers"][0]["command"][-1] == "echo ${A} {{b}} $(C)"
@@ -300,6 +313,23 @@ spec: {template: {spec: {containers: [{name: c, image: i}]}}}
         (
             JOB.replace("image: i", 'image: "${IMAGE}:1"'),
             "containers[0].image: has the placeholder ${IMAGE}:1: convert",
+        ),
+        (JOB.replace("image: i", "image: <image>"), "containers[0].image: has the placeholder <image>: convert"),
+        (
+            JOB.replace("containers:", "serviceAccountName: $ACCOUNT, containers:"),
+            "spec.serviceAccountName: has the placeholder $ACCOUNT: convert",
+        ),
+        (
+            JOB.replace("containers:", 'volumes: [{name: v, persistentVolumeClaim: {claimName: "${C}"}}], containers:'),
+            "volumes[0].persistentVolumeClaim.claimName: has the placeholder ${C}: convert",
+        ),
+        (
+            (FOLDER / "trainjob-mpi.yaml").read_text(encoding="utf-8").replace("mpi: {", "jax: {"),
+            "spec.runtimeRef: names launcher, a runtime of jax: expected one of torch, or without a framework",
+        ),
+        (
+            JOB.replace("name: t", "generateName: t-") + "---\n" + JOB,
+            'given.yaml:8:18: metadata.name: becomes "t", which is the name of the job at given.yaml:1:1 already: ',
         ),
         ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
         ("just: data\n", "an object without kind cannot be converted"),

@@ -37,7 +37,7 @@ REFUSED = {
     "batch-queue": "batch-queue.yaml:5:16: spec.completions: is 100 with parallelism 10: a queue of independent tasks",
     "not-a-job": "not-a-job.yaml:2:7: kind: Deployment (apps/v1) cannot be converted (expected RayJob, RayCluster with",
     "sky-tpu": "sky-tpu.yaml:2:27: resources.accelerators: asks for tpu-v5e-8",
-    "trainjob-mpi": "trainjob-mpi.yaml:11:20: spec.runtimeRef: names launcher, a runtime of MPI",
+    "trainjob-mpi": "trainjob-mpi.yaml:11:20: spec.runtimeRef: names launcher, a runtime of mpi: expected one of torch",
 }
 """Manifests that are no job of one gang, with the beginning of the error."""
 

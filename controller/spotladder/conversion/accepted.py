@@ -1,7 +1,7 @@
 """Removes the fields of a draft that `spotladder validate --for-cluster` does not accept, with its reasons.
 
-Only fields with which the other system controls restarts, sizes or the removal of its objects are removed; any other
-problem is an error of the source.
+Only fields with which the other system controls restarts, sizes or the removal of its objects are removed, and hooks
+that stop the program too early; any other problem is an error of the source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.source import Options, Source
 from spotladder.errors import InvalidSpec
-from spotladder.workloads.file_review import for_cluster
+from spotladder.workloads.file_review import for_cluster, stopping_hooks
 
 _CONTROL = {
     "backoffLimit", "backoffLimitPerIndex", "completionMode", "deletionStrategy", "enableInTreeAutoscaling",
@@ -41,6 +41,8 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
         InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
         InvalidSpec: an option is wrong.
     """
+    for path, message in list(stopping_hooks(draft.job)):
+        draft.remove(path, _reason(message))
     for _ in range(_ROUNDS):
         found = _problems(draft.job, source)
         if not found:
@@ -61,10 +63,13 @@ def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
     path, every = paths.get(problem.path), paths.values()
     if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
         return False
-    why = _REMEDY.sub(lambda found: f"{found[1]} " if found[2] else "", problem.message)
     for like in _alike(draft, path, every):
-        draft.remove(like, why)
+        draft.remove(like, _reason(problem.message))
     return True
+
+
+def _reason(message: str) -> str:
+    return _REMEDY.sub(lambda found: f"{found[1]} " if found[2] else "", message)
 
 
 def _alike(draft: Draft, path: Path, every: Iterable[Path]) -> list[Path]:

@@ -47,7 +47,8 @@ def finished(draft: Draft, name: str, first: str, usual: str = "") -> Draft:
 
 def _job(draft: Draft, at: Path) -> None:
     """The spec of a Job in the set."""
-    deadline = draft.get(*at, "activeDeadlineSeconds")
-    if deadline is not None:
-        draft.remove((*at, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
+    for whole in ((*at, "template", "spec"), at):  # The pods have a deadline, too.
+        deadline = draft.remove(
+            (*whole, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job"
+        )
         limits.limit_duration(draft, deadline, "activeDeadlineSeconds")

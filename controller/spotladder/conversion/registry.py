@@ -45,7 +45,9 @@ SUPPORTED = (
     "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
 )
 
-_PLACEHOLDER = re.compile(r"\{\{|\$[{(]")
+_PLACEHOLDER = re.compile(r"\{\{|[$<]")
+_NAMES = ("image", "serviceAccountName", "claimName", "secretName", "bucketName")
+"""Fields of pods whose values have no such signs."""
 
 _RAY = ("RayJob", "RayCluster")
 
@@ -79,10 +81,16 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
         kind = f"{first.kind} ({first.data.get('apiVersion')})" if first.kind else "an object without kind"
         raise first.refused(f"{kind} cannot be converted (expected {SUPPORTED}): name a file with one of these", "kind")
     drafts = []
+    by_name: dict[tuple[str, str], Source] = {}
     for one in jobs:
         _check_placeholders(one)
         drafts.append(KINDS[one.group, one.kind](one, options, every))
         accept(drafts[-1], one, options)
+        about = drafts[-1].job["metadata"]
+        other = by_name.setdefault((about.get("namespace", ""), about["name"]), one)
+        if other is not one:
+            message = f'becomes "{about["name"]}", which is the name of the job at {other.where()} already: rename it'
+            raise one.refused(message, "metadata", "name")
     rest = [one for one in every if one not in jobs]
     return Converted(tuple(drafts), tuple(_named(one, used=_is_used(one, every)) for one in rest))
 
@@ -98,18 +106,18 @@ def _check_types(one: Source) -> None:
 def _check_placeholders(one: Source) -> None:
     """Raises InvalidSpec if a name or an image is a placeholder. Shells use the same signs in commands."""
     named = ((("metadata", field), inner(one.data, "metadata", field)) for field in ("name", "namespace"))
-    for path, value in (*named, *_images(one.data, ())):
+    for path, value in (*named, *_names(one.data, ())):
         if isinstance(value, str) and _PLACEHOLDER.search(value):
             message = f"has the placeholder {plain(value)}: convert the file with its values (helm template, envsubst)"
             raise one.refused(message, *path)
 
 
-def _images(value: Any, at: Path) -> Iterator[tuple[Path, Any]]:
+def _names(value: Any, at: Path) -> Iterator[tuple[Path, Any]]:
     for key, inside in value.items() if isinstance(value, Mapping) else enumerate(value):
-        if key == "image":
+        if key in _NAMES:
             yield (*at, key), inside
         elif isinstance(inside, Mapping | list):
-            yield from _images(inside, (*at, key))
+            yield from _names(inside, (*at, key))
 
 
 def _is_used(one: Source, every: list[Source]) -> bool:

@@ -22,7 +22,7 @@ _TYPE: Shape = {
     "rayStartParams": {},
     "resources": {"accelerators": {"gpu": {"count": int, "type": str}}},
 }
-_RUNTIME: Shape = {"mlPolicy": {"numNodes": int, "torch": {}, "mpi": {}}, "template": {"spec": JOBSET}}
+_RUNTIME: Shape = {"mlPolicy": {"numNodes": int, "torch": {}}, "template": {"spec": JOBSET}}
 
 
 def _object(spec: Shape) -> Shape:

@@ -25,8 +25,11 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
     runtime = found(others, "TrainingRuntime", name) or found(others, "ClusterTrainingRuntime", name)
     runtime_spec = deepcopy(dict((runtime.data.get("spec") if runtime else None) or {}))
     policy = runtime_spec.get("mlPolicy") or {}
-    if policy.get("mpi"):
-        message = f"names {name}, a runtime of MPI: a launcher that connects to the pods with ssh cannot be converted"
+    if other := next((field for field in policy if field not in ("numNodes", "torch")), ""):
+        message = (
+            f"names {name}, a runtime of {other}: expected one of torch, or without a framework; the trainer of "
+            "Kubeflow connects its pods in another way: write a JobSet, and convert that"
+        )
         raise source.refused(message, "spec", "runtimeRef")
     trainer = spec.pop("trainer", None) or {}
     template, others_in_runtime = _of_runtime(runtime_spec)

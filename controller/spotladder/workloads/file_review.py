@@ -115,23 +115,23 @@ def of_programs(files: Review) -> list[Problem]:
         for path, message in (
             *masked_exits(entry.model),
             *without_library(entry.model, (File(entry.document.file).parent, File())),
-            *_stopping_hooks(entry.document.data),
+            *stopping_hooks(entry.document.data),
         )
     ]
 
 
-def _stopping_hooks(thing: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
+def stopping_hooks(thing: Any, at: Path = ()) -> Iterator[tuple[Path, str]]:
     """The preStop hooks in this part of a job that end Ray, and so the program, before it has committed."""
     words = inner(thing, "lifecycle", "preStop", "exec", "command")
     if isinstance(words, list) and "ray stop" in " ".join(map(str, words)):
         message = (
-            "runs ray stop as soon as the pod is evicted, which ends the program before it has committed: remove it, "
-            "since Ray drains its node at SIGTERM"
+            "runs ray stop as soon as the pod is evicted, which ends the program before it has committed, and Ray "
+            "drains its node at SIGTERM: remove it"
         )
         yield (*at, "lifecycle", "preStop"), message
     parts = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
     for name, part in parts:
-        yield from _stopping_hooks(part, (*at, name))
+        yield from stopping_hooks(part, (*at, name))
 
 
 def _unpriced_groups(entry: Reviewed, job: TieredJob) -> Iterator[Problem]:
