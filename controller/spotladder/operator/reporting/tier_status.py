@@ -32,7 +32,7 @@ from spotladder.core.accounting.price_history import with_price
 from spotladder.core.history import waits
 from spotladder.core.history.grants import Answer, answers
 from spotladder.core.history.waits import Waits
-from spotladder.core.model import Decision, Instant, JobState, Seconds
+from spotladder.core.model import Decision, Instant, JobState, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged, stated
@@ -62,13 +62,15 @@ class _Tally:
     waits: Waits = ()
 
     def count(self, answer: Answer, now: Instant) -> None:
-        """Count a grant or a refusal. Only the end of an attempt counts among `refusals`."""
+        """Count a grant or a refusal. One of lost nodes answers a request of its own. Only the end of an attempt counts
+        among `refusals`."""
         if answer.granted:
             self.granted_at = now
         else:
             self.refused_at = now
         if answer.move is not None:
             self.had, self.why = answer.granted, answer.move.message
+            self.attempts += answer.move.source is Stage.RECOVERING
             self.refusals += not answer.granted
 
 
