@@ -202,6 +202,21 @@ async def test_the_prices_of_the_tier_are_recorded(monkeypatch: pytest.MonkeyPat
     assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
 
 
+async def test_a_price_is_kept_until_a_new_controller_has_looked_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene(price={"source": "aws"})
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5, 2.0))
+    await here.status()
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(known=False))
+    monkeypatch.setattr(Prices, "problem", lambda _self, _tier: "is being looked up")
+    status = await here.status()
+    assert (status.price, status.on_demand_price) == ("0.5000", "2.0000")
+    assert condition(status, "Priced") == ("True", "LookedUp", "no newer price: is being looked up")
+    body = {"metadata": {"generation": 2}, "spec": {"instanceTypes": ["g6.xlarge"]}}
+    here.capacity.put(await here.client.merge(CAPACITYTIERS, "pool", body=body))
+    changed = await here.status()
+    assert (changed.price, condition(changed, "Priced")[:2]) == ("", ("False", "PriceUnknown"))
+
+
 async def test_the_status_of_a_newer_controller_is_continued() -> None:
     """After a return to this version: its counts stay, and the installed CRD is not older."""
     here = await scene()
