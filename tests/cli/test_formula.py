@@ -28,6 +28,13 @@ def test_a_loss_is_shown_as_one(capsys: Capture) -> None:
     assert "−1.2 %" in answer.out
 
 
+def test_large_numbers_have_all_their_digits(capsys: Capture) -> None:
+    arguments = ("--hours", "1000000", "--spot-fraction", "0.6", "--max-failures", "999999", "--overhead", "0.5")
+    out = call(capsys, "plan", "--formula", *arguments).out
+    assert "1000000 h on demand only; 1499999.5 h with" in out
+    assert out.splitlines()[3].endswith("2347826")
+
+
 def test_infinite_values_are_null(capsys: Capture) -> None:
     found = json.loads(call(capsys, *REFERENCE, "--overhead", "0", "-o", "json").out)
     assert found["breakEvenFailures"] is None

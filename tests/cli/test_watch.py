@@ -42,16 +42,21 @@ RUNNING = JobState(
 )
 
 
-def picture(state: JobState, now: float, width: int = 80) -> str:
+def picture(state: JobState, now: float, width: int = 80, spec: JobSpec = SPEC) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=24, color_system=None)
-    console.print(draw(snapshot_of(SPEC, state, now, ""), RunSummary(), width, 24))
+    console.print(draw(snapshot_of(spec, state, now, ""), RunSummary(), width, 24))
     return out.getvalue()
 
 
 def test_the_cost_grows_between_two_writes_of_the_status() -> None:
     assert "$1.0000 spent" in picture(RUNNING, NOW)
     assert "$1.1000 spent" in picture(RUNNING, NOW + 450), "two nodes for an eighth of an hour at $0.40"
+
+
+def test_a_price_that_the_user_may_not_read_is_not_unknown() -> None:
+    spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], price=Price(known=False)),))
+    assert "  $1.0000 spent" in picture(RUNNING, NOW + 450, spec=spec)
 
 
 @pytest.mark.parametrize(

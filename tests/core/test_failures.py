@@ -156,6 +156,18 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
 
 
+def test_the_nodes_of_a_tier_that_was_removed_cost_what_they_cost_before() -> None:
+    job = SteppedJob(spec(priced("spot-a", 0.42, 1.41), tier("spot-b"), stall_timeout=1e9)).running()
+    job.see(all_ready(1), after=3600)
+    before = job.state.record("spot-a")
+    job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1800)
+    job.see(all_ready(1), after=1800)
+    record = job.state.record("spot-a")
+    assert record.cost - before.cost == pytest.approx(2 * 0.42)
+    assert record.on_demand_cost - before.on_demand_cost == pytest.approx(2 * 1.41)
+    assert job.state.unpriced == ()
+
+
 def running_four() -> SteppedJob:
     return SteppedJob(spec(tier("spot-a", -1), workers=4)).running(workers=4)
 

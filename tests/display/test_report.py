@@ -95,6 +95,14 @@ def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: C
     assert len(reported) >= 4
 
 
+@pytest.mark.parametrize("paused", [10, 900])
+def test_the_time_in_which_a_job_is_suspended_is_no_wait_and_no_part_of_a_restart(paused: int) -> None:
+    world = CloudEvents(notices={}, kills=frozenset(), suspended=frozenset(range(40, 40 + paused)))
+    facts = facts_of(PlayedRun(world=world).play())
+    assert (facts.time.waiting, facts.time.idle) == (6, 0)
+    assert [each.overhead for each in facts.attempts] == [6, 6]
+
+
 def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total(digits: Facts) -> None:
     assert math.isclose(sum(each.cost for each in digits.attempts), digits.spent)
     assert math.isclose(sum(each.on_demand_cost for each in digits.attempts), digits.on_demand)

@@ -27,6 +27,13 @@ def test_the_pace_is_measured_over_the_last_seconds_of_the_current_attempt() -> 
     assert summary.pace(START + 100) is None, "a new attempt has no pace yet"
 
 
+def test_steps_that_take_longer_than_the_window_have_a_pace() -> None:
+    summary = RunSummary()
+    for step in range(5):
+        summary.add(Beat(START + 90 * step, 1, step))
+        assert summary.pace(START + 90 * step + 89) == (pytest.approx(1 / 90) if step else None)
+
+
 def test_the_step_is_that_of_the_heartbeat_or_else_of_the_newest_commit() -> None:
     summary = RunSummary()
     summary.add(Beat(START, 1, 70, 400))

@@ -56,6 +56,7 @@ class RunnerRig:
     new_commits: list[Committed] = field(default_factory=list)
     error: str | None = None
     now: float = BEGAN
+    slept: float = 0.0
 
     def __post_init__(self) -> None:
         self.runner = Runner(
@@ -67,6 +68,7 @@ class RunnerRig:
             emit=self.records.append,
             view=self,  # type: ignore[arg-type]
             clock=lambda: self.now,
+            ticks=lambda: self.now - self.slept,
             wait=self.wait,
         )
 
@@ -108,6 +110,15 @@ def comes_up(number: int) -> Callable[[RunnerRig], None]:
 
 def ends(number: int, how: Exit) -> Callable[[RunnerRig], None]:
     return lambda rig: rig.backend.end_program(number, how, "exit code 1: KeyError")
+
+
+def sleeps(seconds: float) -> Callable[[RunnerRig], None]:
+    """The machine sleeps, with all processes of the job."""
+
+    def sleep(rig: RunnerRig) -> None:
+        rig.now, rig.slept = rig.now + seconds, rig.slept + seconds
+
+    return sleep
 
 
 def stop(rig: RunnerRig) -> None:

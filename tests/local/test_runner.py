@@ -23,7 +23,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import Killed, end_interrupted_attempt
 from spotladder.records.model import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
-from tests.local.runner_rig import BEGAN, SPEC, RunnerRig, comes_up, ends, stop
+from tests.local.runner_rig import BEGAN, SPEC, RunnerRig, comes_up, ends, sleeps, stop
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,22 @@ def test_a_program_that_fails_with_exit_code_5_ends_the_run_with_5(last_exit: in
     rig = RunnerRig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
     rig.backend.last_exit = last_exit
     assert rig.run() == code
+
+
+@pytest.mark.parametrize("at", [1, 5], ids=["while the job waits", "while it trains"])
+def test_the_time_in_which_the_machine_sleeps_does_not_count(at: float) -> None:
+    """A laptop that is closed for a night."""
+    rig = RunnerRig(script=[(at, sleeps(5000)), (5003, comes_up(1)), (5010, ends(1, Exit.SUCCEEDED))])
+    if at > 2:
+        rig.script.insert(0, (2, comes_up(1)))
+        del rig.script[2]
+    assert rig.run() == 0
+    state = rig.runner.state
+    assert (state.failures, state.last_number) == (0, 1)
+    assert state.spent_usd < 2 * 20
+    assert [record.text for record in rig.of(Noted) if "slept" in record.text] == [
+        "this machine slept for 1h 23m: that time costs nothing, and no timeout counts it"
+    ]
 
 
 def test_a_waiting_job_reports_each_change_of_the_cause_once() -> None:

@@ -207,6 +207,7 @@ def test_many_runs_on_a_short_record_do_not_make_its_probability_certain() -> No
             question(TierFacts(SPOT, "a", KnownCapacity(evictions=200.0)), BACKUP),
             "spec.tiers[0]: 4000 losses would be simulated",
         ),
+        (replace(question(), hours=1e6), "spec.checkpoints.interval: 12000000 commits would be simulated"),
     ],
 )
 def test_jobs_that_cannot_be_simulated_are_rejected_with_the_cause(asked: Question, said: str) -> None:

@@ -108,8 +108,8 @@ def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None
     found = [drawn(tier, 2, 20 * HOUR, seed) for seed in range(1, 101)]
     assert {bool(one.available(2)[0]) for one in found} == {available}
     assert 25 < sum(len(spells(one, 2)) > 1 for one in found) < 75
-    said = "\n".join(assumed(Assumptions(), question(tier, BACKUP)))
-    assert "10 h of trace do not show all that can happen" in said
+    said = "\n".join(assumed(Assumptions(), question(tier, BACKUP, hours=2000)))
+    assert "10 h of trace do not show all that can happen in 20000 h" in said
 
 
 def test_a_gang_that_never_had_its_nodes_is_offered_as_many_as_the_trace_has() -> None:

@@ -94,6 +94,17 @@ CASES = [
         JOB,
         "ml/digits is running but has not committed for 1h 7m 0s.",
     ),
+    Case(  # The age counts while the job waits; then it runs again.
+        "SpotladderCommitsOld",
+        {
+            "spotladder_job_phase{instance='a',namespace='ml',job='digits',phase='Running'}": "1x10 stale _x119 1x200",
+            **of_job("commit_age_seconds", "0+60x400"),
+        },
+        145,
+        200,
+        JOB,
+        "ml/digits is running but has not committed for 3h 20m 0s.",
+    ),
     Case(
         "SpotladderStoreUnavailable",
         {

@@ -45,7 +45,10 @@ def test_a_job_that_has_ended_or_is_elsewhere_does_not_hold_a_tier(found: Object
     assert cells(tier("a100-spot"), held)[2] == "digits"
 
 
-@pytest.mark.parametrize("status", [{}, {"availability": []}, {"conditions": [{"type": "Available"}]}])
+@pytest.mark.parametrize(
+    "status",
+    [{}, {"availability": "much", "price": "dear"}, {"availability": []}, {"conditions": [{"type": "Available"}]}],
+)
 def test_a_tier_without_a_readable_status_is_not_known(status: Object) -> None:
     assert cells(tier("a100-spot", **status))[1:] == ["not known", "–", "not known", "–", "–", "–"]
 

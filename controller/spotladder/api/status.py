@@ -214,11 +214,11 @@ class CapacityTierStatus(StatusRecord):
     nodes_in_use: int = Field(default=0, description="Nodes of the tier with pods of TieredJobs.")
     price: str = Field(default="", description="Effective price in USD per node and hour; empty if unknown.")
     on_demand_price: str = Field(default="", description="Price of the same node on demand; empty if unknown.")
-    attempts: int = Field(default=0, description="Number of attempts that requested nodes of the tier.")
-    refusals: int = Field(default=0, description="Number of attempts that did not get nodes in time.")
+    attempts: int = Field(default=0, description="Number of requests for nodes: of attempts, and for lost nodes.")
+    refusals: int = Field(default=0, description="Number of requests that did not get nodes in time.")
     evictions: int = Field(default=0, description="Number of failures on the tier.")
     evictions_per_node_hour: str = Field(default="", description="Node losses per node and hour.")
-    availability: str = Field(default="", description="Share of attempts that got nodes in time, 0 to 1.")
+    availability: str = Field(default="", description="Share of requests that got nodes in time, 0 to 1.")
     observed_hours: str = Field(default="", description="Node-hours of observation.")
     waits: list[WaitCount] = Field(
         default_factory=list,

@@ -14,14 +14,18 @@ from spotladder.api.status import CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.durations import format_duration
 from spotladder.core.history.grants import standing_grant
 from spotladder.core.history.waits import BOUNDS, Waits, usual_wait
-from spotladder.core.model import NOTHING_KNOWN, Instant, KnownCapacity, PricePoint, Seconds
+from spotladder.core.model import NOTHING_KNOWN, Instant, KnownCapacity, Price, PricePoint, Seconds
 
 _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
 
 
+UNKNOWN = Price(known=False)
+
+
 @dataclass(frozen=True, slots=True)
 class TierHistory:
-    """`wait` and `prices` are those of the core's Tier, and `known` what else is known of its capacity.
+    """`wait` and `prices` are those of the core's Tier, and `known` what else is known of its capacity. `price` is the
+    one that a controller has looked up last.
     `granted_at` is when a job last got all of its nodes there; None if that is unknown, or the tier has refused a job
     since."""
 
@@ -29,6 +33,7 @@ class TierHistory:
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
     known: KnownCapacity = NOTHING_KNOWN
+    price: Price = UNKNOWN
 
 
 NO_HISTORY = TierHistory()
@@ -51,7 +56,19 @@ def history_in(status: bytes) -> TierHistory:
         prices_of(read),
         standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
         _known(read, wait),
+        _price(read),
     )
+
+
+def price_or_last(price: Price, status: bytes) -> Price:
+    """This price or, while it is unknown, the one that a controller has looked up last."""
+    last = history_in(status).price
+    return last if last.known and not price.known else price
+
+
+def _price(read: CapacityTierStatus) -> Price:
+    price = number_in(read.price)
+    return UNKNOWN if price is None else Price.listed(price, number_in(read.on_demand_price))
 
 
 def _known(read: CapacityTierStatus, wait: Seconds) -> KnownCapacity:

@@ -39,7 +39,7 @@ def _print_estimates(scenario: CostScenario) -> None:
             )
         )
     spot = f"{100 * scenario.spot_fraction:g} % on spot and {scenario.max_failures} failures"
-    title = f"{scenario.hours:g} h on demand only; {scenario.total_hours:g} h with {spot}"
+    title = f"{scenario.hours:.10g} h on demand only; {scenario.total_hours:.10g} h with {spot}"
     print_table(("Accounting", "Cost", "Saved", "Saved %", "Saves up to (failures)"), rows, title)
 
 
@@ -59,7 +59,7 @@ def _percent(fraction: float) -> str:
 
 def failures_text(failures: float) -> str:
     """A number of failures, which may be infinite."""
-    return f"{failures:g}" if math.isfinite(failures) else "any number"
+    return f"{failures:.0f}" if math.isfinite(failures) else "any number"
 
 
 def _plain(scenario: CostScenario) -> dict[str, object]:

@@ -121,7 +121,7 @@ def plan(
 def _print(question: Question, own: Estimated | None, even: float | None) -> None:
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
-    print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:g} h on demand only")
+    print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:.10g} h on demand only")
     typer.echo()
     if own is not None:
         headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")

@@ -42,10 +42,12 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
     if restarts:
         each = "" if len(restarts) == 1 else " each on average"
-        rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
-    if parts := [f"{name} {span(seconds)}" for name, seconds in average(facts.restarts) if round(seconds)]:
-        label = "" if restarts else "restarts"
-        rows.append((label, f"{'in real time: ' if facts.spec.step_time else ''}{', '.join(parts)}"))
+        rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each} until a new step"))
+    means = average(facts.restarts)
+    if parts := [f"{name} {span(seconds)}" for name, seconds in means if round(seconds)]:
+        label, real = "" if restarts else "restarts", " of real time" if facts.spec.step_time else ""
+        until = f"{span(sum(seconds for _, seconds in means))}{real} until the first step"
+        rows.append((label, f"{until}: {', '.join(parts)}"))
     if facts.on_demand > 0:
         rows.append(("paid", paid(facts.spent, unpriced=bool(facts.unpriced))))
         if facts.uninterrupted is not None:

@@ -11,7 +11,7 @@ from spotladder.display.narrate import Narrator, Sentence
 from spotladder.records.model import Beat, Began, Committed, Record
 
 PACE_WINDOW = 20.0
-"""Seconds of heartbeats from which the displayed rate is computed."""
+"""Seconds of heartbeats from which the displayed rate is computed; slower steps have that of the last two."""
 
 EVENTS = 50
 """Number of latest events that are kept."""
@@ -64,7 +64,7 @@ class RunSummary:
         if self._beats and (beat.attempt != self._beats[-1].attempt or beat.step < self._beats[-1].step):
             self._beats.clear()
         self._beats.append(beat)
-        while beat.at - self._beats[0].at > PACE_WINDOW:
+        while len(self._beats) > 2 and beat.at - self._beats[0].at > PACE_WINDOW:
             self._beats.popleft()
         self.beat = beat
         self.loss = beat.metrics.get("loss", self.loss)
@@ -86,7 +86,9 @@ class RunSummary:
 
     def pace(self, now: Instant) -> float | None:
         """Steps per second within `PACE_WINDOW`; None without enough heartbeats."""
-        if len(self._beats) < 2 or now - self._beats[-1].at > PACE_WINDOW:
+        if len(self._beats) < 2:
             return None
         first, last = self._beats[0], self._beats[-1]
+        if now - last.at > max(PACE_WINDOW, 2 * (last.at - first.at)):
+            return None
         return (last.step - first.step) / (last.at - first.at) if last.at > first.at else None

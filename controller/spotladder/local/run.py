@@ -248,7 +248,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     environment = {
         Variable.URI: uri,
         Variable.INTERVAL: str(checkpoints.interval),
-        Variable.GRACE: f"{spec.grace:g}s",
+        Variable.GRACE: format_duration(spec.grace),
         Variable.KEEP: str(checkpoints.keep),
         Variable.HANG_TIMEOUT: format_duration(job.spec.hang_timeout),
         **elastic_environment(job.spec.elastic, sizes(job)),

@@ -59,6 +59,9 @@ DRAW_INTERVAL: Seconds = 0.25
 WAIT_SHOWN_AFTER: Seconds = 1.5
 """Time after which the view and the timeline show that a job waits. Nodes of this machine are often ready sooner."""
 
+LEAST_SLEEP: Seconds = 60.0
+"""A jump of the clock from which this machine has slept, or its clock was wrong."""
+
 SAVE_INTERVAL: Seconds = 5.0
 """Interval between two writes of a state in which only cost and clock have changed."""
 
@@ -84,11 +87,13 @@ class Runner:
         view: View,
         names: tuple[str, str, str] = ("job", "default", "ordered"),
         clock: Callable[[], Instant] = time.time,
+        ticks: Callable[[], Seconds] = time.monotonic,
         wait: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         self._spec, self._policy, self._backend = spec, policy, backend
         self._commits, self._keep, self._emit, self._view = commits, keep, emit, view
-        self._clock, self._wait = clock, wait
+        self._clock, self._ticks, self._wait = clock, ticks, wait
+        self._ahead = math.inf  # of the clock, compared with the ticks, which stop while the machine sleeps
         job, namespace, self._policy_name = names
         self._recorder = Recorder(job, namespace, (spec, self._policy_name), shown_after=WAIT_SHOWN_AFTER)
         self._asked = 0
@@ -122,6 +127,7 @@ class Runner:
             if self._asked > 1:
                 raise Killed("killed before it stopped by itself; its commits are kept")
             now = self._clock()
+            self._leave_out_sleep(now)
             spec = self._stopped_spec() if self._asked else self._spec
             seen = self._seen = self._backend.observe()
             self._charge_steps(seen.progress)
@@ -138,6 +144,25 @@ class Runner:
                 return self._ended(ExitCode.INTERRUPTED, now)
             if not decision.moves:
                 self._wait(POLL_INTERVAL)
+
+    def _leave_out_sleep(self, now: Instant) -> None:
+        """If this machine has slept since the last decision, with all processes of the job, charge nothing, and let the
+        running timers begin again."""
+        slept, self._ahead = now - self._ticks() - self._ahead, now - self._ticks()
+        if slept < LEAST_SLEEP:
+            return
+        self._emit(
+            Noted(now, f"this machine slept for {span(slept)}: that time costs nothing, and no timeout counts it")
+        )
+        state, timers, attempt = self.state, self.state.timers, self.state.attempt
+        timers = replace(
+            timers,
+            waiting_since=timers.waiting_since and now,
+            recovering_since=timers.recovering_since and now,
+        )
+        if attempt is not None:
+            attempt = replace(attempt, all_ready_at=attempt.all_ready_at and now, steps=())
+        self.state = replace(state, clock=now, timers=timers, attempt=attempt, impeded=None)
 
     def _charge_steps(self, progress: Progress) -> None:
         """Charge the nodes for the time that the new steps of the live attempt stand for, repeated steps included."""

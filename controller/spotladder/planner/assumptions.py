@@ -100,7 +100,8 @@ def _capacity(spot: list[TierFacts], workers: int, horizon: Seconds) -> list[str
         rare = f"in 1 of {runs:.2g} runs" if runs < 100 else f"in 1 of {runs:.0f} runs"
         sentences.append(
             f"{rare} capacity is lost for good at a random moment, and {rare} it comes for good: "
-            f"{hours(comparable / HOUR)} h of trace{like_now} do not show all that can happen in {horizon / HOUR:.4g} h"
+            f"{hours(comparable / HOUR)} h of trace{like_now} do not show all that can happen in "
+            f"{hours(horizon / HOUR)} h"
         )
     for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):
         unknown = [

@@ -51,7 +51,7 @@ def compare(
 
 def title(question: Question, assumptions: Assumptions) -> str:
     """A description of the comparison in one sentence."""
-    work = f"{question.hours:g} h of work on {numbered(question.spec.workers, 'node')}"
+    work = f"{question.hours:.10g} h of work on {numbered(question.spec.workers, 'node')}"
     usd = expected_uninterrupted_usd(question, assumptions)
     return work if usd is None else f"{work}; on demand without interruptions: ${usd:.2f}"
 

@@ -134,7 +134,7 @@ def estimated(question: Question) -> Estimated | None:
     if expected is None:
         return None
     if expected.failures > MOST:
-        what = f"the expected number of failures must be at most {MOST:g}, got {expected.failures:g}"
+        what = f"the expected number of failures must be at most {MOST}, got {expected.failures:.0f}"
         raise InvalidSpec(f"{what}: check that the eviction rate is per hour")
     spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
@@ -185,7 +185,7 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
             problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
             more = "later" if path == "spec.deadline" else "longer"
             remedy = f"set a {more} one, or specify fewer --hours"
-            raise InvalidSpec(f"{problem} (expected at least the work, {hours:g} h): {remedy}", path=path)
+            raise InvalidSpec(f"{problem} (expected at least the work, {hours:.10g} h): {remedy}", path=path)
     return min(limits.values(), default=None)
 
 

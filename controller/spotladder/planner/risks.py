@@ -105,6 +105,6 @@ def _outlook(question: Question, own: Estimated) -> Iterator[str]:
         yield f"spec.budget {spec.budget:.2f} USD is less than the expected {own.usd:.2f} USD"
     limit = own.cost.break_even_failures
     if own.scenario.max_failures > limit:
-        yield f"{own.scenario.max_failures} failures are expected, but more than {limit:g} save nothing"
+        yield f"{own.scenario.max_failures} failures are expected, but more than {limit:.0f} save nothing"
     if spec.backoff_limit is not None and own.expected.failures > spec.backoff_limit:
         yield f"spec.backoffLimit {spec.backoff_limit} is less than the expected number of failures"

@@ -42,6 +42,9 @@ EXTRA_COSTS = tuple(field.name for field in fields(ExtraCosts))
 
 PERCENTS = (10, 50, 90, 99)
 
+MOST_COMMITS = 100_000
+"""Maximum number of commits of a simulated run."""
+
 WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
 """Policies that do not use the progress of the job, so that the runs need no decision after each commit."""
 
@@ -145,7 +148,7 @@ def simulator(
     question: Question, assumptions: Assumptions, recording: Recording | None = None
 ) -> Callable[[int], SimulationOutcome]:
     """Makes, and records, the run of a seed. Raises InvalidSpec for a job that cannot be simulated: a deadline before
-    the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
+    the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses or MOST_COMMITS commits."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, storage_per_gib_month=0.0)
@@ -162,6 +165,7 @@ def simulator(
         sizes=question.sizes,
         commit_size=assumptions.commit_size or NO_COMMIT,
     )
+    _check_commits(program)
     _check_losses(question, horizon)
     check_budget(spec, question.hours, [facts.tier.price.per_node_hour for facts in question.tiers])
     tiers = {tier.name: tier.name for tier in spec.tiers}
@@ -226,6 +230,16 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
 def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
     """The prices that were recorded by the moment at which the simulated run began, at times of the simulation."""
     return tuple(PricePoint(START + point.since - began, point.usd) for point in points if point.since <= began)
+
+
+def _check_commits(program: ProgramPlan) -> None:
+    commits = program.work / program.commit_interval
+    if commits > MOST_COMMITS:
+        raise InvalidSpec(
+            f"{commits:.0f} commits would be simulated (expected at most {MOST_COMMITS}): set a longer interval, or "
+            "specify fewer --hours",
+            path="spec.checkpoints.interval",
+        )
 
 
 def _check_losses(question: Question, horizon: Seconds) -> None:

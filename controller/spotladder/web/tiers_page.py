@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from spotladder.api.status import CapacityTierStatus
-from spotladder.api.tier_history import prices_of, read_status, waits_of
+from spotladder.api.tier_history import number_in, prices_of, read_status, waits_of
 from spotladder.core.history.waits import usual_wait
 from spotladder.core.model import PricePoint
 from spotladder.display.figures import money, numbered, percent, span
@@ -79,7 +79,7 @@ def jobs_by_tier(jobs: Iterable[Object]) -> dict[str, list[Object]]:
 def tier_row(place: Place, tier: Object, holders: Sequence[Object], now: float) -> Markup:
     """The row of a CapacityTier of this place, which these jobs hold or wait for."""
     status = read_status(to_json(tier.get("status") or {}))
-    met, waits = float(status.availability) if status.availability else None, waits_of(status)
+    met, waits = number_in(status.availability), waits_of(status)
     half, most = (span(usual_wait(waits, share)) for share in (0.5, 0.9))
     requests = element("small", f"of {status.attempts}") if status.attempts else None
     return element(
@@ -115,11 +115,11 @@ def _holders(place: Place, jobs: Sequence[Object], held: int) -> tuple[Markup | 
 
 
 def _price(status: CapacityTierStatus) -> tuple[Markup | str | None, ...]:
-    if not status.price:
+    price, on_demand = number_in(status.price), number_in(status.on_demand_price)
+    if price is None:
         return ("not known", None)
-    usd = status.on_demand_price
-    beside = element("small", f"on demand {money(float(usd))}") if usd else None
-    return money(float(status.price)), beside, _history(prices_of(status))
+    beside = None if on_demand is None else element("small", f"on demand {money(on_demand)}")
+    return money(price), beside, _history(prices_of(status))
 
 
 def _history(prices: Sequence[PricePoint]) -> Markup | None:

@@ -204,6 +204,14 @@ def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> 
     assert found.missing[FIRST.name].message.endswith("does not exist")
 
 
+def test_until_a_price_is_looked_up_it_is_the_one_that_an_earlier_controller_found() -> None:
+    """Otherwise the nodes of all jobs have no price from the start of a controller until the first answer."""
+    status = b'{"price": "0.4", "onDemandPrice": "1.2"}'
+    known = CapacityRecord(name="c", uid="u", model=capacity(price={"source": "aws"}), status=status)
+    found = load.resolve(JOB, lambda _: known, lambda _: None, frozenset({"home"}), price_of)
+    assert found.resolved[FIRST.name].core.price == Price(0.4, 1.2)
+
+
 def test_a_notice_is_converted_to_the_clock_of_the_controller() -> None:
     seen = AttemptSeen(1, (PodSeen("w-0", noticed=True, noticed_at=100.0, notice_ends_at=220.0), PodSeen("w-1")))
     noticed, other = load._by_controller_clock(seen, 60.0).pods

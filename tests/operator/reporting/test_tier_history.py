@@ -63,7 +63,7 @@ async def test_counts_add_up_over_jobs_and_controllers() -> None:
             await use_spot_for_half_an_hour(kube, name)
             await eventually(partial(written, jobs))
         found = await counts()
-        assert (found["attempts"], found["evictions"]) == (2, 2), "each job has lost its capacity once"
+        assert (found["attempts"], found["evictions"]) == (4, 2), "each job has got its capacity and then lost it once"
         assert float(found["observedHours"]) > 2 * WORKERS * HALF_AN_HOUR / 3600
         async with kube.operator():
             await kube.pass_time(2 * WRITE_INTERVAL)

@@ -51,9 +51,15 @@ class TierStatusScene:
         body = {"metadata": {"name": name}, "spec": {"capacityType": "spot", "price": PRICE, **spec}}
         self.capacity.put(await self.client.create(CAPACITYTIERS, body))
 
-    def decided(self, *reasons: Reason, before: TierRecord | None = None, after: TierRecord | None = None) -> None:
+    def decided(
+        self,
+        *reasons: Reason,
+        before: TierRecord | None = None,
+        after: TierRecord | None = None,
+        source: Stage = Stage.STARTING,
+    ) -> None:
         """A persisted decision of the job with these moves on spot-a."""
-        moves = tuple(Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a", f"why {reason}") for reason in reasons)
+        moves = tuple(Move(source, Stage.RUNNING, reason, 1, "spot-a", f"why {reason}") for reason in reasons)
         states = [JobState(tiers=(record,) if record else ()) for record in (before, after)]
         loaded = cast("Any", SimpleNamespace(job=job()))
         self.writer.decided(loaded, states[0], Decision(states[1], moves=moves))
@@ -117,6 +123,17 @@ async def test_an_attempt_without_nodes_is_a_refusal_with_its_time_and_message()
     later = await here.status()
     assert condition(later, "Available") == ("True", "Had", f"why {Reason.ALL_READY}")
     assert later.last_unavailable_at == status.last_unavailable_at
+
+
+async def test_a_replacement_of_lost_nodes_is_a_request_of_its_own() -> None:
+    """Otherwise a tier on which each attempt ends without a replacement would have an availability of 0."""
+    here = await scene()
+    here.decided(Reason.STARTED, Reason.ALL_READY)
+    here.decided(Reason.ALL_READY, source=Stage.RECOVERING)
+    here.decided(Reason.INSUFFICIENT_CAPACITY, source=Stage.RECOVERING)
+    status = await here.status()
+    assert (status.attempts, status.refusals, status.availability) == (3, 1, "0.667")
+    assert condition(status, "Available")[:2] == ("False", "InsufficientCapacity")
 
 
 async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate() -> None:
@@ -183,6 +200,21 @@ async def test_the_prices_of_the_tier_are_recorded(monkeypatch: pytest.MonkeyPat
     assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
     monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(known=False))
     assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
+
+
+async def test_a_price_is_kept_until_a_new_controller_has_looked_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene(price={"source": "aws"})
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5, 2.0))
+    await here.status()
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(known=False))
+    monkeypatch.setattr(Prices, "problem", lambda _self, _tier: "is being looked up")
+    status = await here.status()
+    assert (status.price, status.on_demand_price) == ("0.5000", "2.0000")
+    assert condition(status, "Priced") == ("True", "LookedUp", "no newer price: is being looked up")
+    body = {"metadata": {"generation": 2}, "spec": {"instanceTypes": ["g6.xlarge"]}}
+    here.capacity.put(await here.client.merge(CAPACITYTIERS, "pool", body=body))
+    changed = await here.status()
+    assert (changed.price, condition(changed, "Priced")[:2]) == ("", ("False", "PriceUnknown"))
 
 
 async def test_the_status_of_a_newer_controller_is_continued() -> None:

@@ -9,6 +9,7 @@ from math import inf
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.stored import CapacityRecord, JobRecord
+from spotladder.api.tier_history import price_or_last
 from spotladder.core.model import JobSpec, Price
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.core_spec import core_spec
@@ -17,14 +18,7 @@ from spotladder.workloads.tiers import PlacedTier, price_of, resolve_tier
 
 def price_in(record: CapacityRecord) -> Price:
     """The price in the spec, or else the price that the controller has looked up."""
-    from pydantic_core import from_json
-
-    price = price_of(record.model) if record.model else Price(known=False)
-    if price.known:
-        return price
-    status = from_json(record.status)
-    known = status.get("price")
-    return Price(float(known), float(status.get("onDemandPrice") or known)) if known else price
+    return price_or_last(price_of(record.model) if record.model else Price(known=False), record.status)
 
 
 def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) -> JobSpec:

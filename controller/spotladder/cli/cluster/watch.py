@@ -202,9 +202,10 @@ class _JobObserver:
 
 
 def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> ViewSnapshot:
-    """The status for the view. The cost is extrapolated to `now`, because the status is written every five minutes."""
-    seen = Observation(state.revision, _attempts(state, spec), state.progress)
-    return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)
+    """The status for the view. The cost is extrapolated to `now`, because the status is written every five minutes,
+    unless the user may not read a price that the controller knows."""
+    seen, later = Observation(state.revision, _attempts(state, spec), state.progress), account(state, spec, now)
+    return ViewSnapshot(now, spec, later if later.unpriced == state.unpriced else state, seen, hint)
 
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:

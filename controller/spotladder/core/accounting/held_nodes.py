@@ -23,6 +23,7 @@ from spotladder.core.model import (
     Price,
     Seconds,
     Standby,
+    TierRecord,
     Timers,
 )
 from spotladder.core.model.gang import launched_workers
@@ -106,10 +107,9 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> Job
     """The state after this number of node-seconds of a tier."""
     if not node_seconds:
         return state
-    tier = spec.tier(name)
-    price = tier.price if tier else Price(known=False)
+    tier, record = spec.tier(name), state.record(name)
+    price = tier.price if tier else _mean_price(record)
     cost, on_demand = charged(node_seconds, price)
-    record = state.record(name)
     return with_record(
         state,
         replace(
@@ -120,6 +120,14 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float) -> Job
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )
+
+
+def _mean_price(record: TierRecord) -> Price:
+    """What a node of a tier that the spec no longer has cost so far; unknown without a price of all of its nodes."""
+    if record.unpriced or not record.node_seconds:
+        return Price(known=False)
+    hours = record.node_seconds / HOUR
+    return Price(record.cost / hours, record.on_demand_cost / hours)
 
 
 def rewound(state: JobState, now: Instant) -> JobState:

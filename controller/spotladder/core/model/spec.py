@@ -123,7 +123,7 @@ class KnownCapacity:
     room: int | None = None
     """The maximum number of nodes."""
     availability: float | None = None
-    """The share of attempts that got nodes in time; None if unknown."""
+    """The share of requests that got nodes in time; None if unknown."""
     ready_after: Seconds | None = None
     """The time from the request for a node until it is ready; None if unknown."""
     closed: tuple[tuple[Seconds, Seconds], ...] = ()

@@ -33,7 +33,8 @@ class AttemptFacts:
     done. `new` is the number of seconds in `work` for steps that were done for the first time.
 
     `recomputed` is the number of steps that were done again; None if unknown. `overhead` is the time from the last new
-    step before this attempt to its own first new step: the cost of the restart.
+    step before this attempt, or from `resumed`, to its own first new step: the cost of the restart. `resumed` is when
+    the job was last resumed before it; 0: never.
     """
 
     number: int
@@ -54,6 +55,7 @@ class AttemptFacts:
     work: tuple[Span, ...] = ()
     cost: float = 0.0
     on_demand_cost: float = 0.0
+    resumed: Seconds = 0.0
 
 
 def attempts_of(
@@ -83,12 +85,15 @@ class _Ledger:
         self._number = 0
         self._all_ready_since: Seconds | None = None
         self._committed = 0
+        self._resumed: Seconds = 0.0
         self._payer = 0
         self._bill = (0.0, 0.0)
         self._failures: dict[str, int] = {}
 
     def enter(self, record: Record) -> None:
         match record:
+            case Moved(move=move) if move.source is Stage.SUSPENDED:
+                self._resumed = record.at
             case Moved(move=move) if move.target is Stage.STARTING:
                 self._open(move, record.at)
             case Moved(move=move) if move.source not in BETWEEN and move.attempt == self._number:
@@ -111,7 +116,15 @@ class _Ledger:
         step = self._start_steps.get(move.attempt, self._committed)
         self._number = move.attempt
         self._found[move.attempt] = AttemptFacts(
-            move.attempt, move.tier, kind, at, self._length, move.reason, start_step=step, committed_step=step
+            move.attempt,
+            move.tier,
+            kind,
+            at,
+            self._length,
+            move.reason,
+            start_step=step,
+            committed_step=step,
+            resumed=self._resumed,
         )
 
     def _move(self, move: Move, at: Seconds) -> None:
@@ -170,7 +183,7 @@ def _with_work(attempt: AttemptFacts, work: list[Stretch], *, measured: bool) ->
     before = [stretch for stretch in work if stretch.attempt < attempt.number and stretch.new]
     overhead = None
     if first_new is not None:
-        overhead = first_new.start - (before[-1].end if before else 0.0)
+        overhead = first_new.start - max(before[-1].end if before else 0.0, attempt.resumed)
     return replace(
         attempt,
         end_step=max((stretch.last for stretch in own), default=attempt.start_step),

@@ -53,7 +53,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TimeUse:
-    """How the time of the run was used, in seconds. The sum of the parts is the total."""
+    """How the time of the run was used, in seconds, without that in which it was suspended. The sum of the parts is
+    the total."""
 
     new: Seconds = 0.0  # steps done for the first time
     recomputed: Seconds = 0.0  # steps done again
@@ -264,7 +265,6 @@ _SPENT_ON: Mapping[Stage, str] = {
     Stage.IDLE: "waiting",
     Stage.STARTING: "waiting",
     Stage.RECOVERING: "waiting",
-    Stage.SUSPENDED: "waiting",
     Stage.DRAINING: "handover",
     Stage.ENDING: "handover",
     Stage.RUNNING: "idle",

@@ -8,7 +8,7 @@ from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.stored import CapacityRecord, JobRecord
-from spotladder.api.tier_history import history_in
+from spotladder.api.tier_history import history_in, price_or_last
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.accounting.overlap_prices import missing_prices
 from spotladder.core.facts.notice_fit import misfits_of
@@ -52,13 +52,16 @@ def resolve(
     price: Callable[[CapacityTier], Price],
 ) -> Tiers:
     """Find the capacity of each tier. A CapacityTier that was deleted while in use is missing; its last
-    price is kept."""
+    price is kept. Until `price` is known, the price is that of the status, which an earlier controller has looked
+    up."""
     resolved: dict[str, PlacedTier] = {}
     missing: dict[str, Diagnosis] = {}
 
     def group(name: str) -> tuple[CapacityTier, Price] | None:
         record = capacity(name) or last_known(name)
-        return (record.model, price(record.model)) if record is not None and record.model is not None else None
+        if record is None or record.model is None:
+            return None
+        return record.model, price_or_last(price(record.model), record.status)
 
     for index, tier in enumerate(job.spec.tiers):
         record, name = capacity(tier.capacity_tier), tier.capacity_tier
@@ -76,7 +79,12 @@ def resolve(
         if known is not None and known.model is not None:
             try:
                 resolved[tier.name] = resolve_tier(
-                    index, tier, known.model, price(known.model), group, history=history_in(known.status)
+                    index,
+                    tier,
+                    known.model,
+                    price_or_last(price(known.model), known.status),
+                    group,
+                    history=history_in(known.status),
                 )
             except InvalidSpec as error:
                 problem = problem or str(error)

@@ -131,7 +131,7 @@ class Metrics:
             state.phase,
             min(1.0, ratio),
             _uncommitted_since(state),
-            () if ended else tuple(self._tier(tier.name) for tier in spec.tiers),
+            () if ended else tuple(tier.name for tier in spec.tiers),
             () if ended else bad_nodes(state),
             state.number,
             state.spent_usd / spec.budget if spec.budget and not ended else None,
@@ -232,7 +232,7 @@ class Metrics:
             "1 if the tier of a job that has not ended had capacity for the newest request, else 0.",
             labels=["tier"],
         )
-        used = {tier for _, job in jobs for tier in job.tiers}
+        used = {OTHER_TIERS}.union(*(job.tiers for _, job in jobs))
         for tier, had in list(self._available.items()):
             if tier in used:
                 available.add_metric([tier], int(had))

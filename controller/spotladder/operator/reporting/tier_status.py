@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
-from spotladder.api.status import CapacityTierStatus
+from spotladder.api.status import CapacityTierStatus, Condition
 from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import (
     number_in,
     price_entries_of,
+    price_or_last,
     prices_of,
     read_status,
     wait_entries_of,
@@ -32,7 +33,7 @@ from spotladder.core.accounting.price_history import with_price
 from spotladder.core.history import waits
 from spotladder.core.history.grants import Answer, answers
 from spotladder.core.history.waits import Waits
-from spotladder.core.model import Decision, Instant, JobState, Seconds
+from spotladder.core.model import Decision, Instant, JobState, Price, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged, stated
@@ -62,13 +63,15 @@ class _Tally:
     waits: Waits = ()
 
     def count(self, answer: Answer, now: Instant) -> None:
-        """Count a grant or a refusal. Only the end of an attempt counts among `refusals`."""
+        """Count a grant or a refusal. One of lost nodes answers a request of its own. Only the end of an attempt counts
+        among `refusals`."""
         if answer.granted:
             self.granted_at = now
         else:
             self.refused_at = now
         if answer.move is not None:
             self.had, self.why = answer.granted, answer.move.message
+            self.attempts += answer.move.source is Stage.RECOVERING
             self.refusals += not answer.granted
 
 
@@ -155,9 +158,9 @@ class TierStatusWriter:
         hours = (number_in(before.observed_hours) or 0.0) + tally.node_seconds / HOUR
         attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
         evictions = before.evictions + tally.evictions
-        price = self.prices.of(record.model) if record.model else None
+        price = self._price(record)
         prices = prices_of(before)
-        if price is not None and price.known:
+        if price.known:
             prices = with_price(prices, round(price.per_node_hour, 4), float(int(self.clock.now())))
         return CapacityTierStatus(
             conditions=merged(before.conditions, self._claims(record, tally), self.clock.now(), record.generation),
@@ -165,8 +168,8 @@ class TierStatusWriter:
             last_available_at=before.last_available_at if tally.granted_at is None else _time(tally.granted_at),
             jobs_in_use=usage.jobs,
             nodes_in_use=len(usage.workers | usage.heads if with_heads else usage.workers),
-            price=f"{price.per_node_hour:.4f}" if price and price.known else "",
-            on_demand_price=f"{price.on_demand:.4f}" if price and price.on_demand else "",
+            price=f"{price.per_node_hour:.4f}" if price.known else "",
+            on_demand_price=f"{price.on_demand:.4f}" if price.on_demand else "",
             attempts=attempts,
             refusals=refusals,
             evictions=evictions,
@@ -182,7 +185,7 @@ class TierStatusWriter:
             return {ConditionType.VALID: ConditionUpdate("False", "InvalidSpec", record.problem)}
         updates = {
             ConditionType.VALID: ConditionUpdate("True", "Valid"),
-            ConditionType.PRICED: self._priced(record.model),
+            ConditionType.PRICED: self._priced(record, record.model),
         }
         if available := self._available(record, record.model, tally):
             updates[ConditionType.AVAILABLE] = available
@@ -195,20 +198,31 @@ class TierStatusWriter:
             return ConditionUpdate("False", "UnknownCluster", f"{cluster} is not registered with the controller")
         if tally.had is not None:
             return stated(tally.had, "Had" if tally.had else "InsufficientCapacity", tally.why)
-        held = next(
-            (entry for entry in read_status(record.status).conditions if entry.type == ConditionType.AVAILABLE), None
-        )
+        held = _held(record, ConditionType.AVAILABLE)
         if held is None or held.reason == "UnknownCluster":
             return ConditionUpdate("Unknown", "NotAsked", "no job has requested it since")
         return None
 
-    def _priced(self, model: CapacityTier) -> ConditionUpdate:
+    def _price(self, record: CapacityRecord) -> Price:
+        """The price of the tier; until it is looked up, that of the status if it is for the same spec."""
+        price = self.prices.of(record.model) if record.model else Price(known=False)
+        held = _held(record, ConditionType.PRICED)
+        if held is None or held.observed_generation != record.generation:
+            return price
+        return price_or_last(price, record.status)
+
+    def _priced(self, record: CapacityRecord, model: CapacityTier) -> ConditionUpdate:
         problem = self.prices.problem(model)
-        if self.prices.of(model).known:
+        if self._price(record).known:
             return ConditionUpdate(
                 "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
             )
         return ConditionUpdate("False", "PriceUnknown", problem)
+
+
+def _held(record: CapacityRecord, kind: ConditionType) -> Condition | None:
+    """The condition of this type in the status."""
+    return next((entry for entry in read_status(record.status).conditions if entry.type == kind), None)
 
 
 def _time(at: Instant) -> datetime:
