@@ -1,6 +1,7 @@
 """Commits a folder and resumes from it, in a process of its own: `little_memory URI SOURCE TARGET`.
 
-Prints how much more memory it has used at most than after a commit of a small file, which loads all modules, in MiB.
+A bucket gets it in small parts, so that a file that is much larger than those in flight is still small. Prints
+how much more memory it has used at most than after a commit of a small file, which loads all modules, in MiB.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from spotladder.checkpoints import bucket
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from tests.checkpoints.builders import commit_folder
 
 
 def main(uri: str, source: Path, target: Path) -> None:
+    bucket.PART, bucket.RANGE = 2 << 20, 1 << 20
     small = CommitLog(open_store(uri), "small")
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "file").write_bytes(b"1")

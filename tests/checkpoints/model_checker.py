@@ -198,12 +198,13 @@ class Checker:
             changed, answer = self._perform(objects, request)
             yield changed, self._answered(answers, number, answer), in_transit, faults
             if faults < self.faults and (kind := self._requests.values[request][0]) in self.faulty:
-                late = in_transit if kind in READS else (*in_transit, request)
+                late = in_transit if kind in READS else tuple(sorted((*in_transit, request)))
                 unanswered = self._answer.of((UNANSWERED,))
                 yield objects, self._answered(answers, number, unanswered), late, faults + 1
         for index, request in enumerate(in_transit):
             changed, _ = self._perform(objects, request)
-            yield changed, answers, in_transit[:index] + in_transit[index + 1 :], faults
+            if changed != objects:  # Otherwise nothing follows that does not follow if it never arrives.
+                yield changed, answers, in_transit[:index] + in_transit[index + 1 :], faults
 
     def _perform(self, objects: int, request: int) -> tuple[int, int]:
         known = self._performed.get((objects, request))

@@ -11,8 +11,8 @@ import pytest
 from tests.checkpoints import little_memory
 from tests.checkpoints.gcs import BUCKET, google
 
-SIZE = 384 << 20
-IN_FLIGHT = 256  # MiB
+SIZE = 96 << 20
+IN_FLIGHT = 64  # MiB
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is that of Linux")

@@ -126,6 +126,7 @@ def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path)
     assert "advice: commit every " in answer.out
     assert "assumed: requests for nodes on spot-a succeed at all other times: their capacity is unknown" in answer.out
     assert "assumed: spot-a provides no new nodes from 1m to 2m, after the start of the job" in answer.out
+    assert "assumed: the policy ordered chooses the tiers\n" in answer.out
 
 
 def test_a_better_max_failures_is_advised(capsys: Capture, tmp_path: Path) -> None:
@@ -142,7 +143,6 @@ def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> 
     answer = planned(capsys, tmp_path, *RATE, job=job)
     assert (answer.code, answer.err) == (0, "")
     assert "assumed: the policy greedy chooses the tiers of the simulated runs; the closed formulas" in answer.out
-    assert "assumed: the policy ordered chooses the tiers\n" in planned(capsys, tmp_path, *RATE).out
 
 
 def test_the_duration_of_a_commit_is_that_of_the_jobs_run(

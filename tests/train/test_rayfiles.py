@@ -19,6 +19,9 @@ from spotladder.train.environment import Environment
 from spotladder.train.raytrain import ray_run_config, storage_of
 from tests.checkpoints.servers import OutageProxy, moto, new_bucket
 
+AWAY = 0.7
+"""Seconds of an outage, in which a request times out."""
+
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
@@ -72,11 +75,11 @@ def test_rays_uploads_wait_for_the_end_of_an_outage(
     storage = StorageContext(path, "tune-1", filesystem)
     (tmp_path / "state").write_bytes(b"x" * (11 << 20))  # two parts
     away.begin(kind)
-    back = threading.Timer(1.5, away.end)
+    back = threading.Timer(AWAY, away.end)
     back.start()
     began = time.monotonic()
     kept = storage.persist_current_checkpoint(Checkpoint.from_directory(str(tmp_path)), "ckpt")
-    assert time.monotonic() - began >= 1.5
+    assert time.monotonic() - began >= AWAY
     with Checkpoint(kept.path, filesystem=filesystem).as_directory() as folder:
         assert Path(folder, "state").stat().st_size == 11 << 20
     away.close()

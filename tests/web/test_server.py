@@ -19,7 +19,6 @@ from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.places.beside import beside
 from spotladder.places.place import Printed
 from spotladder.places.this_machine import ThisMachine
-from spotladder.web.access import MAX_PAGES
 from spotladder.web.beside import serve_runs
 from spotladder.web.plans import Plan, no_plan
 from spotladder.web.server import serving
@@ -83,13 +82,14 @@ async def test_a_page_of_another_host_is_refused() -> None:
             assert "secret-name" not in await answer.text()
 
 
-async def test_open_pages_have_a_limit() -> None:
+@pytest.mark.parametrize("limit", ["spotladder.web.server.MAX_PAGES", "spotladder.web.access.OnThisMachine.pages"])
+async def test_open_pages_have_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limit, 3)
     async with browsing(Shelf()) as client:
-        client.connector._limit = 0  # type: ignore[union-attr]
-        streams = await asyncio.gather(*(client.get("/changes") for _ in range(MAX_PAGES)))
+        streams = await asyncio.gather(*(client.get("/changes") for _ in range(3)))
         answer = await client.get("/changes")
         assert answer.status == 503
-        assert await answer.text() == "250 pages are open, the maximum (no setting raises this limit): close one\n"
+        assert await answer.text() == "3 pages are open, the maximum (no setting raises this limit): close one\n"
         for stream in streams:
             stream.close()
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.cli.local import logs
 from spotladder.core.model import (
     AttemptRecord,
     JobSpec,
@@ -200,16 +201,19 @@ def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(
     assert call(capsys, "logs", "digits", "--all-pods").code == 2
 
 
-def test_logs_follows_a_run_over_its_attempts_to_its_end(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_follows_a_run_over_its_attempts_to_its_end(
+    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.01)
     owned, answers = threading.Event(), []
 
     def work() -> None:
         with runs.folder.owned():
             owned.set()
-            time.sleep(0.6)
+            time.sleep(0.1)
             runs.write(2, "th\n")
             runs.write(3, "fifth\n")
-            time.sleep(0.6)
+            time.sleep(0.1)
             runs.write(3, "last")
 
     runner = threading.Thread(target=work)

@@ -15,7 +15,6 @@ from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL
 from spotladder.operator.reconcile.reconciler import OUTCOME_RETRY_INTERVAL, Reconciler
 from spotladder.operator.storage import credentials
-from tests.operator.reconcile.test_reconciler import memory
 
 READ = Reading(True)
 UNREADABLE = Reading(True, unreadable="no rights")
@@ -49,21 +48,12 @@ COUNTED = JobState(clock=NOW - 100, nodes=2)
         pytest.param({"wake_at": NOW + 0.5, "persisted": COUNTED, "polls": True}, 0.5, id="the earliest"),
     ],
 )
-async def test_a_job_is_reconciled_again_at_the_earliest_of_its_times(
-    given: dict[str, Any], seconds: float | None
-) -> None:
-    async with memory() as kube:
-        assert kube.runtime
-        reconciler = kube.runtime.reconcile
-        reconciler.clock = cast("Any", SimpleNamespace(now=lambda: NOW))
-        persisted = given.get("persisted", IDLE)
-        found = reconciler._wake(
-            Decision(replace(persisted, clock=NOW), wake_at=given.get("wake_at")),
-            persisted,
-            given.get("updates", {}),
-            given.get("reading", READ),
-            polls=given.get("polls", False),
-        )
+def test_a_job_is_reconciled_again_at_the_earliest_of_its_times(given: dict[str, Any], seconds: float | None) -> None:
+    reconciler: Any = SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW), jobs=("digits",))
+    persisted = given.get("persisted", IDLE)
+    decision = Decision(replace(persisted, clock=NOW), wake_at=given.get("wake_at"))
+    updates, reading = given.get("updates", {}), given.get("reading", READ)
+    found = Reconciler._wake(reconciler, decision, persisted, updates, reading, polls=given.get("polls", False))
     assert found == seconds
 
 
