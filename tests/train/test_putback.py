@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.disk import DiskStore
+from spotladder.checkpoints.entries import FileEntry
 from spotladder.errors import InvalidSpec
 from spotladder.train import folder_watch
 from spotladder.train.folder_watch import Watch
@@ -154,6 +157,46 @@ def test_a_checkpoint_that_was_torn_does_not_keep_the_file_that_names_it(tmp_pat
     (first.folder / "last_checkpoint").write_text("model_0003.pth")
     second = Attempt(tmp_path, 2)
     assert second.place == (second.folder / "last_checkpoint").read_text() == "model_0002.pth"
+
+
+def test_a_program_may_remove_its_folder_during_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As BackupAndRestore of Keras does at the end of the training."""
+    attempt, take_file = Attempt(tmp_path), DiskStore.take_file
+
+    def removed(store: DiskStore, key: str, path: Path) -> FileEntry:
+        shutil.rmtree(attempt.folder, ignore_errors=True)
+        return take_file(store, key, path)
+
+    save(attempt.folder, "last.pt")
+    with monkeypatch.context() as patched:
+        patched.setattr(DiskStore, "take_file", removed)
+        for _ in range(2):
+            attempt.watch.look()
+            attempt.clock.now += folder_watch.SETTLED_AFTER
+        assert attempt.watch.wait(60)
+    assert "was removed before it was committed" in caplog.text
+    save(attempt.folder, "last.pt", "again")
+    attempt.commit()
+    assert steps(tmp_path) == [2]
+
+
+def test_a_volume_may_be_mounted_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder / "volume", "step-5.pt", "five")
+    first.commit()
+    (first.folder / "volume" / "step-5.pt").unlink()
+    move = os.rename
+
+    def rename(source: str | Path, target: str | Path, **more: int) -> None:
+        if f"{first.folder}/volume/" in str(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        move(source, target, **more)
+
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "replace", rename)
+    assert text_of(Attempt(tmp_path, 2).folder, "volume/step-5.pt") == "five"
 
 
 def test_a_second_loop_of_a_program_is_committed(tmp_path: Path) -> None:

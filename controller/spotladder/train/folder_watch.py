@@ -67,8 +67,7 @@ class Watch:
 
         `ended`: nothing writes there any more. `killed`: the program may have left a file that only looks complete.
         """
-        self.commits.check()
-        began = self.clock()
+        is_idle, began = self.wait(), self.clock()
         if not ended and began < self._next:
             return
         here = saved_in(self.folder)
@@ -77,9 +76,17 @@ class Watch:
         complete = [saved for saved in here if saved.complete]
         ready = [saved for saved in complete if self._is_new(saved, at_rest=ended and (saved.proven or not killed))]
         self._next = self.clock() + max(LOOK_INTERVAL, SHARE * (self.clock() - began))
-        if ready and (not self.commits.busy or self.commits.away):
+        if ready and (is_idle or self.commits.away):
             settled = [saved for saved in complete if saved in ready or self._done.get(saved.name) == saved.files]
             self._submit(committed_together(ready, settled))
+
+    def wait(self, timeout: float = 0.0) -> bool:
+        """Whether all that was submitted is committed, after at most `timeout` seconds. Raises a commit's error."""
+        try:
+            return self.commits.wait(timeout)
+        except OSError as error:  # The program has removed its folder, and the copy in it.
+            self._warn(f"a checkpoint was removed before it was committed: {error}")
+            return True
 
     def _claim(self) -> None:
         """Note whose checkpoints these are. The program may have removed the note with the folder."""

@@ -179,7 +179,7 @@ def _is_newer(saved: Saved, found: Found) -> bool:
 
 
 def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
-    """Move checkpoints into another folder of the same file system, each file or folder in one step."""
+    """Move checkpoints into another folder, each file or folder in one step on one file system."""
     for saved in all_saved:
         for root in saved.roots:
             place = target / root
@@ -188,5 +188,5 @@ def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
             shutil.rmtree(replaced, ignore_errors=True)
             if place.is_dir() and not place.is_symlink():
                 place.rename(replaced)  # A folder cannot replace another one that has files.
-            (source / root).replace(place)
+            shutil.move(source / root, place)  # A volume may be mounted at a part of the program's folder.
             shutil.rmtree(replaced, ignore_errors=True)
