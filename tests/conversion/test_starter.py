@@ -227,6 +227,12 @@ def test_the_lines_to_change_are_named_and_the_files_are_valid(
     assert file.read_text() == text
 
 
+@pytest.mark.parametrize("kind", ['action="store_true"', "type=int, default=0", "is_flag=True"])
+def test_an_option_that_takes_no_path_resumes_from_no_checkpoint(tmp_path: Path, kind: str) -> None:
+    (file := tmp_path / "train.py").write_text(RESUMES.replace('"--resume", default=""', f'"--resume", {kind}'))
+    assert not script_of(file).resume
+
+
 @pytest.mark.parametrize("name", ["01_train", "q\"uo\\te's", "7", "class", "日本"])
 def test_the_files_of_a_script_with_any_name_are_valid(tmp_path: Path, capsys: Capture, name: str) -> None:
     for text in (LIBRARY, RESUMES.replace('"ckpts"', repr('runs\\one "a"'))):

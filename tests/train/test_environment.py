@@ -68,6 +68,17 @@ def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(
     assert uri("a/train.py", **named) == uri("b/train.py", **named) == f"{tmp_path}/default/checkpoints"
 
 
+def test_notebooks_share_no_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.argv", ["/venv/lib/ipykernel_launcher.py"])
+    seen = set()
+    for notebook in ("/work/a/one.ipynb", "/work/a/two.ipynb", "/work/b/one.ipynb", ""):
+        monkeypatch.setenv("JPY_SESSION_NAME", notebook)
+        monkeypatch.chdir(tmp_path)
+        seen.add((Environment({}).uri, Environment({}).job))
+    assert len(seen) == 4
+    assert {job for _, job in seen} == {"one", "two", "notebook"}
+
+
 def test_scripts_of_one_folder_share_no_checkpoints_in_any_script(monkeypatch: pytest.MonkeyPatch) -> None:
     names = []
     for script in ("训练.py", "评估.py", "训练2.py", "评估2.py", "modèle.py", "modéle.py", "script.py"):

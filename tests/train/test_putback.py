@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pickle
 import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from spotladder.checkpoints.disk import DiskStore
+from spotladder.checkpoints.entries import FileEntry
 from spotladder.errors import InvalidSpec
 from spotladder.train import folder_watch
 from spotladder.train.folder_watch import Watch
 from spotladder.train.membership import Member
 from spotladder.train.putback import Changed, copied, put_back
 from spotladder.train.saved import Saved, saved_in
-from tests.train.builders import ManualClock, log_of, member
+from tests.train.builders import ManualClock, log_of, member, newest_of
 
 
-def save(folder: Path, name: str, text: str = "state") -> None:
-    """A file that is complete by its own mark."""
+def save(folder: Path, name: str, text: str = "state", *, step: int | None = None) -> None:
+    """A file that is complete by its own mark. `step`: it has one inside."""
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / name, "w") as archive:
         archive.writestr("state", text)
+        archive.writestr("archive/data.pkl", pickle.dumps({} if step is None else {"step": step}))
 
 
 def text_of(folder: Path, name: str) -> str:
@@ -103,6 +108,104 @@ def test_what_this_run_has_completed_and_not_committed_is_kept(tmp_path: Path) -
     assert second.place == "step-10.pt"
     second.commit()
     assert steps(tmp_path) == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("saves", "expected"),
+    [
+        ([("last.pt", 30), ("best.pt", 20)], "last.pt"),
+        ([("epoch-3.pt", 30), ("best.pt", None)], "epoch-3.pt"),
+        ([("deep/epoch-3.pt", None), ("best.pt", None)], "deep/epoch-3.pt"),
+        ([("last.pt", 30), ("epoch-3.pt", 30)], "epoch-3.pt"),
+        ([("epoch-3.pt", 30), ("last.pt", 40)], "last.pt"),
+        ([("model_0003.pth", 3), ("last_checkpoint", None)], "model_0003.pth"),
+    ],
+)
+def test_a_program_finds_each_file_from_which_it_may_resume(
+    tmp_path: Path, saves: list[tuple[str, int | None]], expected: str
+) -> None:
+    first = Attempt(tmp_path)
+    for name, step in saves:
+        save((first.folder / name).parent, Path(name).name, step=step)
+        first.commit()
+    first.folder.rename(tmp_path / "gone")
+    second = Attempt(tmp_path, 2)
+    assert second.place == expected
+    further = expected == "last.pt" and saves[0][0] == "epoch-3.pt"
+    assert all((second.folder / name).exists() for name, _ in saves[further:])
+
+
+def test_the_files_of_a_step_in_several_folders_are_one_commit(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    for epoch in (2, 3):
+        for folder in ("generator", "critic"):
+            save(attempt.folder / folder, f"epoch-{epoch}.pt")
+            attempt.commit()
+    assert {file.name for file in newest_of(tmp_path / "bucket").files} == {
+        "generator/epoch-3.pt",
+        "critic/epoch-3.pt",
+    }
+
+
+def test_a_checkpoint_that_was_torn_does_not_keep_the_file_that_names_it(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for name in ("model_0001.pth", "model_0002.pth"):
+        save(first.folder, name)
+        (first.folder / "last_checkpoint").write_text(name)
+        first.commit()
+    (first.folder / "model_0003.pth").write_bytes(b"PK")
+    (first.folder / "last_checkpoint").write_text("model_0003.pth")
+    second = Attempt(tmp_path, 2)
+    assert second.place == (second.folder / "last_checkpoint").read_text() == "model_0002.pth"
+
+
+def test_a_program_may_remove_its_folder_during_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As BackupAndRestore of Keras does at the end of the training."""
+    attempt, take_file = Attempt(tmp_path), DiskStore.take_file
+
+    def removed(store: DiskStore, key: str, path: Path) -> FileEntry:
+        shutil.rmtree(attempt.folder, ignore_errors=True)
+        return take_file(store, key, path)
+
+    save(attempt.folder, "last.pt")
+    with monkeypatch.context() as patched:
+        patched.setattr(DiskStore, "take_file", removed)
+        for _ in range(2):
+            attempt.watch.look()
+            attempt.clock.now += folder_watch.SETTLED_AFTER
+        assert attempt.watch.wait(60)
+    assert "was removed before it was committed" in caplog.text
+    save(attempt.folder, "last.pt", "again")
+    attempt.commit()
+    assert steps(tmp_path) == [2]
+
+
+def test_a_volume_may_be_mounted_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder / "volume", "step-5.pt", "five")
+    first.commit()
+    (first.folder / "volume" / "step-5.pt").unlink()
+    move = os.rename
+
+    def rename(source: str | Path, target: str | Path, **more: int) -> None:
+        if f"{first.folder}/volume/" in str(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        move(source, target, **more)
+
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "replace", rename)
+    assert text_of(Attempt(tmp_path, 2).folder, "volume/step-5.pt") == "five"
+
+
+def test_a_second_loop_of_a_program_is_committed(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path)
+    for fold in range(2):
+        for epoch in range(2):
+            save(attempt.folder, f"fold{fold}-epoch{epoch}.pt")
+            attempt.commit()
+    assert steps(tmp_path) == [1, 0, 1]
 
 
 def test_files_that_may_be_torn_are_moved_aside(tmp_path: Path) -> None:
@@ -235,11 +338,12 @@ def test_a_copy_outlives_the_checkpoint(tmp_path: Path) -> None:
     assert text_of(copy, "step-5.pt") == "five"
 
 
-def test_a_copy_of_a_file_that_is_overwritten_in_place_does_not_change(tmp_path: Path) -> None:
-    save(tmp_path, "last.pt", "one")
+@pytest.mark.parametrize("name", ["last.pt", "resnet50.pt"])
+def test_a_copy_of_a_file_that_is_overwritten_in_place_does_not_change(tmp_path: Path, name: str) -> None:
+    save(tmp_path, name, "one")
     copy = copied(tmp_path, only(tmp_path))
-    save(tmp_path, "last.pt", "two")
-    assert text_of(copy, "last.pt") == "one"
+    save(tmp_path, name, "two")
+    assert text_of(copy, name) == "one"
 
 
 @pytest.mark.parametrize("then", ["removed", "changed"])
@@ -278,7 +382,7 @@ def test_too_many_files_and_hostile_names_are_not_committed(
     attempt.commit()
     (attempt.folder / "step-6").mkdir()
     (attempt.folder / "step-6" / ".metadata").write_text("m")
-    (attempt.folder / "step-6\n.pt").write_text("m")
+    (attempt.folder / "step-7\n.pt").write_text("m")
     attempt.commit()
     assert "step-5 is not committed: it has 2 files" in caplog.text
     assert "control characters" in caplog.text

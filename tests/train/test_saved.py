@@ -63,6 +63,19 @@ def lightning(path: Path, step: int) -> None:
         (["checkpoint_3.pth.tar"], {"checkpoint_3.pth.tar": (3, True)}),
         ([".step-5.ckpt", ".hidden/step-5.ckpt", ".spotladder/commit-1/step-5.ckpt", "step-5.ckpt.tmp"], {}),
         (["events.out.tfevents.1", "config.json"], {}),
+        (
+            ["iter_0000100/mp_rank_00/model_rng.pt", "iter_0000100/mp_rank_01/model_rng.pt"],
+            {"iter_0000100": (100, True)},
+        ),
+        (
+            ["global_step_10/actor/model_world_size_8_rank_0.pt", "global_step_10/data.pt"],
+            {"global_step_10": (10, True)},
+        ),
+        (["global_step10/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"], {"global_step10": (10, False)}),
+        (["step-00001000/lit_model.pth", "step-00001000/log"], {"step-00001000/lit_model.pth": (1000, True)}),
+        (["step_2/epoch_3.pt", "step_2/epoch_4.pt"], {"step_2/epoch_3.pt": (3, True), "step_2/epoch_4.pt": (4, True)}),
+        (["ep1-ba20-rank0.pt", "ep1-ba20-rank1.pt"], {"ep1-ba20-rank1.pt": (20, True)}),
+        (["last.weights.h5", "training_metadata.json"], {"last.weights.h5": (None, True)}),
     ],
 )
 def test_the_marks_of_each_framework(
@@ -113,6 +126,27 @@ def test_deepspeed_names_the_newest_checkpoint_beside_it(tmp_path: Path) -> None
     assert set(found(tmp_path).values()) == {(5, False), (10, False), (15, False)}
 
 
+def test_megatron_names_the_newest_checkpoint_beside_it(tmp_path: Path) -> None:
+    for step in (5, 10, 15):
+        lay_out(tmp_path, f"out/iter_{step:07}/mp_rank_00/model_optim_rng.pt", f"out/iter_{step:07}/mp_rank_01/x.pt")
+    (tmp_path / "out" / "latest_checkpointed_iteration.txt").write_text("10")
+    assert set(found(tmp_path).values()) == {(5, True), (10, True), (15, False)}
+    assert [saved.roots[2:] for saved in saved_in(tmp_path) if saved.step == 10] == [
+        ("out/latest_checkpointed_iteration.txt",)
+    ]
+
+
+def test_the_furthest_file_gives_the_step_and_the_name(tmp_path: Path) -> None:
+    """The times do not tell it: files that were put back have other ones."""
+    for name, step in (("last.pt", 30), ("best.pt", 20)):
+        lightning(tmp_path / name, step)
+        os.utime(tmp_path / name, (1000 - step, 1000 - step))
+    assert found(tmp_path) == {"last.pt": (30, True)}
+    for name, step in (("resnet50_last.pt", 3), ("resnet50_best.pt", 2)):
+        lightning(tmp_path / "numbered" / name, step)
+    assert found(tmp_path / "numbered") == {"resnet50_last.pt": (3, True)}
+
+
 def test_lightning_writes_the_step_into_its_files(tmp_path: Path) -> None:
     lightning(tmp_path / "last.ckpt", 60)
     lightning(tmp_path / "epoch=03-val_loss=0.25.ckpt", 60)
@@ -125,8 +159,9 @@ def test_lightning_writes_the_step_into_its_files(tmp_path: Path) -> None:
 def test_a_step_inside_a_file_whose_name_has_none_is_known(tmp_path: Path) -> None:
     """The optimizer has the same name for its own tensors, so the pickle refers to that name when the step comes."""
     tensor = (1, 2)
-    state = {"epoch": 3, "model": tensor, "optimizer": {"step": tensor}, "step": 20}
+    state = {"epoch": 3, "model": tensor, "optimizer": {"step": tensor}}
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        state |= {"step" if protocol % 2 else "iter_num": 20}
         with zipfile.ZipFile(tmp_path / "last.pt", "w") as archive:
             archive.writestr("last/data.pkl", pickle.dumps(state, protocol))
         assert only(tmp_path).step == 20
@@ -212,6 +247,7 @@ def test_a_folder_that_does_not_exist_has_none(tmp_path: Path) -> None:
         ("v1.5-final.pt", None),
         ("last.ckpt", None),
         ("version_2/last.ckpt", None),
+        ("optimizer_rank3.pt", None),
     ],
 )
 def test_the_number_in_a_name(name: str, number: int | None) -> None:

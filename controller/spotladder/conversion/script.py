@@ -104,7 +104,7 @@ def script_of(file: Path) -> Script:
             break
     if "spotladder" in packages:
         owner = Loop.LIBRARY
-    options = {option: _keyword(call, "default") for call in calls if (option := _option(call))}
+    options = {option: _keyword(call, "default") for call in calls if (option := _option(call)) and _takes_text(call)}
     distributed = bool(_first(calls, "init_process_group|Accelerator"))
     output = next((name for name in _OUTPUT if name in options), "")
     return Script(
@@ -173,6 +173,14 @@ def _option(call: ast.Call) -> str:
     if _name(call) not in ("add_argument", "option"):
         return ""
     return next((text for argument in call.args if (text := _text(argument)).startswith("--")), "")
+
+
+def _takes_text(call: ast.Call) -> bool:
+    """Whether the option that this call defines takes a text such as a path. Many a --resume is a flag or a number."""
+    return not any(
+        keyword.arg in ("action", "is_flag") or getattr(keyword.value, "id", "") in ("int", "float")
+        for keyword in call.keywords
+    )
 
 
 def _keyword(call: ast.Call, name: str) -> str:

@@ -198,16 +198,24 @@ class Environment:
             raise InvalidSpec(f"{error}{alternative}", where=name) from None
 
 
+def _program() -> Path:
+    """The script of this process. In a notebook this is the notebook's file, or a name in the current folder if Jupyter
+    does not tell it: the script of the kernel is the same for all notebooks."""
+    script = Path(sys.argv[0] or "script")
+    is_kernel = script.name in {"ipykernel_launcher.py", "colab_kernel_launcher.py"}
+    return Path(os.environ.get("JPY_SESSION_NAME") or "notebook") if is_kernel else script
+
+
 def _script() -> str:
     """A job name that identifies the script in its folder."""
-    stem = Path(sys.argv[0] or "script").stem
+    stem = _program().stem
     name = _safe(stem) or "script"
     return name if stem.isascii() else f"{name}-{_hash(stem)}"
 
 
 def _place() -> str:
     """A folder name that identifies the script's location."""
-    folder = Path(sys.argv[0] or "script").resolve().parent
+    folder = _program().resolve().parent
     return f"{_safe(folder.name)}-{_hash(folder)}"
 
 

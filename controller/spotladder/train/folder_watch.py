@@ -12,7 +12,7 @@ from spotladder.train.commits import Commits
 from spotladder.train.membership import Member
 from spotladder.train.pending import Checkpoint
 from spotladder.train.putback import Changed, PutBack, claim, copied
-from spotladder.train.saved import Saved, SavedFile, saved_in
+from spotladder.train.saved import Saved, SavedFile, committed_together, has_state, joined, saved_in
 
 _log = logging.getLogger("spotladder.train")
 
@@ -58,17 +58,16 @@ class Watch:
             if self.start.is_committed(saved):
                 self._skip(saved)
 
-    def _skip(self, saved: Saved) -> None:
-        """This version of the checkpoint is committed, or never will be."""
-        self._done[saved.name] = saved.files
+    def _skip(self, *parts: Saved) -> None:
+        """This version of these checkpoints is committed, or never will be."""
+        self._done |= {saved.name: saved.files for saved in parts}
 
     def look(self, *, ended: bool = False, killed: bool = False) -> None:
         """Submit the newest checkpoint that is complete. Raises the error of an earlier commit.
 
         `ended`: nothing writes there any more. `killed`: the program may have left a file that only looks complete.
         """
-        self.commits.check()
-        began = self.clock()
+        is_idle, began = self.wait(), self.clock()
         if not ended and began < self._next:
             return
         here = saved_in(self.folder)
@@ -77,8 +76,17 @@ class Watch:
         complete = [saved for saved in here if saved.complete]
         ready = [saved for saved in complete if self._is_new(saved, at_rest=ended and (saved.proven or not killed))]
         self._next = self.clock() + max(LOOK_INTERVAL, SHARE * (self.clock() - began))
-        if ready and (not self.commits.busy or self.commits.away):
-            self._submit(ready[-1])
+        if ready and (is_idle or self.commits.away):
+            settled = [saved for saved in complete if saved in ready or self._done.get(saved.name) == saved.files]
+            self._submit(committed_together(ready, settled))
+
+    def wait(self, timeout: float = 0.0) -> bool:
+        """Whether all that was submitted is committed, after at most `timeout` seconds. Raises a commit's error."""
+        try:
+            return self.commits.wait(timeout)
+        except OSError as error:  # The program has removed its folder, and the copy in it.
+            self._warn(f"a checkpoint was removed before it was committed: {error}")
+            return True
 
     def _claim(self) -> None:
         """Note whose checkpoints these are. The program may have removed the note with the folder."""
@@ -96,11 +104,14 @@ class Watch:
             self._seen[saved.name] = (saved.files, since)
         return at_rest or self.clock() - since >= SETTLED_AFTER
 
-    def _submit(self, saved: Saved) -> None:
+    def _submit(self, parts: list[Saved]) -> None:
+        saved = joined(parts)
+        if not has_state(saved):
+            return
         step = self.step + 1 if saved.step is None else saved.step
         if problem := self._problem(saved, step):
             self._warn(problem)
-            self._skip(saved)
+            self._skip(*parts)
             return
         for link in saved.left_out:
             self._warn(f"{link} links to a folder: it is not part of the commit")
@@ -111,7 +122,7 @@ class Watch:
         except OSError as error:
             self._warn(f"{saved.name} cannot be read: {error}")
             return
-        self._skip(saved)
+        self._skip(*parts)
         self._newest = saved.changed_at
         self.step, self.total = step, saved.total or self.total
         stops = self.member.listener.heard is not None
@@ -120,7 +131,7 @@ class Watch:
 
     def _problem(self, saved: Saved, step: int) -> str:
         """Why this checkpoint cannot be committed; "" if it can."""
-        if step < self.step:
+        if step < self.step and not self._newest:
             return (
                 f"{saved.name} is not committed: it is of step {step}, and step {self.step} is committed. Does the "
                 f"program continue from its checkpoint? Pass its path with {CHECKPOINT} in an argument"

@@ -188,7 +188,7 @@ class _Run:
     def _finish(self, watch: Watch, *, killed: bool) -> None:
         """Commit what is complete. While no notice is heard, this waits for the store."""
         for last in (False, True):
-            while not watch.commits.wait(CHILD_POLL):
+            while not watch.wait(CHILD_POLL):
                 self._listen()
                 if time.monotonic() > self._until:
                     _log.error("the last commit is lost: it was not finished after %.0f s", self._grace)

@@ -14,7 +14,7 @@ from spotladder.atomic import write_text
 from spotladder.errors import InvalidSpec
 from spotladder.train.found import Found, find
 from spotladder.train.membership import Member
-from spotladder.train.saved import OWN_FOLDER, Saved, file_at, number_of, saved_in
+from spotladder.train.saved import OWN_FOLDER, Saved, file_at, furthest, has_state, is_of_one_step, saved_in
 
 _log = logging.getLogger("spotladder.train")
 
@@ -26,19 +26,19 @@ class Changed(Exception):
 def copied(folder: Path, saved: Saved) -> Path:
     """A folder with the files of the checkpoint at this moment, below their names in the program's folder.
 
-    Files whose name has a number are linked: the program writes the next checkpoint under another name, and may remove
+    Files whose name has a step are linked: the program writes the next checkpoint under another name, and may remove
     this one at any time. Others may be overwritten in place, so they are copied. Raises Changed, OSError.
     """
     target = Path(tempfile.mkdtemp(prefix="commit-", dir=own_folder(folder)))
     unchanged = False
     try:
         for file in saved.files:
-            numbered = number_of(file.name if file.name in saved.roots else saved.roots[0]) is not None
+            root = next(root for root in saved.roots if f"{file.name}/".startswith(f"{root}/"))
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
-            place = link_or_copy if numbered else shutil.copy2
+            place = link_or_copy if is_of_one_step(root) else shutil.copy2
             place(folder / file.name, target / file.name)
         if saved.pointer:
-            (target / saved.pointer).write_text(saved.name.rpartition("/")[2], encoding="utf-8")
+            (target / saved.pointer).write_text(saved.pointer_text, encoding="utf-8")
         unchanged = all(file_at(folder, file.name) == file for file in saved.files)
     except FileNotFoundError:
         pass
@@ -83,9 +83,9 @@ class PutBack:
 
     def is_committed(self, saved: Saved) -> bool:
         """Whether this checkpoint, which is in the folder when the program starts, needs no commit."""
-        if self.uncommitted and saved == self.saved:
-            return False
-        return saved.step is None or (self.found is not None and saved.step <= self.found.step)
+        if saved.step is None:
+            return not self.uncommitted
+        return self.found is not None and saved.step <= self.found.step
 
 
 def put_back(member: Member, folder: Path) -> PutBack:
@@ -152,12 +152,17 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     kept = [
         saved
         for saved in here
-        if saved not in torn and saved.proven and (saved in newer or (found and saved.step == found.step))
+        if saved not in torn
+        and saved.proven
+        and has_state(saved)
+        and (saved in newer or (found and saved.step == found.step))
     ]
-    if kept or found is None:
-        best = max(kept, key=lambda saved: (saved.step or 0, saved.changed_at), default=None)
+    best = furthest(kept) if kept else None
+    if found is None or (best and not best.loose and (best in newer or not torn)):
         return PutBack(found, best, uncommitted=best in newer)
     incoming = saved_in(found.path)
+    if best and all(saved.loose for saved in incoming):
+        return PutBack(found, best, uncommitted=best in newer)
     if not incoming:
         raise InvalidSpec(
             f"the newest commit, of step {found.step}, has no checkpoint of a program's own folder: remove the field, "
@@ -166,7 +171,7 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
         )
     _move(incoming, found.path, folder)
     _log.info("put back step %d of attempt %d into %s", found.step, found.attempt, folder)
-    return PutBack(found, incoming[-1])
+    return PutBack(found, furthest(incoming))
 
 
 def _is_newer(saved: Saved, found: Found) -> bool:
@@ -174,7 +179,7 @@ def _is_newer(saved: Saved, found: Found) -> bool:
 
 
 def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
-    """Move checkpoints into another folder of the same file system, each file or folder in one step."""
+    """Move checkpoints into another folder, each file or folder in one step on one file system."""
     for saved in all_saved:
         for root in saved.roots:
             place = target / root
@@ -183,5 +188,5 @@ def _move(all_saved: list[Saved], source: Path, target: Path) -> None:
             shutil.rmtree(replaced, ignore_errors=True)
             if place.is_dir() and not place.is_symlink():
                 place.rename(replaced)  # A folder cannot replace another one that has files.
-            (source / root).replace(place)
+            shutil.move(source / root, place)  # A volume may be mounted at a part of the program's folder.
             shutil.rmtree(replaced, ignore_errors=True)

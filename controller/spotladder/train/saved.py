@@ -7,10 +7,13 @@
 | Accelerate | a folder | it has `random_states_0.pkl` |
 | Orbax | a folder | it has `_CHECKPOINT_METADATA` or `commit_success.txt`, and its final name |
 | DeepSpeed | a folder with `mp_rank_…_model_states.pt` | the file `latest` beside it names it or a later one |
+| others | a folder such as `step-7` with files of the next row | all of these are complete |
 | Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth`, `.pth.tar` | a zip file has its end |
 
-Files of one folder and one step are one checkpoint. The marks say that the framework has finished, not that the files
-are at rest: the caller waits until they no longer change.
+Files of one folder and one step are one checkpoint. Files without a number in their names, such as `last.pt`, `best.pt`
+and those in which a framework finds the name of the newest checkpoint, are one as well, which is committed together
+with the newest other one: a program may resume from either. The marks say that the framework has finished, not that the
+files are at rest: the caller waits until they no longer change.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -39,10 +42,18 @@ LARGEST_STATE = 64 << 20
 _HUGGING_FACE = re.compile(r"checkpoint-(\d{1,15})")
 _MARKS = frozenset({".metadata", "random_states_0.pkl", "_CHECKPOINT_METADATA", "commit_success.txt"})
 _UNFINISHED = ".orbax-checkpoint-tmp"
-_DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt$")
+_DEEPSPEED = re.compile(r"(?:mp_rank_\d+_model|_optim)_states\.pt$")
 _LONGEST_NAME = 255
+_STEP_FOLDER = re.compile(r"(?:global)?[_-]?(?:step|iter|iteration|epoch|checkpoint|ckpt)[=_-]?\d{1,15}", re.IGNORECASE)
+_RANK = re.compile(r"(?:rank|world_size)[=_-]?\d+", re.IGNORECASE)
+_BESIDE = frozenset({"last_checkpoint", "training_metadata.json"})
+"""Files in which Detectron2, MMEngine and Keras' BackupAndRestore find what they resume from."""
+
 _LATEST = "latest"
 """DeepSpeed writes it when all ranks have saved, and reads it to find the newest checkpoint."""
+
+_TRACKER = "latest_checkpointed_iteration.txt"
+"""The same of Megatron and verl, with the step."""
 
 _NUMBERS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -71,7 +82,9 @@ class Saved:
     """A checkpoint of the program. `name` is its folder, or its newest file. `roots` are that folder, or all of its
     files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the framework,
     whatever has happened to the program. `left_out` are links to folders, which are not part of it. `pointer` is the
-    file beside the folder in which DeepSpeed finds its name; a copy of the checkpoint has one."""
+    file beside the folder in which the framework finds it, by `pointer_text`; a copy of the checkpoint has one.
+    `loose`: the names of its files have no number. `reached` is the largest step inside its files, -1 if unknown; a
+    folder with the mark of a framework has the largest one."""
 
     name: str
     roots: tuple[str, ...]
@@ -82,6 +95,9 @@ class Saved:
     proven: bool
     left_out: tuple[str, ...] = ()
     pointer: str = ""
+    pointer_text: str = ""
+    loose: bool = False
+    reached: int = -1
 
     @property
     def changed_at(self) -> int:
@@ -94,11 +110,66 @@ def saved_in(folder: Path) -> list[Saved]:
     return sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
 
 
+def furthest(all_saved: Iterable[Saved]) -> Saved:
+    """The checkpoint from which a program continues. Times alone do not tell it: `best.pt` may be newer than
+    `epoch-9.pt` and have only weights, and files that were put back have new times."""
+    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, saved.step or 0, saved.changed_at))
+
+
+def committed_together(ready: list[Saved], settled: list[Saved]) -> list[Saved]:
+    """The checkpoints of the next commit: those of the newest step, and the loose ones that were written since the step
+    before. The newest are the last in both lists; those that are `ready` are new, and `settled` as well."""
+    others = [saved for saved in settled if not saved.loose]
+    new = [saved for saved in ready if not saved.loose]
+    newest = (new or others or ready)[-1]
+    earlier = [saved for saved in others if saved.step != newest.step and saved.changed_at < newest.changed_at]
+    before = max((saved.changed_at for saved in earlier), default=0)
+    together = [saved for saved in settled if saved.changed_at > before and (saved.loose or saved.step == newest.step)]
+    return together if new or not furthest(together).loose else [saved for saved in together if saved.loose]
+
+
+def joined(all_saved: list[Saved]) -> Saved:
+    """These checkpoints as one, with the name and the step of the furthest."""
+    pointed = next((saved for saved in all_saved if saved.pointer), all_saved[0])
+    return replace(
+        furthest(all_saved),
+        pointer=pointed.pointer,
+        pointer_text=pointed.pointer_text,
+        roots=tuple(root for saved in all_saved for root in saved.roots),
+        files=tuple(file for saved in all_saved for file in saved.files),
+        left_out=tuple(link for saved in all_saved for link in saved.left_out),
+    )
+
+
+def has_state(saved: Saved) -> bool:
+    """Whether it has more than the files in which a framework finds what it resumes from."""
+    return not all(map(_is_beside, saved.files))
+
+
+def _is_beside(file: SavedFile) -> bool:
+    return file.name.rpartition("/")[2] in _BESIDE
+
+
+def is_of_one_step(name: str) -> bool:
+    """Whether the program writes the next checkpoint under another name: this one is that of a step. Other numbers, as
+    in `resnet50.pth`, may stay the same."""
+    return _labelled(name) is not None or name.rpartition("/")[2].isdecimal()
+
+
 def number_of(name: str) -> int | None:
-    """The step, or else the epoch, in the name of a checkpoint; None if it has no number."""
+    """The step, or else the epoch, in the name of a checkpoint; None if it has no number but that of a rank."""
+    return _number(name, _NUMBERS)
+
+
+def _labelled(name: str) -> int | None:
+    """The number in the name that is called a step or the like."""
+    return _number(name, _NUMBERS[:-1])
+
+
+def _number(name: str, patterns: Iterable[re.Pattern[str]]) -> int | None:
     stem = name.rpartition("/")[2]
-    stem = stem.removesuffix(next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), ""))
-    for pattern in _NUMBERS:
+    stem = _RANK.sub("", stem.removesuffix(next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), "")))
+    for pattern in patterns:
         if found := pattern.findall(stem):
             return int(found[-1])
     return None
@@ -116,18 +187,26 @@ def _below(folder: Path, at: str) -> Iterator[Saved]:
                 yield saved
             elif not _HUGGING_FACE.fullmatch(entry.name):
                 yield from _below(folder, name)
-        elif entry.name.endswith(SUFFIXES) and not entry.name.startswith("."):
+        elif entry.name in _BESIDE or (entry.name.endswith(SUFFIXES) and not entry.name.startswith(".")):
             file = file_at(folder, name)
             if file is not None:
                 groups[_step(folder, file)].append(file)
-    for step, files in groups.items():
-        files.sort(key=lambda file: (file.changed_at, file.name))
-        proven = [_is_whole(folder, file) for file in files]
-        complete = all(each is not False for each in proven)
-        names = tuple(file.name for file in files)
-        inside = (_step_inside(folder, file) for file in files if step is None)
-        known = next((number for number in inside if number is not None), step)
-        yield Saved(names[-1], names, tuple(files), known, 0, complete, all(proven))
+    for number, files in groups.items():
+        yield _group(folder, number, files)
+
+
+def _group(folder: Path, number: int | None, files: list[SavedFile]) -> Saved:
+    """The checkpoint of these files, whose names have this number."""
+    reached = {file: _step_inside(folder, file) for file in files}
+    files.sort(key=lambda file: (not _is_beside(file), reached[file], file.changed_at, file.name))
+    whole = {file.name: _is_beside(file) or _is_whole(folder, file) for file in files}
+    complete, proven = all(each is not False for each in whole.values()), all(whole.values())
+    names, furthest_inside = tuple(whole), reached[files[-1]]
+    known = furthest_inside < 0 or any(_labelled(name) is not None for name in names)
+    step = number if known else furthest_inside
+    return Saved(
+        names[-1], names, tuple(files), step, 0, complete, proven, loose=number is None, reached=furthest_inside
+    )
 
 
 def _folder(folder: Path, at: str) -> Saved | None:
@@ -137,24 +216,40 @@ def _folder(folder: Path, at: str) -> Saved | None:
     deepspeed = any(map(_DEEPSPEED.search, inside))
     complete = not _MARKS.isdisjoint(inside)
     step, total = number_of(name), 0
-    roots: tuple[str, ...] = (at,)
-    if not complete and trainer is None and not deepspeed:
+    is_marked = complete or trainer is not None or deepspeed
+    if not is_marked and not _STEP_FOLDER.fullmatch(name):
         return None
     files, left_out = _files(folder, at)
-    pointer = _joined(at.rpartition("/")[0], _LATEST) if deepspeed else ""
-    if pointer:
-        newest = _name_in(folder / pointer)
-        complete = name == newest or (step or 0) < (number_of(newest) or 0)
-        if name == newest:
-            roots = (at, pointer)
+    parts = [file for file in files if file.name.endswith(SUFFIXES)]
+    if not is_marked:
+        if not parts or any(_labelled(part.name) is not None for part in parts):
+            return None
+        group = _group(folder, step, parts)
+        return _with_pointer(
+            folder, at, replace(group, step=step, name=group.name if len(parts) == 1 else at), _TRACKER
+        )
     if trainer is not None and "trainer_state.json" in inside:
         state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
         progress = state and _trainer_state(folder, state)
         complete = progress is not None
         step, total = progress or (step, 0)
-    torn = any(_is_whole(folder, file) is False for file in files if file.name.endswith(SUFFIXES))
-    complete = complete and not torn
-    return Saved(at, roots, tuple(files), step, total, complete, complete, tuple(left_out), pointer)
+    complete = (complete or deepspeed) and not any(_is_whole(folder, part) is False for part in parts)
+    saved = Saved(at, (at,), tuple(files), step, total, complete, complete, tuple(left_out), reached=_LARGEST_STEP)
+    return _with_pointer(folder, at, saved, _LATEST if deepspeed else _TRACKER)
+
+
+def _with_pointer(folder: Path, at: str, saved: Saved, name: str) -> Saved:
+    """The checkpoint in the folder `at` with the file beside it that names the newest one, if the framework has it."""
+    pointer = _joined(at.rpartition("/")[0], name)
+    text = at.rpartition("/")[2] if name == _LATEST else str(saved.step)
+    newest = _name_in(folder / pointer)
+    if not newest and name != _LATEST:
+        return saved
+    named = text == newest
+    complete = saved.complete and (named or (saved.step or 0) < (number_of(newest) or 0))
+    roots = (*saved.roots, pointer) if named else saved.roots
+    proven = saved.proven and complete
+    return replace(saved, roots=roots, complete=complete, proven=proven, pointer=pointer, pointer_text=text)
 
 
 def _files(folder: Path, at: str) -> tuple[list[SavedFile], list[str]]:
@@ -207,8 +302,8 @@ def file_at(folder: Path, name: str) -> SavedFile | None:
 
 def _step(folder: Path, file: SavedFile) -> int | None:
     """The step of a checkpoint in a single file. Lightning writes it into the file, whatever its name is."""
-    inside = _step_inside(folder, file) if file.name.endswith(".ckpt") else None
-    return number_of(file.name) if inside is None else inside
+    inside = _step_inside(folder, file) if file.name.endswith(".ckpt") else -1
+    return number_of(file.name) if inside < 0 else inside
 
 
 @lru_cache(maxsize=4096)
@@ -237,8 +332,8 @@ def _is_whole(folder: Path, file: SavedFile) -> bool | None:
 
 
 @lru_cache(maxsize=4096)
-def _step_inside(folder: Path, file: SavedFile) -> int | None:
-    """The step in the pickle of a file of torch.save, which is read as data and not loaded."""
+def _step_inside(folder: Path, file: SavedFile) -> int:
+    """The step in the pickle of a file of torch.save, which is read as data and not loaded; -1 if it tells none."""
     found: dict[str, int] = {}
     try:
         with zipfile.ZipFile(folder / file.name) as archive:
@@ -249,7 +344,7 @@ def _step_inside(folder: Path, file: SavedFile) -> int | None:
                     found.setdefault(key, number)
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile, zlib.error, RuntimeError, EOFError):
         pass
-    return next((found[key] for key in _STEPS if key in found), None)
+    return next((found[key] for key in _STEPS if key in found), -1)
 
 
 def _numbers(operations: Iterable[tuple[pickletools.OpcodeInfo, Any, int | None]]) -> Iterator[tuple[str, int]]:
@@ -269,7 +364,7 @@ def _numbers(operations: Iterable[tuple[pickletools.OpcodeInfo, Any, int | None]
 
 
 _LARGEST_STEP = 10**15
-_STEPS = ("global_step", "step", "iteration", "epoch")
+_STEPS = ("global_step", "step", "iteration", "iter_num", "epoch")
 """Names of the step in what a program saves, the most exact first."""
 
 _INTEGERS = frozenset({"BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1"})
