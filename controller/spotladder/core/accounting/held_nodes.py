@@ -22,12 +22,13 @@ from spotladder.core.model import (
     PodRole,
     Price,
     Seconds,
+    Spell,
     Standby,
     Timers,
 )
 from spotladder.core.model.gang import launched_workers
 
-Record = TypeVar("Record", JobState, Attempt, Ending, Impeded, LeftAttempt, NoticeResponse, Standby, Timers)
+Record = TypeVar("Record", JobState, Attempt, Ending, Impeded, LeftAttempt, NoticeResponse, Spell, Standby, Timers)
 
 HOUR: Seconds = 3600.0
 
@@ -135,6 +136,9 @@ def rewound(state: JobState, now: Instant) -> JobState:
         standby=standby,
         timers=_rewound(state.timers, now, step),
         left=tuple(_rewound(one, now, step) for one in state.left),
+        tiers=tuple(
+            replace(one, spells=tuple(_rewound(spell, now, step) for spell in one.spells)) for one in state.tiers
+        ),
         impeded=state.impeded and _rewound(state.impeded, now, step),
     )
 
