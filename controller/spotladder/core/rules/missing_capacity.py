@@ -29,7 +29,7 @@ def ready_hedge(situation: Situation) -> Effect | None:
     if hedge is None or situation.state.standby.reason is not Reason.HEDGED:
         return None
     writes = situation.seen.progress.attempt >= hedge.number
-    if situation.all_pods_ready and not writes:
+    if (situation.all_pods_ready or situation.trains_unready) and not writes:
         return Effect(given_up(situation, f"attempt {attempt.number} on {attempt.tier} is ready first"))
     if not writes and not standby_ready(situation):
         return None
