@@ -58,7 +58,7 @@ def queue_timeout(situation: Situation) -> Effect | None:
         return None
     why = inadmissible(situation) or waits_for_quota(situation)
     left = _without_nodes(situation, tier, Reason.QUEUE_TIMEOUT)
-    if _refused_again(left):
+    if left.open and _refused_again(left):
         return None  # The next attempt would begin at the end of the same queue.
     return Effect(left, Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")
 
