@@ -20,8 +20,10 @@ from spotladder.core.model import (
     Launch,
     Observation,
     Progress,
+    Spell,
     Stage,
     TierChoice,
+    TierRecord,
     TierView,
     Timers,
 )
@@ -316,7 +318,13 @@ def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_wa
     live = Attempt(1, "spot-a", late, True, late, late, ending=ending, exited_at=late)
     timers = Timers(waiting_since=late, recovering_since=late, paused_until=START + 160)
     state = JobState(
-        stage=Stage.ENDING, attempt=live, clock=START + 100, started_at=late, progress_at=late, timers=timers
+        stage=Stage.ENDING,
+        attempt=live,
+        tiers=(TierRecord("spot-a", spells=(Spell(True, START, early), Spell(False, early, late))),),
+        clock=START + 100,
+        started_at=late,
+        progress_at=late,
+        timers=timers,
     )
     now = state.clock - step
     back = rewound(state, now)
@@ -324,6 +332,7 @@ def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_wa
     assert back.attempt == Attempt(1, "spot-a", now, True, now, now, ending=ending, exited_at=now)
     assert back.timers == Timers(waiting_since=now, recovering_since=now, paused_until=START + 110)
     assert (back.started_at, back.progress_at) == (now, now)
-    before = replace(state, started_at=early, progress_at=early, attempt=None, timers=Timers(early, early))
+    assert back.record("spot-a").spells == (Spell(True, START, early), Spell(False, early, now)), "it is tried again"
+    before = replace(state, started_at=early, progress_at=early, attempt=None, tiers=(), timers=Timers(early, early))
     assert rewound(before, now) == replace(before, clock=now), "earlier entries changed"
     assert rewound(state, state.clock) == state

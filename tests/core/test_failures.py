@@ -131,13 +131,15 @@ def test_a_failure_without_a_lost_pod_says_what_was_lost() -> None:
 
 
 def test_each_reconcile_adds_the_cost_of_the_held_nodes_and_their_on_demand_cost() -> None:
+    """Also while a controller that was restarted cannot reach their cluster."""
     job = SteppedJob(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
     before = job.state.record("spot-a")
+    job.see(after=3600, unavailable={"spot-a": "cluster b does not answer"})
     job.see(all_ready(1), after=3600)
     record = job.state.record("spot-a")
-    assert record.node_seconds - before.node_seconds == pytest.approx(2 * 3600)
-    assert record.cost - before.cost == pytest.approx(2 * 0.42)
-    assert record.on_demand_cost - before.on_demand_cost == pytest.approx(2 * 1.41)
+    assert record.node_seconds - before.node_seconds == pytest.approx(2 * 7200)
+    assert record.cost - before.cost == pytest.approx(4 * 0.42)
+    assert record.on_demand_cost - before.on_demand_cost == pytest.approx(4 * 1.41)
 
 
 def test_no_cost_is_recorded_before_the_first_reconcile() -> None:

@@ -182,3 +182,14 @@ def test_a_standby_of_another_move_serves_the_notice_too() -> None:
     assert (job.state.stage, job.state.standby.attempt and job.state.standby.attempt.number) == (Stage.RUNNING, 2)
     job.see(gang(ends_at), all_ready(2, held=True), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
+
+
+def test_a_standby_attempt_does_not_take_over_on_a_tier_that_another_failure_exhausts() -> None:
+    job = training(tiers(tiers=(priced("spot", 1.0, 3.0, max_failures=1), priced("on-demand", 3.0, 3.0))))
+    ends_at = job.now + 1 + NOTICE
+    job.see(gang(ends_at), after=1)
+    job.see(gang(ends_at), all_ready(2, held=False), after=1)
+    assert job.standby.tier == "spot"
+    job.see(attempt(1, head(), lost("w1-0"), noticed("w1-1", ends_at)), all_ready(2, held=False), after=1)
+    job.see(after=1)
+    assert (job.number, job.state.tier, Reason.RELIEVED in job.reasons) == (3, "on-demand", False)

@@ -10,13 +10,16 @@ from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.model import (
     AttemptSeen,
     Drain,
+    Exhausted,
     Exit,
     Launch,
     OnInsufficientCapacity,
     PodSeen,
     Stage,
 )
+from spotladder.core.policies import Policy
 from spotladder.core.policies.on_demand import OnDemand
+from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import (
     START,
@@ -58,7 +61,7 @@ def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
     assert job.reasons[-1] is Reason.RECOVERY_TIMEOUT
     job.see(after=1)
     assert job.see().actions == (Launch(2, "spot-a"),)
-    job.see(attempt(2, head(), pending("w2-0")), after=69)
+    job.see(attempt(2, head(), pending("w2-0")), after=70)
     assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
 
 
@@ -296,15 +299,26 @@ def test_a_timer_that_expired_without_effect_is_checked_rarely() -> None:
     assert (job.state.stage, job.last.wake_at) == (Stage.STARTING, job.now + ACTION_RETRY_INTERVAL)
 
 
-def test_a_refused_tier_that_the_policy_would_choose_again_is_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        (OnDemand(), ("on-demand",)),
+        (OnDemand(), ("on-demand-a", "on-demand-b")),
+        (Ordered(), ("spot-a",)),
+        (Ordered(), ("spot-a", "on-demand")),
+    ],
+    ids=["one tier of a policy", "tiers of a policy", "restart on the tier", "restart on the first tier"],
+)
+def test_a_refusal_is_not_answered_with_an_attempt_that_is_refused_too(policy: Policy, names: tuple[str, ...]) -> None:
     """Regression: each refusal was followed at once by another attempt, without end."""
     refuses = OnInsufficientCapacity.FALLBACK
-    job = SteppedJob(spec(tier("on-demand", 0, 600, on_insufficient_capacity=refuses)), OnDemand())
+    tiers = (tier(name, 0, 600, on_insufficient_capacity=refuses) for name in names)
+    job = SteppedJob(spec(*tiers, exhausted=Exhausted.RESTART), policy)
     job.see()
-    for _ in range(20):
-        job.see(attempt(1, head(), refused("w-0"), refused("w-1")), after=10)
-    assert (job.state.stage, job.number) == (Stage.STARTING, 1)
-    job.see(all_ready(1), after=1)
+    for _ in range(40):
+        job.see(attempt(job.state.number, head(), refused("w-0"), refused("w-1")), after=1)
+    assert (job.state.stage, job.number) == (Stage.STARTING, len(names))
+    job.see(all_ready(job.number), after=1)
     assert job.state.stage is Stage.RUNNING
 
 

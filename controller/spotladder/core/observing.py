@@ -61,6 +61,8 @@ def _with_attempt(situation: Situation) -> Situation:
     found = situation.seen.attempt(attempt.number)
     absent = found is None and not situation.seen.launched and situation.reachable
     situation = _planned_with_spec(situation, attempt, launched=attempt.seen or not absent)
+    if found is None and not situation.reachable:
+        return situation  # Its pods may still run, on the nodes that it held.
     situation = replace(situation, state=replace(situation.state, nodes=held_nodes(found)))
     return situation if found is None else _with_pods(situation, found)
 

@@ -96,10 +96,17 @@ def test_the_hedge_runs_if_it_is_ready_first() -> None:
     assert (job.state.history[-1].number, job.state.history[-1].reason) == (1, Reason.HEDGED)
 
 
-@pytest.mark.parametrize("other", [booting(), held()], ids=["the hedge boots", "both are ready"])
-def test_the_hedge_is_deleted_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
+TRAINS = attempt(1, head(), worker("w1-0"), worker("w1-1", ready=False), moved_at=START + AFTER)
+
+
+@pytest.mark.parametrize(
+    ("live", "other"),
+    [(all_ready(1), booting()), (all_ready(1), held()), (TRAINS, booting())],
+    ids=["the hedge boots", "both are ready", "a pod is not ready but the program trains"],
+)
+def test_the_hedge_is_deleted_if_the_live_attempt_is_ready_first(live: AttemptSeen, other: AttemptSeen) -> None:
     job = hedged()
-    job.see(all_ready(1), other, after=60)
+    job.see(live, other, after=60)
     assert (job.reasons[-1], job.number, job.state.standby.attempt) == (Reason.ALL_READY, 1, None)
     assert (job.state.stage, job.state.failures, job.state.standby.not_before) == (Stage.RUNNING, 0, None)
     assert job.last.actions == (Delete(2, Reason.ALL_READY),)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, Stage, TierChoice, TierView
+from spotladder.core.model import AttemptSeen, Blocker, Handover, Launch, PodPhase, PodRole, Stage, TierChoice, TierView
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, placed, silent, spec, tier, worker
 
@@ -108,6 +108,19 @@ def test_a_wait_between_two_attempts_until_the_tier_is_available_is_not_missing_
         job.see(after=10, **UNREACHABLE)
     assert job.state.stage is Stage.IDLE
     job.see(after=1)
+    assert job.see(after=1).actions == (Launch(2, "spot-a"),)
+
+
+@pytest.mark.parametrize(("handover", "step"), [(Handover.FENCED, 350.0), (Handover.WHEN_GONE, 10.0)], ids=str)
+def test_the_removal_of_an_attempt_is_not_missing_capacity(handover: Handover, step: float) -> None:
+    """Regression: the controller did not run for minutes, or the pods of a lost node were not gone for minutes, and the
+    tier was exhausted before the next attempt was launched there."""
+    job = SteppedJob(spec(tier("spot-a", 5, 300.0), tier("on-demand", -1), handover=handover)).running()
+    removed = attempt(1, head(PodPhase.LOST))
+    job.see(removed, after=1)
+    for _ in range(int(350 / step) - 1):
+        job.see(removed, after=step)
+    job.see(after=step)
     assert job.see(after=1).actions == (Launch(2, "spot-a"),)
 
 

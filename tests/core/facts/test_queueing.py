@@ -9,6 +9,7 @@ import pytest
 
 from spotladder.core.model import (
     AttemptSeen,
+    Exhausted,
     Exit,
     FailureUnit,
     OnInsufficientCapacity,
@@ -19,6 +20,9 @@ from spotladder.core.model import (
     QueueSeen,
     Stage,
 )
+from spotladder.core.policies import Policy
+from spotladder.core.policies.greedy import Greedy
+from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
@@ -77,6 +81,27 @@ def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     assert job.state.message == f"no quota for 30m: {SAID}"
     job.see(after=1)
     assert (job.state.tier, job.state.failures) == ("on-demand", 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "names", "number"),
+    [(Greedy(), ("spot-a", "spot-b", "on-demand"), 2), (Greedy(), ("spot-a",), 1), (Ordered(), ("spot-a",), 2)],
+    ids=["other tiers", "one tier of a policy", "restart"],
+)
+def test_queue_timeout_leaves_the_tier_also_under_a_policy_that_keeps_it_open(
+    policy: Policy, names: tuple[str, ...], number: int
+) -> None:
+    """Regression: the next attempt joined the end of the same queue. Without another tier, the attempt keeps its
+    place."""
+    tiers = (tier(name, 0, 300.0, queue_timeout=1800.0) for name in names)
+    job = SteppedJob(spec(*tiers, exhausted=Exhausted.RESTART), policy)
+    job.see()
+    job.see(held(1), after=1)
+    job.see(held(1), after=1801)
+    if job.state.stage is Stage.ENDING:
+        job.see(after=1)
+    assert (job.state.stage, job.state.tier, job.number) == (Stage.STARTING, names[:2][-1], number)
+    assert job.state.record("spot-a").exhausted_by is None
 
 
 PODS = (lost("head", Cause.DELETED), lost("w1-0", Cause.DELETED), lost("w1-1", Cause.DELETED))

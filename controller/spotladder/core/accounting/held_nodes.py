@@ -22,13 +22,14 @@ from spotladder.core.model import (
     PodRole,
     Price,
     Seconds,
+    Spell,
     Standby,
     TierRecord,
     Timers,
 )
 from spotladder.core.model.gang import launched_workers
 
-Record = TypeVar("Record", JobState, Attempt, Ending, Impeded, LeftAttempt, NoticeResponse, Standby, Timers)
+Record = TypeVar("Record", JobState, Attempt, Ending, Impeded, LeftAttempt, NoticeResponse, Spell, Standby, Timers)
 
 HOUR: Seconds = 3600.0
 
@@ -143,6 +144,9 @@ def rewound(state: JobState, now: Instant) -> JobState:
         standby=standby,
         timers=_rewound(state.timers, now, step),
         left=tuple(_rewound(one, now, step) for one in state.left),
+        tiers=tuple(
+            replace(one, spells=tuple(_rewound(spell, now, step) for spell in one.spells)) for one in state.tiers
+        ),
         impeded=state.impeded and _rewound(state.impeded, now, step),
     )
 

@@ -6,7 +6,8 @@ A timer is stored as the time of its start, which moves by the time that is left
    cannot be pulled or a queue holds the attempt, so the first decision after an impediment covers most of it.
 2. An unreachable cluster is no lack of capacity, although `provisionTimeout` runs meanwhile, so that the job can leave
    the tier. If the cluster answers before it ends, all of the time is left out.
-3. So is the time in which a job between two attempts waits until its policy finds a tier available.
+3. So is the time between two attempts, in which nothing asks for capacity: while the earlier one is being removed, or
+   until the policy finds a tier available.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.diagnosis.impediment import BY_REASON, Timer
-from spotladder.core.model import Impeded, Instant, JobState, Seconds, Stage
+from spotladder.core.model import Impeded, Instant, JobState, Seconds
 from spotladder.core.situation import LIVE, Situation
 
 _BEYOND_THE_JOB = (Timer.NONE, Timer.CONTACT, Timer.QUEUE)
@@ -29,12 +30,12 @@ def without_impeded_time(situation: Situation, last: JobState) -> Situation:
     if state.timers.waiting_since is None and state.timers.recovering_since is None:
         return situation
     since_last = max(0.0, now - last.clock) if last.clock else 0.0
-    stage, before, after = state.stage, last.impeded, state.impeded
+    before, after = last.impeded, state.impeded
     over = before is not None and (after is None or after.reason is not before.reason)
-    if before is not None and over and (stage is Stage.IDLE or _keeps_from_asking(before)):
+    if before is not None and over and _keeps_from_asking(before):
         waiting = recovering = max(since_last, now - before.since)
-    elif stage not in LIVE:
-        return situation
+    elif state.stage not in LIVE:
+        waiting = recovering = since_last
     else:
         timers = {BY_REASON[one.reason].timer for one in (before, after) if one is not None}
         waiting = since_last if timers - {Timer.PROVISION} else 0.0

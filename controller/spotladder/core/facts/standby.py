@@ -54,6 +54,12 @@ def standby_seen(situation: Situation) -> AttemptSeen | None:
     return situation.seen.attempt(standby.number) if standby is not None else None
 
 
+def takes_over(situation: Situation) -> bool:
+    """Whether a standby attempt follows the ended one: it exists, and its tier is not exhausted."""
+    standby = situation.state.standby.attempt
+    return standby is not None and standby.tier in situation.open
+
+
 def standby_ready(situation: Situation) -> bool:
     """Whether the standby attempt can take over at once: every worker that it needs is ready and its program is
     held."""

@@ -15,7 +15,8 @@ from spotladder.core.facts.standby import standby_ready
 from spotladder.core.history.availability import with_sightings
 from spotladder.core.history.bad_nodes import named
 from spotladder.core.history.losses import synthetic
-from spotladder.core.model import OnInsufficientCapacity, Tier
+from spotladder.core.model import Exhausted, OnInsufficientCapacity, Tier
+from spotladder.core.policies.safety_net import RETRY_INTERVAL
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.rules.effect import Effect, ended, ended_by_loss
 from spotladder.core.situation import Situation
@@ -28,7 +29,7 @@ def ready_hedge(situation: Situation) -> Effect | None:
     if hedge is None or situation.state.standby.reason is not Reason.HEDGED:
         return None
     writes = situation.seen.progress.attempt >= hedge.number
-    if situation.all_pods_ready and not writes:
+    if (situation.all_pods_ready or situation.trains_unready) and not writes:
         return Effect(given_up(situation, f"attempt {attempt.number} on {attempt.tier} is ready first"))
     if not writes and not standby_ready(situation):
         return None
@@ -56,9 +57,10 @@ def queue_timeout(situation: Situation) -> Effect | None:
     if not situation.passed(situation.queue_deadline):
         return None
     why = inadmissible(situation) or waits_for_quota(situation)
-    if not situation.changes.choice.keeps_open:
-        situation = exhausted(situation, Reason.QUEUE_TIMEOUT)
-    return Effect(situation, Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")
+    left = _without_nodes(situation, tier, Reason.QUEUE_TIMEOUT)
+    if left.open and _refused_again(left):
+        return None  # The next attempt would begin at the end of the same queue.
+    return Effect(left, Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")
 
 
 def provision_timeout(situation: Situation) -> Effect | None:
@@ -82,7 +84,7 @@ def provision_timeout(situation: Situation) -> Effect | None:
     misfit = situation.misfit_deadline if rule.reason is Reason.POD_DOES_NOT_FIT else None
     deadlines = (situation.provision_deadline, misfit, situation.avoidance_deadline if avoids else None)
     refused = situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-    refused = refused and not _chosen_again(situation)
+    refused = refused and not _refused_again(_without_nodes(situation, tier, Reason.INSUFFICIENT_CAPACITY))
     if not refused and not any(map(situation.passed, deadlines)):
         return None
     if situation.attempt_seen is None and situation.seen.launched:
@@ -97,10 +99,21 @@ def provision_timeout(situation: Situation) -> Effect | None:
     return _unreachable(situation, rule)
 
 
-def _chosen_again(situation: Situation) -> bool:
-    """Whether the next attempt would be on the same tier, so that it would be refused, too."""
-    again = asked(situation, live=False).changes.choice
-    return again.keeps_open and again.tier == situation.attempt.tier
+def _without_nodes(situation: Situation, tier: Tier, reason: Reason) -> Situation:
+    """The situation in which this tier had no nodes for the live attempt: it is exhausted, unless the policy keeps it
+    open."""
+    situation = replace(situation, state=with_sightings(situation.state, {tier.name: False}, situation.now))
+    return without_wait(situation) if situation.changes.choice.keeps_open else exhausted(situation, reason)
+
+
+def _refused_again(left: Situation) -> bool:
+    """Whether the next attempt would be on a tier that has just had no nodes either, so that attempts would follow each
+    other without a pause."""
+    name = asked(left, live=False).changes.choice.tier
+    if not left.open and left.spec.exhausted is Exhausted.RESTART:
+        name = left.spec.tiers[0].name
+    newest = left.state.record(name or "").spells[-1:]
+    return bool(newest) and not newest[0].available and left.now < newest[0].until + RETRY_INTERVAL
 
 
 def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *, refused: bool) -> Effect:
@@ -109,13 +122,8 @@ def _without_capacity(situation: Situation, tier: Tier, rule: ImpedimentRule, *,
     if rule.reason is Reason.POD_DOES_NOT_FIT:
         situation = replace(situation, state=replace(situation.state, misfit=message))
         return Effect(exhausted(situation, rule.reason), rule.reason, message)
-    situation = replace(situation, state=with_sightings(situation.state, {tier.name: False}, situation.now))
-    if situation.changes.choice.keeps_open:
-        situation = without_wait(situation)
-    else:
-        situation = exhausted(situation, Reason.INSUFFICIENT_CAPACITY)
     why = message if refused else f"not all workers ready for {tier.provision_timeout:.10g} s"
-    return Effect(situation, Reason.INSUFFICIENT_CAPACITY, why)
+    return Effect(_without_nodes(situation, tier, Reason.INSUFFICIENT_CAPACITY), Reason.INSUFFICIENT_CAPACITY, why)
 
 
 def _unreachable(situation: Situation, rule: ImpedimentRule) -> Effect | None:

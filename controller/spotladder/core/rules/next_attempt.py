@@ -9,6 +9,7 @@ from spotladder.core.changes.leaving_behind import is_left
 from spotladder.core.changes.moving import planned
 from spotladder.core.changes.standing_by import adopted
 from spotladder.core.durations import format_duration
+from spotladder.core.facts.standby import takes_over
 from spotladder.core.history.crashes import corrected, forgotten
 from spotladder.core.model import Exhausted
 from spotladder.core.reasons import Reason
@@ -26,7 +27,7 @@ def corrected_template(situation: Situation) -> Effect | None:
 
 def takeover(situation: Situation) -> Effect | None:
     """A standby attempt exists: it becomes the live one."""
-    if situation.state.standby.attempt is None:
+    if not takes_over(situation):
         return None
     state, reason, message = adopted(situation)
     return Effect(replace(situation, state=state), reason, message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spotladder.core.changes.changing import counted, exhausted_if_exceeded
 from spotladder.core.changes.leaving_behind import moves_on
 from spotladder.core.diagnosis.verdict import finished, judge
+from spotladder.core.facts.standby import takes_over
 from spotladder.core.history.losses import noticed_pods
 from spotladder.core.model import Exit
 from spotladder.core.reasons import Reason
@@ -64,7 +65,7 @@ def removed_objects(situation: Situation) -> Effect | None:
 
 def waiting_standby(situation: Situation) -> Effect | None:
     """A standby attempt exists: it takes over at once, since the commit log fences the ended one."""
-    return Effect(situation, Reason.RELIEVED) if situation.state.standby.attempt is not None else None
+    return Effect(situation, Reason.RELIEVED) if takes_over(situation) else None
 
 
 def slow_removal(situation: Situation) -> Effect | None:
