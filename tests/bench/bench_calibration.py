@@ -43,7 +43,7 @@ from tests.bench.__main__ import OUT, ROOT
 from tests.bench.rows import Row
 
 TICK = published.TICK
-STARTS = 12
+STARTS = 48
 """Starts in each trace, at equal distances: runs of a trace nearly follow each other. The model of the capacity in a
 plan was chosen on the first half of them."""
 
@@ -396,5 +396,5 @@ if __name__ == "__main__":
         "difference to the plan.",
         draw=draw,
         runs=40,
-        jobs=480,
+        jobs=1920,
     )
