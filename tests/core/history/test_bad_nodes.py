@@ -101,7 +101,7 @@ def test_an_attempt_that_no_other_node_can_take_is_followed_by_one_that_avoids_n
     job.see(after=1)
     assert (job.number, job.state.tier, job.attempt.avoids) == (4, "spot-a", ())
     job.see(unplaced(4))
-    assert job.last.wake_at == job.now - 1 + 600, "provisionTimeout begins anew when the attempt ends"
+    assert job.last.wake_at == job.now + 600, "provisionTimeout begins anew with the next attempt"
 
 
 def test_the_wait_of_an_attempt_that_avoids_nodes_is_explained() -> None:
@@ -141,7 +141,7 @@ def test_a_tier_without_capacity_beside_its_bad_nodes_is_not_exhausted() -> None
     assert "no capacity without the avoided nodes n1 (2 failed pods)" in job.state.message
     job.see(after=1)
     assert (job.number, job.state.tier, bad_nodes(job.state)) == (4, "spot-a", ())
-    job.see(unplaced(4), after=58)
+    job.see(unplaced(4), after=59)
     assert job.state.stage is Stage.STARTING
     job.see(unplaced(4), after=1)
     job.see(after=1)
