@@ -117,7 +117,8 @@ def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
     from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
 
     expires = datetime.now(UTC) + timedelta(seconds=LASTS)
-    token, _ = asyncio.run(Eks(cluster, region, clock=SystemClock()).token())
+    with answering(f"no token for EKS cluster {cluster}", CREDENTIALS):
+        token, _ = asyncio.run(Eks(cluster, region, clock=SystemClock()).token())
     return token, expires
 
 

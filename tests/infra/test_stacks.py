@@ -272,6 +272,12 @@ def test_nodes_and_logs_have_the_principals_of_china(tmp_path: Path) -> None:
     assert '"logs.cn-north-1.amazonaws.com.cn"' in stack["aws_kms_key"]["cluster-key"]["policy"]
 
 
+def test_the_number_of_system_nodes_can_be_changed(configuration: Configuration) -> None:
+    """Nothing else scales them, and EKS refuses a minimum above the desired number."""
+    group = configuration["east"]["resource"]["aws_eks_node_group"]["system"]
+    assert (group["scaling_config"]["desired_size"], group["lifecycle"]["ignore_changes"]) == (2, ["subnet_ids"])
+
+
 def test_options(optional_stacks: dict[str, Path]) -> None:
     resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
     assert resources["aws_eks_addon"]["coredns"]["addon_version"] == "v1.12.4-eksbuild.1"

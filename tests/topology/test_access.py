@@ -68,6 +68,14 @@ def test_the_token_of_an_eks_cluster_needs_no_request() -> None:
     assert timedelta(minutes=13) < left < timedelta(minutes=15)
 
 
+def test_a_profile_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nosuch")
+    with pytest.raises(
+        EnvironmentFailure, match=r"no token for EKS cluster east: .*nosuch.*: check the credentials of"
+    ):
+        access.credential("aws", "east", "us-east-1")
+
+
 def test_a_token_of_no_cloud_is_refused() -> None:
     with pytest.raises(InvalidSpec, match="expected cloud aws or gcp, got 'azure'"):
         access.credential("azure", "east", "us-east-1")

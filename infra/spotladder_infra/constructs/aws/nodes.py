@@ -146,7 +146,7 @@ def _system_nodes(
         labels={"spotladder.io/pool": "system"},
         taint=[eks.AwsNodeGroup.TaintProperty(key="CriticalAddonsOnly", value="true", effect="NO_SCHEDULE")],
         # Other subnets would replace the group, and with it Karpenter, the controller and CoreDNS.
-        lifecycle={"ignore_changes": ["scaling_config[0].desired_size", "subnet_ids"]},
+        lifecycle={"ignore_changes": ["subnet_ids"]},
         depends_on=[*first, *own.policies],  # draining nodes need the policies as well
     )
 
