@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spotladder import versions
-from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ApiError
 from spotladder.resources import APIResource
 from spotladder.workloads.network_policy import KUBERAY, KUBERAY_NAMESPACES
+
+if TYPE_CHECKING:
+    from spotladder.clusters.client import Client
 
 DEPLOYMENTS = APIResource("apps", "v1", "deployments", "Deployment")
 KARPENTER = "karpenter"

@@ -22,8 +22,9 @@ HEAVY = {
     "pulumi",
     "obstore",
     "ruamel",
+    "aiohttp",
 }
-"""What no command loads before it works."""
+"""What no command loads before it works: not all of them are there after `pip install spotladder`."""
 
 FORMULA = ["plan", "--formula", "--hours=5", "--spot-fraction=0.6", "--max-failures=5", "--overhead=0.2"]
 LIGHT = [FORMULA, *([name, "--help"] for name, entry in COMMANDS.items() if find_spec(entry.module))]
@@ -64,10 +65,10 @@ def test_nothing_heavy_is_loaded_before_a_command_works() -> None:
     assert len(loaded) == len(LIGHT) + 3
     assert "spotladder" in loaded["the library"]
     # typer uses pydantic too, but only once a command is chosen
-    assert not loaded["commands without models"] & {"pydantic", "aiohttp"}
+    assert "pydantic" not in loaded["commands without models"]
 
 
 def test_the_client_loads_no_command() -> None:
     loaded = loaded_by('import spotladder.client\nnote("")')[""]
     assert "aiohttp" in loaded
-    assert not loaded & {*HEAVY - {"ruamel"}, "typer", "rich"}
+    assert not loaded & {*HEAVY - {"aiohttp", "ruamel"}, "typer", "rich"}

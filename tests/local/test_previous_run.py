@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -142,12 +143,20 @@ def test_fresh_does_not_delete_a_corrupt_log_of_unknown_owner(place: PreviousRun
 
 @pytest.mark.parametrize("name", ["state.json", "run.json"])
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]"])
-def test_fresh_deletes_an_unreadable_state(place: PreviousRun, name: str, content: bytes) -> None:
-    """The error message recommends --fresh."""
+def test_an_unreadable_state_is_removed_without_loss_or_by_fresh(place: PreviousRun, name: str, content: bytes) -> None:
+    """Regression: the error recommended --fresh, which removes the checkpoints, too."""
+    later = replace(NOW, began=1000.0)
+    place.left(SUSPENDED)
+    place.commit(40, at=1.0)
+    (place.folder.path / name).write_bytes(content)
+    with pytest.raises(EnvironmentFailure, match=f"{name}: .*; remove it, and --continue resumes from the newest"):
+        start_from(StartMode.RESUME, place.folder, place.log, later)
+    (place.folder.path / name).unlink()
+    start = start_from(StartMode.RESUME, place.folder, place.log, later)
+    assert (start.state, start.resumed) == (JobState(), True)
+    shutil.rmtree(place.bucket)
     place.left(SUSPENDED)
     (place.folder.path / name).write_bytes(content)
-    with pytest.raises(EnvironmentFailure, match="--fresh starts over"):
-        start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
     assert start_from(StartMode.NEW, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 

@@ -17,6 +17,7 @@ from spotladder.cli.places import places_of, recorded_place, shared_place_of, wa
 from spotladder.cli.question import simulator_installed
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.extras import needs
 from spotladder.web import HOST, PORT
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def web(
             yield [place], ClusterUsers(client, host)
 
     async def serve() -> None:
-        from spotladder.web.server import serving
+        with needs("operator"):
+            from spotladder.web.server import serving
 
         async with served() as (places, users):
             try:

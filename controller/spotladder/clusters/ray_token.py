@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+from typing import TYPE_CHECKING
 
-from spotladder.clusters.client import Client
 from spotladder.clusters.errors import Forbidden
 from spotladder.resources import SECRETS
+
+if TYPE_CHECKING:
+    from spotladder.clusters.client import Client
 
 HEADER = "X-Ray-Authorization"
 """Ray's header for requests through a proxy that uses Authorization itself."""

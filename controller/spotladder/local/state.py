@@ -29,6 +29,7 @@ from spotladder.core.model.codec import dump, load_state
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 _RUN_FILES = ("state.json", "run.json", "timeline.jsonl")
+_REMOVE = "remove it, and --continue resumes from the newest commit"
 _RUN_FOLDERS = ("attempts", "compiled", "nodes", "report")
 
 
@@ -78,7 +79,7 @@ class JobFolder:
             return None if text is None else load_state(text)
         except InvalidSpec as error:
             where = self.path / "state.json"
-            raise EnvironmentFailure(f"{where}: {error}; --fresh starts over") from error
+            raise EnvironmentFailure(f"{where}: {error}; {_REMOVE}") from error
 
     def save(self, state: JobState) -> None:
         """Replace the state atomically and flush it to the disk."""
@@ -92,9 +93,7 @@ class JobFolder:
         try:
             return RunIdentity(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise EnvironmentFailure(
-                f"{self.path / 'run.json'}: cannot be read ({error}); --fresh starts over"
-            ) from error
+            raise EnvironmentFailure(f"{self.path / 'run.json'}: cannot be read ({error}); {_REMOVE}") from error
 
     def began(self) -> Instant | None:
         """When the run was first started; None if `run.json` cannot be read."""
@@ -158,7 +157,7 @@ class JobFolder:
             except FileNotFoundError:
                 return None
             except UnicodeDecodeError as error:
-                raise EnvironmentFailure(f"{self.path / name}: is not UTF-8 text; --fresh starts over") from error
+                raise EnvironmentFailure(f"{self.path / name}: is not UTF-8 text; {_REMOVE}") from error
 
     def _write(self, name: str, text: str) -> None:
         with self._refusals("write"):
