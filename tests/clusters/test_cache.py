@@ -149,6 +149,16 @@ async def test_a_410_response_relists_and_reports_deleted_objects() -> None:
         assert server.watched_from[-1] == "30"
 
 
+async def test_a_response_that_is_no_list_removes_no_object() -> None:
+    server = WatchServer()
+    server.things = {"a": thing("a", 1)}
+    async with cached(server) as (cache, clock, _):
+        server.things, server.version = {}, cast("int", "")  # such as the {} of a proxy
+        server.stream.put_nowait(Expired(410, "Expired", "too old"))
+        await clock.advance(5)
+        assert (len(cache), cache.silent, cache.lists) == (1, True, 1)
+
+
 async def test_an_object_that_replaced_another_one_unobserved_is_a_deletion_and_a_new_object() -> None:
     server = WatchServer()
     server.things = {"a": thing("a", 1, "x", uid="first")}

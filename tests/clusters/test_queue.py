@@ -301,3 +301,16 @@ async def test_a_key_that_is_added_or_due_does_not_wait_for_further_changes() ->
         queue.done("b")
         await clock.advance(2 * WINDOW)
         assert not queue.busy, "the windows are over with the reconciles"
+
+
+async def test_callers_that_are_cancelled_while_they_wait_delay_no_others() -> None:
+    clock = SteppedClock()
+    throttle = Throttle(1, 1, clock)
+    await throttle.take()
+    waiting = [asyncio.create_task(throttle.take()) for _ in range(1000)]
+    await clock.advance(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await clock.advance(1)
+    assert throttle.admits()

@@ -222,6 +222,8 @@ class Cache(Generic[R]):
             version = page.version
             for thing in page.items:
                 found[_key(thing["metadata"])] = self._trim(thing)
+        if not version:
+            raise ClusterUnreachable(f"list {self.kind.plural}: the response is not a list; a proxy may have sent it")
         self._replace(found, before, _number(version))
         self._version = version
         self.lists += 1

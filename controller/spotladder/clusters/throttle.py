@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Seconds
 
@@ -18,9 +20,13 @@ class Throttle:
         self._booked_until = float("-inf")
 
     async def take(self) -> None:
-        """Return when one more call may be made."""
+        """Return when one more call may be made. A caller that is cancelled while it waits makes none."""
         if (wait := self._book()) > 0:
-            await self._clock.sleep(wait)
+            try:
+                await self._clock.sleep(wait)
+            except asyncio.CancelledError:
+                self._booked_until -= self._gap
+                raise
 
     def admits(self) -> bool:
         """Whether one more call may be made now. An allowed call counts."""

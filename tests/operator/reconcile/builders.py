@@ -34,7 +34,7 @@ class AcceptingClient:
     made: list[Any] = field(default_factory=list)
     removed: list[Any] = field(default_factory=list)
 
-    async def apply(self, _kind: object, body: Any) -> Any:
+    async def apply(self, _kind: object, body: Any, *, force: bool = False) -> Any:
         self.made.append(deepcopy(body))
         return body
 
@@ -77,7 +77,7 @@ class RefusingServer(AcceptingClient):
     error: Exception | None = None
     lacks: tuple[Any, ...] = ()
 
-    async def apply(self, kind: object, body: Any) -> Any:
+    async def apply(self, kind: object, body: Any, *, force: bool = False) -> Any:
         if kind == RAYJOBS and self.error is not None:
             raise self.error
         return await super().apply(kind, body)

@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.resources import NAMESPACES, SECRETS
+from spotladder.resources import NAMESPACES, NETWORK_POLICIES, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, LaunchRig, RefusingServer
@@ -72,6 +72,25 @@ async def test_an_object_whose_fields_its_operator_owns_now_is_the_attempts_own(
     problem = await rig.launch()
     assert problem is not None
     assert problem.reason is ConditionReason.NAME_TAKEN
+
+
+class EditedPolicies(AcceptingClient):
+    """A fake client of a server on which users have edited the NetworkPolicies."""
+
+    async def apply(self, kind: object, body: Any, *, force: bool = False) -> Any:
+        if kind == NETWORK_POLICIES and not force:
+            raise Conflict(409, "Conflict", "owned by kubectl-edit")
+        return await super().apply(kind, body)
+
+
+@pytest.mark.parametrize(("own", "reason"), [(True, None), (False, ConditionReason.NAME_TAKEN)])
+async def test_a_guard_that_a_user_has_edited_is_replaced_and_one_of_another_client_is_kept(
+    own: bool, reason: ConditionReason | None
+) -> None:
+    rig = LaunchRig(EditedPolicies())
+    rig.inventory.guards.exists = lambda *_: own
+    problem = await rig.launch()
+    assert (problem and problem.reason) == reason
 
 
 async def test_nothing_is_created_on_a_tier_without_a_cluster() -> None:

@@ -155,6 +155,23 @@ async def test_the_preflight_check_does_not_block_the_reconciler_and_requeues_th
         assert here.look(2) is None
 
 
+async def test_without_an_answer_nothing_counts_as_found_and_the_check_is_repeated() -> None:
+    async with scene() as here:
+        here.place.refuses = 500
+        here.look()
+        while not here.place.asked:
+            await asyncio.sleep(0.005)
+        await asyncio.gather(*(check.task for check in here.preflight._checks.values() if check.task))
+        assert here.look() is None
+        here.place.refuses = 404
+        await here.clock.advance(MISSING_RETRY_INTERVAL)
+        here.look()
+        await here.woke()
+        found = here.look()
+        assert found is not None
+        assert "bucket" in found.missing
+
+
 def test_references_must_exist_in_the_cluster_of_the_tier() -> None:
     template = ray_template()
     container = worker_spec(template)["containers"][0]

@@ -232,7 +232,7 @@ class Applier:
 
 
 async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
-    """Create the object, or apply it if it exists.
+    """Create the object, or apply it if it exists. A guard that exists is the controller's own, whoever has edited it.
 
     A main object already exists only after a call whose response was lost: to create it takes less CPU time of the API
     server than to apply it.
@@ -240,7 +240,10 @@ async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, 
     if kind in main_kinds():
         with suppress(Conflict):
             return await cluster.client.create(kind, body)
-    return await cluster.client.apply(kind, body)
+        return await cluster.client.apply(kind, body)
+    metadata = body["metadata"]
+    own = cluster.inventory.guards.exists(kind, metadata["name"], metadata["namespace"])
+    return await cluster.client.apply(kind, body, force=bool(own))
 
 
 def _of_attempt(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

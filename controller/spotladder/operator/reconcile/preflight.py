@@ -68,11 +68,12 @@ class Ahead:
 
 @dataclass(slots=True)
 class _Check:
-    """The last check of a job's needs. `found` is None before it is done."""
+    """The last check of a job's needs, at `at`. `found` is None before it is done, or while a cluster does not
+    answer."""
 
     version: object
     wanted: tuple[Wanted, ...]
-    at: Seconds
+    at: Seconds = -math.inf
     found: Ahead | None = None
     task: asyncio.Task[None] | None = None
 
@@ -130,10 +131,10 @@ class Preflight:
         known, now = self._checks.get(job), self._clock.ticks()
         if known is None or known.version != version:
             self.forget(job)
-            known = self._checks[job] = _Check(version, wanted(), now)
-        elif known.found is None or now - known.at < (MISSING_RETRY_INTERVAL if known.found.missing else LATER):
-            return known.found
-        if known.task is None or known.task.done():
+            known = self._checks[job] = _Check(version, wanted())
+        complete = known.found is not None and not known.found.missing
+        due = now - known.at >= (LATER if complete else MISSING_RETRY_INTERVAL)
+        if due and (known.task is None or known.task.done()):
             known.at = now
             known.task = asyncio.create_task(self._find(job, known))
         return known.found
@@ -152,7 +153,7 @@ class Preflight:
             known.task.cancel()
 
     async def _find(self, job: JobKey, look: _Check) -> None:
-        parts, conflicts = [], []
+        parts, conflicts, unknown = [], [], False
         for wanted in look.wanted:
             cluster = self._clusters.of(wanted.cluster)
             if cluster is None or cluster.problem:
@@ -163,12 +164,15 @@ class Preflight:
                     continue
                 missing = await self.missing(cluster, job[0], wanted.references)
             except SpotladderError:
+                unknown = True
                 continue
             if missing:
                 parts.append(lacking(cluster, job[0], missing))
             with suppress(SpotladderError):
                 versions = await self._installed.get(wanted.cluster, partial(installed, cluster.client))
                 conflicts += [f"{_place(cluster)}{conflict}" for conflict in versions.conflicts(wanted.ray)]
+        if unknown and not parts:
+            return
         before, look.found = look.found, Ahead("; ".join(parts), "; ".join(conflicts))
         if before != look.found:
             self._changed(job)
