@@ -151,6 +151,14 @@ def test_a_master_of_its_own_is_the_first_job_of_the_set() -> None:
         assert (found["WORLD_SIZE"], found["PET_NNODES"]) == ("3", "3")
 
 
+def test_a_role_without_pods_has_no_job() -> None:
+    text = (FOLDER / "pytorch-master-differs.yaml").read_text(encoding="utf-8")
+    made = draft_of(text.replace("replicas: 1", "replicas: 0"))
+    (job,) = made.get(*JOBS)
+    assert (job["template"]["spec"]["parallelism"], variables(made)["PET_NNODES"]) == (2, "2")
+    assert "sidecar.istio.io/inject" not in str(job), "the template is that of the workers"
+
+
 def test_names_of_pods_become_the_address_of_rank_0() -> None:
     made = draft("jobset-addresses")
     chief = pod(made)["containers"][0]
