@@ -151,6 +151,14 @@ def test_a_master_of_its_own_is_the_first_job_of_the_set() -> None:
         assert (found["WORLD_SIZE"], found["PET_NNODES"]) == ("3", "3")
 
 
+def test_a_role_without_pods_has_no_job() -> None:
+    text = (FOLDER / "pytorch-master-differs.yaml").read_text(encoding="utf-8")
+    made = draft_of(text.replace("replicas: 1", "replicas: 0"))
+    (job,) = made.get(*JOBS)
+    assert (job["template"]["spec"]["parallelism"], variables(made)["PET_NNODES"]) == (2, "2")
+    assert "sidecar.istio.io/inject" not in str(job), "the template is that of the workers"
+
+
 def test_names_of_pods_become_the_address_of_rank_0() -> None:
     made = draft("jobset-addresses")
     chief = pod(made)["containers"][0]
@@ -194,6 +202,25 @@ def test_a_trainjob_is_its_runtime_with_the_trainer_and_the_overrides() -> None:
     assert "Removed the runtime's job dataset-initializer" in comments(made)
     queue = made.get("spec", "workload", "jobSet", "template", "metadata", "labels")
     assert queue == {"kueue.x-k8s.io/queue-name": "wood"}
+
+
+def test_a_field_of_a_runtime_that_is_not_kept_is_named() -> None:
+    text = (FOLDER / "trainjob-with-runtime.yaml").read_text(encoding="utf-8")
+    made = draft_of(text.replace("  mlPolicy:", "  podGroupPolicy: {volcano: {}}\n  mlPolicy:"))
+    assert 'Removed the runtime\'s podGroupPolicy: {"volcano": {}}.' in comments(made)
+
+
+def test_patches_of_a_runtime_apply_to_the_pods_of_the_trainer() -> None:
+    """The form of podTemplateOverrides since version 2.2 of the trainer."""
+    pods = "{name: node, template: {spec: {template: {spec: {serviceAccountName: birch}}}}}"
+    about = "metadata: {labels: {team: wood}}"
+    patch = (
+        f"  runtimePatches: [{{trainingRuntimeSpec: {{template: {{{about}, spec: {{replicatedJobs: [{pods}]}}}}}}}}]\n"
+    )
+    made = draft_of((FOLDER / "trainjob-no-image.yaml").read_text(encoding="utf-8") + patch)
+    assert pod(made)["serviceAccountName"] == "birch"
+    assert made.get("spec", "workload", "jobSet", "template", "metadata", "labels") == {"team": "wood"}
+    assert "runtimePatches" not in comments(made)
 
 
 def test_a_task_runs_with_the_variables_of_skypilot_and_without_values_of_secrets() -> None:

@@ -50,10 +50,11 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
 
 def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> list[dict[str, Any]]:
     """The replicated jobs of a master and workers, connected as by Kubeflow."""
-    pods = {name.lower(): _pods(given) for name, given in roles.items() if _pods(given)}
-    nodes, templates = sum(pods.values()), {name.lower(): given["template"] for name, given in roles.items()}
-    master = templates.get("master")
-    split = master is not None and "worker" in pods and master != templates.get("worker")
+    roles = {name.lower(): given for name, given in roles.items() if _pods(given)} or roles
+    pods = {name: _pods(given) for name, given in roles.items()}
+    nodes, templates = sum(pods.values()), {name: given["template"] for name, given in roles.items()}
+    master, worker = templates.get("master"), templates.get("worker")
+    split = master is not None and worker is not None and master != worker
     for template in templates.values():
         for container in template.get("spec", {}).get("containers") or ():
             if len(template["spec"]["containers"]) == 1 or container.get("name") == _CONTAINER:

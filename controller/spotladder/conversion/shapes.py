@@ -43,6 +43,7 @@ SHAPES: dict[str, Shape] = {
         "trainer": {"image": str, "numNodes": int, "env": _NAMED, "resourcesPerNode": {"requests": {}, "limits": {}}},
         "podTemplateOverrides": [{"targetJobs": _NAMED, **POD_TEMPLATE}],
         "podSpecOverrides": [{"targetJobs": _NAMED, **POD_TEMPLATE}],
+        "runtimePatches": [{"trainingRuntimeSpec": {"template": {"metadata": _METADATA, "spec": JOBSET}}}],
     }),
     "PyTorchJob": _object({
         "pytorchReplicaSpecs": {str: _REPLICA},

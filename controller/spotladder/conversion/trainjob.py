@@ -33,7 +33,16 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
         raise source.refused(message, "spec", "runtimeRef")
     trainer = spec.pop("trainer", None) or {}
     template, others_in_runtime = _of_runtime(runtime_spec)
-    for override in [*(spec.pop("podTemplateOverrides", None) or []), *(spec.pop("podSpecOverrides", None) or [])]:
+    patches = [
+        inner(patch, "trainingRuntimeSpec", "template") or {} for patch in spec.pop("runtimePatches", None) or ()
+    ]
+    overrides = [*(spec.pop("podTemplateOverrides", None) or []), *(spec.pop("podSpecOverrides", None) or [])]
+    overrides += (
+        {**(inner(job, "template", "spec", "template") or {}), "targetJobs": [job]}
+        for patch in patches
+        for job in inner(patch, "spec", "replicatedJobs") or ()
+    )
+    for override in overrides:
         if any(target.get("name") in _NAMES for target in override.get("targetJobs") or [{"name": "node"}]):
             _overlay(template, {key: value for key, value in override.items() if key in ("metadata", "spec")})
     nodes = trainer.pop("numNodes", None) or policy.get("numNodes") or 1
@@ -42,7 +51,8 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
     jobs = [torch.replicated("node", 1, nodes, template)]
     metadata = dict(source.data.get("metadata") or {})
     for field in ("labels", "annotations"):
-        metadata[field] = {**(metadata.get(field) or {}), **(spec.pop(field, None) or {})}
+        more = [spec.pop(field, None), *(inner(patch, "metadata", field) for patch in patches)]
+        metadata[field] = {key: value for given in (metadata.get(field), *more) for key, value in (given or {}).items()}
     labelled = replace(source, data={**source.data, "metadata": metadata})
     draft = skeleton.draft_of(labelled, options, "jobSet", {"replicatedJobs": jobs})
     if runtime is None:
@@ -55,6 +65,8 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
         draft.note(at, "A placeholder: the image is that of the runtime.")
     for other in others_in_runtime:
         draft.dropped(f"Removed the runtime's job {plain(other)}: load data and model in the program, or in a volume.")
+    rest = {key: value for key, value in runtime_spec.items() if key not in ("mlPolicy", "template")}
+    skeleton.leftovers(draft, rest, "the runtime's ")
     _rest(draft, spec, trainer)
     return jobset.finished(draft, source.name, "-node-0-0", usual="node")
 
