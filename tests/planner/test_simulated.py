@@ -251,6 +251,7 @@ def test_the_estimate_names_the_unknown_price() -> None:
     unpriced = TierFacts(replace(SPOT, price=Price(known=False)), "a", KnownCapacity(evictions=0.1))
     said = "the price of spot is unknown: the simulated runs count it as $0.00"
     assert said in assumed(Assumptions(), question(unpriced, BACKUP))
+    assert expected_uninterrupted_usd(question(unpriced, BACKUP), Assumptions()) is None, "nothing is saved at $0.00"
     assert said not in assumed(Assumptions(), question(CALM, BACKUP))
 
 

@@ -286,9 +286,9 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
 
 def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> float | None:
     """USD of the work on demand without interruptions, with its head and its commits; None without an on-demand
-    price."""
+    price, or without the price of a tier: then the cost of the runs lacks a part, and savings would be too high."""
     price, spec = question.on_demand_price, question.spec
-    if price is None:
+    if price is None or not all(facts.tier.price.known for facts in question.tiers):
         return None
     lasting = [facts.tier for facts in question.tiers if not facts.spot] or [question.tiers[0].tier]
     usd = question.hours * (price + lasting[0].head_per_hour)
