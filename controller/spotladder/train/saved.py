@@ -234,6 +234,8 @@ def _folder(folder: Path, at: str) -> Saved | None:
         complete = progress is not None
         step, total = progress or (step, 0)
     complete = (complete or deepspeed) and not any(_is_whole(folder, part) is False for part in parts)
+    last = max(files, key=lambda file: file.changed_at, default=None)
+    overwritten = step is None and last is not None and last.name.rpartition("/")[2] not in _MARKS
     saved = Saved(
         name=at,
         roots=(at,),
@@ -241,7 +243,7 @@ def _folder(folder: Path, at: str) -> Saved | None:
         step=step,
         total=total,
         complete=complete,
-        proven=complete,
+        proven=complete and not overwritten,  # The mark may be that of the checkpoint before it.
         left_out=tuple(left_out),
         loose=step is None,
         reached=_LARGEST_STEP,
