@@ -147,6 +147,18 @@ def test_the_files_of_a_step_in_several_folders_are_one_commit(tmp_path: Path) -
     }
 
 
+def test_a_folder_of_the_best_state_does_not_replace_that_of_the_newest_epoch(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for name in ("epoch_3", "best"):
+        (first.folder / name).mkdir(parents=True)
+        (first.folder / name / "random_states_0.pkl").write_text(name)
+        first.commit()
+    first.folder.rename(tmp_path / "gone")
+    second = Attempt(tmp_path, 2)
+    assert second.place == "epoch_3"
+    assert (second.folder / "best" / "random_states_0.pkl").read_text() == "best"
+
+
 def test_a_checkpoint_that_was_torn_does_not_keep_the_file_that_names_it(tmp_path: Path) -> None:
     first = Attempt(tmp_path)
     for name in ("model_0001.pth", "model_0002.pth"):

@@ -206,6 +206,15 @@ def test_a_file_without_a_mark_is_complete_but_not_proven(tmp_path: Path) -> Non
     assert not only(tmp_path).proven
 
 
+def test_a_mark_proves_nothing_while_its_folder_is_overwritten(tmp_path: Path) -> None:
+    for name, at in (("latest/.metadata", 2), ("latest/__0_0.distcp", 1)):
+        lay_out(tmp_path, name)
+        os.utime(tmp_path / name, (at, at))
+    assert only(tmp_path).proven
+    os.utime(tmp_path / "latest" / "__0_0.distcp", (3, 3))
+    assert (only(tmp_path).complete, only(tmp_path).proven) == (True, False)
+
+
 def test_the_newest_is_the_last(tmp_path: Path) -> None:
     lay_out(tmp_path, "step-10.pt", "step-20.pt", "step-30.pt")
     for name, at in (("step-10.pt", 300), ("step-20.pt", 100), ("step-30.pt", 200)):

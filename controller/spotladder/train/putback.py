@@ -30,10 +30,11 @@ def copied(folder: Path, saved: Saved) -> Path:
     this one at any time. Others may be overwritten in place, so they are copied. Raises Changed, OSError.
     """
     target = Path(tempfile.mkdtemp(prefix="commit-", dir=own_folder(folder)))
+    folders = set(saved.roots) - {file.name for file in saved.files}
     unchanged = False
     try:
         for file in saved.files:
-            root = next(root for root in saved.roots if f"{file.name}/".startswith(f"{root}/"))
+            root = next((root for root in folders if file.name.startswith(f"{root}/")), file.name)
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
             place = link_or_copy if is_of_one_step(root) else shutil.copy2
             place(folder / file.name, target / file.name)

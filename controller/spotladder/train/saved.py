@@ -83,8 +83,8 @@ class Saved:
     files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the framework,
     whatever has happened to the program. `left_out` are links to folders, which are not part of it. `pointer` is the
     file beside the folder in which the framework finds it, by `pointer_text`; a copy of the checkpoint has one.
-    `loose`: the names of its files have no number. `reached` is the largest step inside its files, -1 if unknown; a
-    folder with the mark of a framework has the largest one."""
+    `loose`: its name, or those of its files, have no number. `reached` is the largest step inside its files, -1 if
+    unknown; a folder with the mark of a framework has the largest one."""
 
     name: str
     roots: tuple[str, ...]
@@ -234,7 +234,20 @@ def _folder(folder: Path, at: str) -> Saved | None:
         complete = progress is not None
         step, total = progress or (step, 0)
     complete = (complete or deepspeed) and not any(_is_whole(folder, part) is False for part in parts)
-    saved = Saved(at, (at,), tuple(files), step, total, complete, complete, tuple(left_out), reached=_LARGEST_STEP)
+    last = max(files, key=lambda file: file.changed_at, default=None)
+    overwritten = step is None and last is not None and last.name.rpartition("/")[2] not in _MARKS
+    saved = Saved(
+        name=at,
+        roots=(at,),
+        files=tuple(files),
+        step=step,
+        total=total,
+        complete=complete,
+        proven=complete and not overwritten,  # The mark may be that of the checkpoint before it.
+        left_out=tuple(left_out),
+        loose=step is None,
+        reached=_LARGEST_STEP,
+    )
     return _with_pointer(folder, at, saved, _LATEST if deepspeed else _TRACKER)
 
 
