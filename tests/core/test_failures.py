@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -345,3 +346,15 @@ def test_a_program_that_has_not_moved_since_an_unseen_loss_recovers() -> None:
     assert job.state.stage is Stage.RECOVERING
     job.see(replaced, after=job.spec.recovery_timeout)
     assert job.end_reason is Reason.RECOVERY_TIMEOUT
+
+
+def test_the_loss_of_a_set_of_thousands_of_pods_is_decided_quickly() -> None:
+    """Regression: each lost pod was compared with each one that was counted."""
+    job = SteppedJob(spec(tier("spot-a", -1), workers=2000)).planned()
+    began = time.process_time()
+    for restart in ("a", "b", "c"):
+        gang = [PodSeen(f"{restart}/{index}") for index in range(2000)]
+        job.see(attempt(1, head(), *gang), after=1)
+        job.see(attempt(1, head(), *(replace(pod, phase=PodPhase.LOST) for pod in gang)), after=1)
+    assert job.state.failures == 6000
+    assert time.process_time() - began < 2.0

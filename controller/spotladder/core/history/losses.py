@@ -55,7 +55,7 @@ def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
     counted = set(attempt.known.lost)
     if not counted:
         return counted
-    joined = [known for known in counted if "/" in known]
+    parts = {part for known in counted if "/" in known for part in known.rpartition("/")}
     covered: dict[str, str] = {}
     for uid in sorted(pod.uid for pod in seen.pods if pod.noticed or pod.phase is PodPhase.LOST):
         restart = uid.rpartition("/")[0]
@@ -63,7 +63,7 @@ def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
             continue
         if restart in counted:
             covered.setdefault(restart, uid)
-        elif any(known.startswith(f"{uid}/") or known.endswith(f"/{uid}") for known in joined):
+        elif uid in parts:
             covered[uid] = uid
     return counted.union(covered.values())
 
