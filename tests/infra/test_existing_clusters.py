@@ -169,7 +169,7 @@ def test_the_printed_permissions_create_no_cluster(existing: dict[str, Existing]
     found = existing["eks"]
     policy = of_stack(found.fleet, found.cluster, found.stack)
     text = json.dumps(policy)
-    for action in ("eks:CreateCluster", "eks:DeleteCluster", "eks:CreateNodegroup", "ec2:CreateSubnet", "Linked"):
+    for action in ("eks:CreateCluster", "eks:DeleteCluster", "eks:CreateNodegroup", "ec2:CreateSubnet"):
         assert action not in text
     assert "cluster/prod_1" in text
     assert all(statement["Action"] for statement in policy["Statement"])
