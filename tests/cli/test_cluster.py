@@ -57,11 +57,14 @@ def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None
     assert len(answer.err.splitlines()) == 1
 
 
-def test_a_missing_package_is_named_with_its_extra(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arguments", [("watch", "digits"), ("web", "--port", "0")])
+def test_a_missing_package_is_named_with_its_extra(
+    arguments: tuple[str, ...], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
-    monkeypatch.delitem(sys.modules, "spotladder.clusters.transport", raising=False)
-    answer = call(capsys, "watch", "digits")
+    for module in ("clusters.client", "clusters.transport", "web.server"):
+        monkeypatch.delitem(sys.modules, f"spotladder.{module}", raising=False)
+    answer = call(capsys, *arguments)
     assert answer.code == 5
     assert answer.err == f"error: aiohttp is not installed in {sys.prefix}: pip install 'spotladder[operator]'\n"
 

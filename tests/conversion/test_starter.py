@@ -297,11 +297,19 @@ def test_existing_files_are_kept_and_other_files_are_no_scripts(tmp_path: Path, 
         "import click\n\n@click.command()\ndef main():\n    pass\n",
     ],
 )
-def test_a_main_that_needs_a_command_line_or_a_launcher_is_tested_as_a_job(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "train.py"
+def test_a_main_that_needs_a_command_line_or_a_launcher_is_tested_as_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """The test finds the command beside its Python, also if the virtual environment is not activated."""
+    file, command, test = tmp_path / "train.py", tmp_path / "bin" / "spotladder", tmp_path / "test_recovery_of_train.py"
     file.write_text(text)
-    assert "spotladder" in files_for(script_of(file))["test_recovery_of_train.py"]
-    assert "import main" not in files_for(script_of(file))["test_recovery_of_train.py"]
+    test.write_text(files_for(script_of(file))[test.name])
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\necho $1 $2 will be reclaimed\n")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(command.with_name("python")))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    runpy.run_path(str(test))["test_a_lost_node_changes_nothing"](tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from spotladder.core.model import TERMINAL
 from spotladder.display.report import gather, write_report
 from spotladder.display.view import PlainView, Shielded, View, view_on
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.extras import needs
 from spotladder.local.local_run import recorded_in
 from spotladder.local.output import WithOutput
 from spotladder.local.previous_run import StartMode
@@ -151,7 +152,8 @@ def _beside(request: Request, targets: list[Target], *, web: bool) -> Iterator[N
     """Serve the page of the run and send notifications until the run ends, if the options request them."""
     with ExitStack() as stack:
         if web:
-            from spotladder.web.beside import serve_runs
+            with needs("local"):
+                from spotladder.web.beside import serve_runs
 
             address = stack.enter_context(beside(partial(serve_runs, request.state_root)))
             about = request.job.metadata

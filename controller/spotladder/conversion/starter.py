@@ -49,7 +49,8 @@ _IN_PROCESS = """\
 
 _AS_JOB = """\
     command = ["spotladder", "run", "job.yaml", "--world", "world.yaml", "--fresh", "--state-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    found = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    done = subprocess.run(command, cwd=Path(__file__).parent, env=found, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "will be reclaimed" in done.stdout, "the node was not lost: lower the times in world.yaml\""""
 
@@ -102,7 +103,7 @@ def files_for(script: Script) -> dict[str, str]:
         imports += "from spotladder.train.testing import interrupt_at\n"
         body = _IN_PROCESS
     else:
-        imports, body = "import subprocess\nfrom pathlib import Path\n", _AS_JOB
+        imports, body = "import os\nimport subprocess\nimport sys\nfrom pathlib import Path\n", _AS_JOB
     test = _TEST.format(script=script.file.name, imports=imports, body=body)
     return {"job.yaml": job, "world.yaml": _WORLD.format(taken=taken), f"test_recovery_of_{module}.py": test}
 
