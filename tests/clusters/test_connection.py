@@ -217,6 +217,22 @@ async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_p
     assert await token.headers() == {"Authorization": "Bearer three"}
 
 
+async def test_a_token_is_used_until_it_is_refused_while_the_next_one_cannot_be_fetched() -> None:
+    tokens = ["one"]
+
+    async def fetch() -> tuple[str, float]:
+        if not tokens:
+            raise EnvironmentFailure("the identity service does not answer")
+        return tokens.pop(), 0.0
+
+    token = BearerToken(fetch, clock=SystemClock())
+    assert await token.headers() == await token.headers() == {"Authorization": "Bearer one"}
+    with pytest.raises(EnvironmentFailure, match="does not answer"):
+        await token.headers(fresh=True)
+    tokens.append("two")
+    assert await token.headers() == {"Authorization": "Bearer two"}
+
+
 def program(folder: Path, body: str) -> BearerToken:
     path = folder / "program"
     path.write_text(f"#!{sys.executable}\n{body}\n")

@@ -46,7 +46,8 @@ class Fixed:
 
 
 class BearerToken:
-    """A token that is fetched at its first use, again when its time has come, and when the server has refused it.
+    """A token that is fetched at its first use, again when its time has come, and when the server has refused it. Until
+    then it is kept if the next one cannot be fetched: its time comes before it expires.
 
     `fetch` returns the token and the time at which to fetch the next one, in seconds since the epoch."""
 
@@ -60,8 +61,13 @@ class BearerToken:
     async def headers(self, *, fresh: bool = False) -> dict[str, str]:
         async with self._lock:
             if fresh or self._clock.now() > self._renew_at:
-                token, self._renew_at = await self._fetch()
-                self._headers = {"Authorization": f"Bearer {token}"}
+                try:
+                    token, self._renew_at = await self._fetch()
+                except EnvironmentFailure:
+                    if fresh or not self._headers:
+                        raise
+                else:
+                    self._headers = {"Authorization": f"Bearer {token}"}
         return self._headers
 
 
