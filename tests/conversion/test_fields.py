@@ -234,6 +234,8 @@ def test_a_task_runs_with_the_variables_of_skypilot_and_without_values_of_secret
     assert "export SKYPILOT_NODE_IPS" in script
     assert "hunter2" not in comments(made) + str(made.job)
     assert "create the Secret orange-secrets with the keys HF_TOKEN" in comments(made)
+    assert "write a RayJob if they start a Ray cluster" in comments(made)
+    assert "RayJob" not in comments(draft("sky-simple"))
 
 
 def test_resources_of_aichor_are_those_of_the_pods() -> None:

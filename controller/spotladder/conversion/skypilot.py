@@ -70,6 +70,11 @@ def from_task(source: Source, options: Options, others: list[Source]) -> Draft:
         draft.heading.append(f"The variable {entry} has no value in the task: set it below.")
     if "$$" in script:
         draft.note((*at, "args"), "Changed: $$ is written as $$$$, which Kubernetes reads as $$.")
+    if nodes > 1:
+        draft.heading.append(
+            "A pod ends with its commands, and SkyPilot keeps each node until those of all have ended: write a RayJob "
+            "if they start a Ray cluster."
+        )
     if before := _before(source, others):
         draft.heading.append(f"In the pipeline this task begins when {before} has ended: submit this job then.")
     if secrets:
