@@ -74,6 +74,7 @@ def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     assert made.last.actions == ()
     decision = made.see_again(after=0)
     assert asked(decision) == [(True, False)], "a pod that is being deleted cannot read the notice"
+    assert decision.wake_at == made.now + REMOVAL_DELAY
     assert asked(made.see_again(after=REMOVAL_DELAY)) == [(True, True)]
     made.see(seen(worker("w1-1"), worker("w1-2")), after=3)
     assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
@@ -117,6 +118,7 @@ def test_near_the_end_of_the_notice_the_job_drains_unless_the_replacement_is_sch
     pods = (noticed("w1-0", START + 11 + NOTICE), worker("w1-1"), fresh)
     made.see(seen(*pods, surplus=1), after=NOTICE - COMMIT_RESERVE - 2)
     assert made.state.stage is Stage.REPLACING
+    assert made.last.wake_at == made.attempt.notice.replace_by
     made.see(seen(*pods, surplus=1), after=2)
     made.see_again(after=0)
     assert made.state.stage is then
