@@ -26,7 +26,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.display.picture import draw
-from spotladder.display.report import Facts, charts, gather, timeline
+from spotladder.display.report import RunFacts, charts, gather, timeline
 from spotladder.display.report.markup import element, trusted
 from spotladder.display.report.page import WIDE
 from spotladder.display.view_state import RunSummary, ViewSnapshot
@@ -76,7 +76,7 @@ def kept_report() -> str:
     return report_picture(gather(read(RUN / "timeline.jsonl")))
 
 
-def report_picture(facts: Facts) -> str:
+def report_picture(facts: RunFacts) -> str:
     """The upper part of the report as SVG that loads nothing: the totals, the timeline, the cost."""
     money = dict(sentences(facts))
     lines = [

@@ -16,7 +16,7 @@ INTERFACE_ENDPOINTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class StandingCost:
     """A resource that costs money while no job runs. `hourly` is USD per hour for all resources of the kind; None if
     unknown."""
 
@@ -41,27 +41,29 @@ class Rate:
     disk: float = 0.0
 
 
-def idle(fleet: Fleet, cluster: Cluster) -> list[Item]:
+def idle(fleet: Fleet, cluster: Cluster) -> list[StandingCost]:
     """The cost of the resources that a cluster's stack creates, without worker and head nodes."""
     found = _cluster(cluster) if cluster.created else []
     if cluster.cloud is Cloud.AWS:
         bucket = fleet.created_bucket(cluster)
         own = cluster.created and cluster.kms_key is None, bucket is not None and bucket.kms_key is None
         keys = sum(own) + int(bucket is not None and bucket.replicate_to is not None)
-        found.append(Item("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
+        found.append(StandingCost("KMS keys", keys, keys * prices.KMS_KEY_MONTH / prices.HOURS_PER_MONTH))
     return found
 
 
-def _cluster(cluster: Cluster) -> list[Item]:
+def _cluster(cluster: Cluster) -> list[StandingCost]:
     cloud = str(cluster.cloud)
     zones = len(zones_of(cluster))
     instance = system_instance_of(cluster)
     nodes = cluster.system.count if cluster.cloud is Cloud.AWS else zones
     node_hour = prices.NODE_HOUR.get(instance)
     found = [
-        Item("control plane", 1, prices.CONTROL_PLANE_HOUR[cloud]),
-        Item(f"system nodes ({instance})", nodes, None if node_hour is None else nodes * node_hour),
-        Item(f"system disks ({SYSTEM_DISK_GIB} GiB)", nodes, nodes * _gib_hours(cluster.cloud, SYSTEM_DISK_GIB)),
+        StandingCost("control plane", 1, prices.CONTROL_PLANE_HOUR[cloud]),
+        StandingCost(f"system nodes ({instance})", nodes, None if node_hour is None else nodes * node_hour),
+        StandingCost(
+            f"system disks ({SYSTEM_DISK_GIB} GiB)", nodes, nodes * _gib_hours(cluster.cloud, SYSTEM_DISK_GIB)
+        ),
     ]
     gateways = {Nat.NONE: 0, Nat.SINGLE: 1, Nat.PER_ZONE: zones if cluster.cloud is Cloud.AWS else 1}[
         cluster.network.nat
@@ -69,11 +71,11 @@ def _cluster(cluster: Cluster) -> list[Item]:
     if gateways and cluster.network.existing is None:
         per_node = min(nodes * prices.CLOUD_NAT_NODE_HOUR, prices.CLOUD_NAT_MOST_HOUR)
         hourly = gateways * prices.NAT_GATEWAY_HOUR if cluster.cloud is Cloud.AWS else per_node
-        found.append(Item("NAT gateways", gateways, hourly))
-        found.append(Item("public addresses of NAT", gateways, gateways * prices.PUBLIC_ADDRESS_HOUR))
+        found.append(StandingCost("NAT gateways", gateways, hourly))
+        found.append(StandingCost("public addresses of NAT", gateways, gateways * prices.PUBLIC_ADDRESS_HOUR))
     if cluster.cloud is Cloud.AWS and cluster.network.interface_endpoints:
         count = INTERFACE_ENDPOINTS * zones
-        found.append(Item("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
+        found.append(StandingCost("interface endpoints", count, count * prices.INTERFACE_ENDPOINT_HOUR))
     return found
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from spotladder.checkpoints.entries import LARGEST_ENTRY, MOST_VALUES
+from spotladder.checkpoints.entries import LARGEST_ENTRY, MAX_VALUES
 from spotladder.checkpoints.outputs import LARGEST_STORED
 from spotladder.clusters.election import DURATION
 from spotladder.output.redact import redacted
 
 FILE = '{"name":"f","size":1,"crc":"00000000"},'
 LARGEST: dict[str, tuple[Callable[[str], object], str]] = {
-    "an entry with as many values": (json.loads, f"[{'{},' * (MOST_VALUES // 2 - 1)}1]"),
+    "an entry with as many values": (json.loads, f"[{'{},' * (MAX_VALUES // 2 - 1)}1]"),
     "an entry with as many bytes": (json.loads, f"[{FILE * (LARGEST_ENTRY // len(FILE))}1]"),
     "an entry of one text": (json.loads, f'"{chr(92)}u0001{"a" * LARGEST_ENTRY}"'),
     "output that looks like keys": (redacted, "deadbeef" * (LARGEST_STORED // 8)),

@@ -14,8 +14,8 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.disk import DiskStore
-from spotladder.checkpoints.entries import LARGEST_ENTRY, MOST_VALUES, Commit, FileEntry, decode, encode
-from spotladder.checkpoints.entry_log import MOST_ENTRIES
+from spotladder.checkpoints.entries import LARGEST_ENTRY, MAX_VALUES, Commit, FileEntry, decode, encode
+from spotladder.checkpoints.entry_log import MAX_ENTRIES
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
@@ -116,7 +116,7 @@ COMMIT = Commit(3, "n", 1.0, "w", 1, "spot", 7, 100, "attempts/0001", (FileEntry
     [
         (b"[" * 100_000, "nested too deeply"),
         (b'{"v":1,"kind":"commit","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
-        (b"[" + b"0," * MOST_VALUES + b"0]", "has 1,000,001 values"),
+        (b"[" + b"0," * MAX_VALUES + b"0]", "has 1,000,001 values"),
         (json.dumps({**json.loads(encode(COMMIT)), "at": 1}).replace('"at": 1', '"at": 1e999').encode(), "a time in"),
         (json.dumps({**json.loads(encode(COMMIT)), "at": 1}).replace('"at": 1', '"at": NaN').encode(), "a time in"),
         (json.dumps({**json.loads(encode(COMMIT)), "step": 10**400}).encode(), "a non-negative integer"),
@@ -177,7 +177,7 @@ def test_a_listing_without_end_is_given_up_after_a_limited_number_of_objects() -
     store = Endless()
     with pytest.raises(TooLarge, match=r"log/: has at least 10,001 objects, and at most 10,000 are read"):
         CommitLog(store, "job").read()
-    assert store.given == MOST_ENTRIES + 1
+    assert store.given == MAX_ENTRIES + 1
     with pytest.raises(TooLarge):
         outputs.kept(store)
 

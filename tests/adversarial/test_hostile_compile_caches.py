@@ -89,7 +89,7 @@ def test_a_file_has_no_more_bytes_than_the_archive(tmp_path: Path) -> None:
 
 
 def test_an_archive_with_too_many_files_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "MOST_FILES", 10)
+    monkeypatch.setattr(compiled, "MAX_FILES", 10)
     packed = archive(tmp_path / "a.tar", *(member(f"torch/{number}") for number in range(11)))
     with pytest.raises(TooLarge):
         compiled.unpack(packed, tmp_path / "folder")
@@ -167,7 +167,7 @@ def test_an_archive_above_the_limit_is_not_read(tmp_path: Path) -> None:
     archive(store / f"compiled/00000001-0001-{KIND}.tar", GOOD)
     for name in (f"compiled/00000002-0001-{KIND}.tar", f"compiled/x-{KIND}.tar"):
         with (store / name).open("wb") as file:
-            file.truncate(compiled.MOST_BYTES + 1)
+            file.truncate(compiled.MAX_BYTES + 1)
     caches = CompileCaches(tmp_path / "folder", DiskStore(store), KIND)
     caches.put_back()
     caches.wait()

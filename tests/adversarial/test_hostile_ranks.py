@@ -17,7 +17,7 @@ import pytest
 from spotladder.train import hub as hub_module
 from spotladder.train.agreement import Agreement
 from spotladder.train.framing import CODE_SIZE, STRANGER_LIMIT, FramedConnection, code_of
-from spotladder.train.hub import MOST_STRANGERS, Hub
+from spotladder.train.hub import MAX_STRANGERS, Hub
 from spotladder.train.interruption import RankLost
 from spotladder.train.spoke import Spoke
 from tests.waiting import until
@@ -96,10 +96,10 @@ def test_strangers_that_send_nothing_do_not_keep_ranks_out() -> None:
     first = Spoke(hub.address, 1, 3, Agreement())
     strangers = []
     try:
-        strangers = [stranger(hub) for _ in range(MOST_STRANGERS + 50)]
+        strangers = [stranger(hub) for _ in range(MAX_STRANGERS + 50)]
         received(strangers[0])
         second = Spoke(hub.address, 2, 3, Agreement())
-        assert len(hub._strangers) <= MOST_STRANGERS + 6
+        assert len(hub._strangers) <= MAX_STRANGERS + 6
         second.close()
     finally:
         for connection in strangers:

@@ -30,7 +30,7 @@ from spotladder.core.model import FOR_EVER, CapacityType, Exhausted, JobSpec, Kn
 from spotladder.display.report.axes import Scale
 from spotladder.display.report.markup import element
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, estimated
+from spotladder.planner.plan import PlanInput, TierFacts, estimated
 from spotladder.planner.simulated import Assumptions, simulator
 from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.scenario import Scenario, simulate
@@ -304,8 +304,8 @@ def planned(trace: Trace, index: int, gang: int, kind: str, runs: int) -> Planne
         max_duration=LIMIT * work * HOUR,
         exhausted=Exhausted.RESTART,
     )
-    question = Question(spec, tiers, work, 0.1, ASSUMED.commit_interval, ASSUMED.commit_time)
-    run = simulator(question, ASSUMED)
+    plan_input = PlanInput(spec, tiers, work, 0.1, ASSUMED.commit_interval, ASSUMED.commit_time)
+    run = simulator(plan_input, ASSUMED)
     simulated = [run(seed) for seed in range(1, runs + 1)]
     program = ProgramPlan(
         round(work * HOUR), ASSUMED.restart, ASSUMED.commit_interval, ASSUMED.commit_time, commits_wake=False
@@ -316,7 +316,7 @@ def planned(trace: Trace, index: int, gang: int, kind: str, runs: int) -> Planne
         replace(spec, stall_timeout=1e9), program, tuple(zones), {tier.name: tier.name for tier in spec.tiers}
     )
     real = simulate(scenario, "ordered", 0)
-    formula = estimated(question)
+    formula = estimated(plan_input)
     expected = formula.scenario.total_hours if formula else work
     return Planned(
         trace.zone,

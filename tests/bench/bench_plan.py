@@ -16,7 +16,7 @@ from spotladder.core.contract import LaunchVariable
 from tests.bench.rows import Row, main
 
 RUNS = 5
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits-tensorflow"
 HELP = ["--help"]
@@ -43,8 +43,8 @@ def measure(runs: int = RUNS) -> Sequence[Row]:
             seconds(arguments, folder)  # compiles the modules
         pairs = [(seconds(HELP, folder), seconds(PLAN, folder)) for _ in range(runs)]
     for_help, for_plan = map(statistics.median, zip(*pairs, strict=True))
-    what, goal = "`spotladder plan …`, 4 tiers, 5 h", f"≤ {MOST_SECONDS:g} s"
-    return [Row(what, for_plan, "s", "`spotladder --help`", for_help, goal, for_plan <= MOST_SECONDS)]
+    what, goal = "`spotladder plan …`, 4 tiers, 5 h", f"≤ {MAX_SECONDS:g} s"
+    return [Row(what, for_plan, "s", "`spotladder --help`", for_help, goal, for_plan <= MAX_SECONDS)]
 
 
 if __name__ == "__main__":

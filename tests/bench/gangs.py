@@ -38,10 +38,10 @@ class Gang:
         return () if self.least is None else tuple(range(self.least, self.workers + 1))
 
 
-MOST = 1.01
+MAX_RATIO = 1.01
 """The largest ratio to the cost of on-demand that meets the goal: the first try of a spot tier may fail."""
 
-GOAL = f"no deadline missed, ratio ≤ {MOST:g}"
+GOAL = f"no deadline missed, ratio ≤ {MAX_RATIO:g}"
 
 GANGS = (Gang("1 node", 1), Gang("16 of 16", 16), Gang("8 to 16", 16, 8))
 
@@ -97,7 +97,7 @@ def compared(gang: Gang, places: Sequence[Place], hours: int, deadline: int, see
     for place, world in zip(places, worlds, strict=True):
         for name in POLICIES:
             runs = outcomes(world, name)
-            met = all(one.succeeded for one in runs) and _cost(runs) <= MOST * _cost(direct)
+            met = all(one.succeeded for one in runs) and _cost(runs) <= MAX_RATIO * _cost(direct)
             yield _row(f"{gang.name}: {name}, {place.name}", runs, direct, GOAL, met)
 
 

@@ -158,9 +158,9 @@ def test_a_file_that_changes_while_it_is_stored_is_stored_later(
 def test_the_newest_files_stay_within_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(8):
         write(tmp_path, f"torch/{number}", bytes(30_000), age=1000 - number)
-    monkeypatch.setattr(compiled, "MOST_FILES", 6)
+    monkeypatch.setattr(compiled, "MAX_FILES", 6)
     assert set(files(tmp_path)) == {f"torch/{number}" for number in range(2, 8)}
-    monkeypatch.setattr(compiled, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(compiled, "MAX_BYTES", 200_000)
     found = settled(tmp_path)
     assert {file.name for file in found} == {f"torch/{number}" for number in range(4, 8)}
     compiled.pack(tmp_path, found, tmp_path / "archive")

@@ -127,7 +127,7 @@ def test_a_snapshot_with_another_value_in_place_of_an_entry_is_rejected(name: st
         decode(json.dumps({**raw, name: other}).encode(), "log/x", 3)
 
 
-@pytest.mark.parametrize("limit", ["LARGEST_ENTRY", "MOST_VALUES"])
+@pytest.mark.parametrize("limit", ["LARGEST_ENTRY", "MAX_VALUES"])
 def test_an_entry_that_no_reader_accepts_is_not_written(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(entries_module, limit, 1000)
     large = replace(GOOD, files=tuple(FileEntry(f"{number}", 1, "00000000") for number in range(250)))

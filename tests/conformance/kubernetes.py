@@ -49,7 +49,7 @@ from tests.operator.memory_world import NAMESPACE, world_in_memory
 
 T = TypeVar("T")
 JOB = "digits"
-MOST = 200
+MAX_POLLS = 200
 """Maximum number of polls for an expected change."""
 
 READY = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
@@ -85,7 +85,7 @@ class KubernetesBackend:
         """Repeat the action: the operator stores the output of the attempt first and deletes on a later call."""
 
         async def until_marked() -> None:
-            for _ in range(MOST):
+            for _ in range(MAX_POLLS):
                 await self._do(action)
                 left = self._session.clusters.home.inventory.attempts((NAMESPACE, JOB)).get(action.attempt)
                 if left is None or left.top is None or left.top.deleting:
@@ -242,7 +242,7 @@ class KubernetesRig:
         await self._here.report(number, jobDeploymentStatus="Failed", jobStatus="FAILED", message=message)
 
     def until(self, met: Callable[[Observation], bool]) -> Observation:
-        for _ in range(MOST):
+        for _ in range(MAX_POLLS):
             if met(seen := self.backend.observe()):
                 return seen
         raise AssertionError(seen)

@@ -11,7 +11,7 @@ import jsonschema
 
 from spotladder.display import report
 from spotladder.display.report import gather
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.records.recorded import Recorded
 from tests.display.builders import PlayedRun
 
@@ -23,7 +23,7 @@ def recorded(run: PlayedRun) -> Recorded:
     return Recorded(tuple(run.records))
 
 
-def facts_of(run: PlayedRun) -> Facts:
+def facts_of(run: PlayedRun) -> RunFacts:
     return gather(recorded(run))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spotladder.display.report import charts
 from spotladder.display.report.axes import apart, decades
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.page import page
 from spotladder.display.report.timeline import MARK_WIDTH, thinned, timeline
 
@@ -52,7 +52,7 @@ def test_overlapping_marks_are_merged() -> None:
 
 
 @pytest.mark.parametrize("width", [900, 360])
-def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, width: int) -> None:
+def test_simultaneous_failures_are_one_mark_with_their_count(digits: RunFacts, width: int) -> None:
     first = digits.evictions[0]
     twice = replace(digits, evictions=(*digits.evictions, replace(first, what="another", at=first.at + 0.1)))
     drawn = str(timeline(twice, width))
@@ -65,7 +65,7 @@ def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, widt
     assert all(math.dist(one, other) >= MARK_WIDTH for one, other in combinations(places, 2))
 
 
-def test_axes_have_titles_with_units(digits: Facts) -> None:
+def test_axes_have_titles_with_units(digits: RunFacts) -> None:
     for width in (900, 360):
         assert "time since the start (h:mm:ss)" in str(timeline(digits, width))
         assert ">step<" in str(charts.loss(digits, width))
@@ -74,7 +74,7 @@ def test_axes_have_titles_with_units(digits: Facts) -> None:
     assert "number of the attempt" in page(digits)
 
 
-def test_each_attempt_has_its_bars_and_its_number_if_there_is_room(digits: Facts) -> None:
+def test_each_attempt_has_its_bars_and_its_number_if_there_is_room(digits: RunFacts) -> None:
     drawn = str(timeline(digits, 900))
     for name, spans in (("waiting", 4), ("work", sum(len(each.work) for each in digits.attempts))):
         assert len(re.findall(f'class="{name} (?:spot|on-demand)"', drawn)) == spans
@@ -83,7 +83,7 @@ def test_each_attempt_has_its_bars_and_its_number_if_there_is_room(digits: Facts
     assert re.findall(r'class="number(?: open)?">(\d)<', str(timeline(digits, 76))) == ["4"]
 
 
-def test_events_on_a_tier_that_the_spec_no_longer_has_are_left_out(digits: Facts) -> None:
+def test_events_on_a_tier_that_the_spec_no_longer_has_are_left_out(digits: RunFacts) -> None:
     drawn = str(timeline(replace(digits, spec=replace(digits.spec, tiers=digits.spec.tiers[:1])), 900))
     assert drawn.count('class="lane"') == 1
     assert "on-demand" not in drawn

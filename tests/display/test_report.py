@@ -17,7 +17,7 @@ from spotladder.core.model import JobSpec, Loss, Move, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.report import charts, gather
 from spotladder.display.report.data import as_data, as_json
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.page import page
 from spotladder.display.report.work import Stretch
 from spotladder.errors import EnvironmentFailure
@@ -33,7 +33,7 @@ def rounded(numbers: dict[str, Any]) -> dict[str, Any]:
     return {name: round(value, 6) if isinstance(value, float) else value for name, value in numbers.items()}
 
 
-def test_the_data_have_the_figures_of_the_run(digits: Facts) -> None:
+def test_the_data_have_the_figures_of_the_run(digits: RunFacts) -> None:
     data = check_json(as_json(digits))
     assert data["outcome"] == {"exitCode": 0, "reason": "Completed", "message": ""}
     assert data["steps"] == {"reached": 400, "total": 400, "committed": 400, "recomputed": 40}
@@ -61,7 +61,7 @@ def test_the_data_have_the_figures_of_the_run(digits: Facts) -> None:
     assert data["noCapacity"] == {"spot-b": [{"start": 58, "end": 122}]}
 
 
-def test_the_data_have_each_attempt_and_the_curves(digits: Facts) -> None:
+def test_the_data_have_each_attempt_and_the_curves(digits: RunFacts) -> None:
     data = check_json(as_json(digits))
     fields = "tier", "start", "end", "startStep", "committedStep", "recomputedSteps", "overhead", "newSeconds"
     assert [tuple(attempt[field] for field in fields) for attempt in data["attempts"]] == [
@@ -103,7 +103,7 @@ def test_the_time_in_which_a_job_is_suspended_is_no_wait_and_no_part_of_a_restar
     assert [each.overhead for each in facts.attempts] == [6, 6]
 
 
-def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total(digits: Facts) -> None:
+def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total(digits: RunFacts) -> None:
     assert math.isclose(sum(each.cost for each in digits.attempts), digits.spent)
     assert math.isclose(sum(each.on_demand_cost for each in digits.attempts), digits.on_demand)
     for tier, record in digits.tiers:

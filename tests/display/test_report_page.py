@@ -10,7 +10,7 @@ from typing import Any, cast
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.reasons import Reason
 from spotladder.display.report import gather, write_report
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import page
 from spotladder.records.model import Ended, Noted
@@ -18,7 +18,7 @@ from tests.display.builders import SPEC, CloudEvents, PlayedRun
 from tests.display.report_checks import check_page, facts_of, recorded
 
 
-def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
+def test_the_page_is_well_formed_and_loads_no_resources(digits: RunFacts) -> None:
     parsed = check_page(page(digits))
     text = " ".join(parsed.text)
     sections = ("Timeline", "Where restarts go", "Loss", "Cost", "Attempts")

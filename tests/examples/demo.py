@@ -18,7 +18,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.core.model import JobState
 from spotladder.core.model.codec import load_state
-from spotladder.display.report.facts import Facts, gather
+from spotladder.display.report.facts import RunFacts, gather
 from spotladder.records.recorded import Recorded
 from spotladder.records.timeline import read
 
@@ -122,7 +122,7 @@ class Demo:
         (file,) = self.project.glob("state/**/timeline.jsonl")
         return read(file)
 
-    def facts(self) -> Facts:
+    def facts(self) -> RunFacts:
         """The facts of the run's report."""
         return gather(self.timeline())
 

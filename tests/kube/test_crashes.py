@@ -221,14 +221,14 @@ Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
 PLAYS: tuple[Play, ...] = (suspend_and_resume, begin_with_fewer_workers, hand_over, take_over)
 
 
-MOST_RUNS = 900
+MAX_RUNS = 900
 """Seconds for a play, which takes a run for each of its changes."""
 
 LEAST_CHANGES = 12
 """Every play has more changes than this."""
 
 
-@pytest.mark.timeout(MOST_RUNS)
+@pytest.mark.timeout(MAX_RUNS)
 @pytest.mark.parametrize("play", PLAYS)
 async def test_another_controller_continues_whatever_change_was_the_last(play: Play) -> None:
     for turn in itertools.count(1):
@@ -240,7 +240,7 @@ async def test_another_controller_continues_whatever_change_was_the_last(play: P
     assert turn > LEAST_CHANGES
 
 
-@pytest.mark.timeout(MOST_RUNS)
+@pytest.mark.timeout(MAX_RUNS)
 async def test_another_controller_continues_between_two_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     for turn in itertools.count(1):
         crash = Crash(Point("before", turn=turn))

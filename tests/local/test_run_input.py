@@ -16,7 +16,7 @@ from spotladder.api.command_job import command_job, name_of
 from spotladder.api.local_mode import local_program
 from spotladder.api.program_folder import started_script
 from spotladder.api.read import read_job_and_world
-from spotladder.cli.local.run_input import RunWords
+from spotladder.cli.local.run_input import RunArguments
 from spotladder.cli.main import main
 from spotladder.cli.run import _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
@@ -118,18 +118,18 @@ def test_a_jobset_is_rejected_in_local_mode(files: Files, capsys: pytest.Capture
     ("given", "report", "state", "said"),
     [
         (
-            RunWords(words=["my job.yaml"], world=Path("world.yaml")), Path("out"), Path("st"),
+            RunArguments(words=["my job.yaml"], world=Path("world.yaml")), Path("out"), Path("st"),
             "spotladder run 'my job.yaml' --world world.yaml --report out --state-dir st --continue",
         ),
-        (RunWords(words=["job.yaml"]), None, None, "spotladder run job.yaml --continue"),
+        (RunArguments(words=["job.yaml"]), None, None, "spotladder run job.yaml --continue"),
         (
-            RunWords(words=["python", "train.py", "--lr", "3"], folder="out", evictions=["60s", "2m"]), None, None,
+            RunArguments(words=["python", "train.py", "--lr", "3"], folder="out", evictions=["60s", "2m"]), None, None,
             "spotladder run --program-folder out --evict 60s --evict 2m --continue -- python train.py --lr 3",
         ),
     ],
 )  # fmt: skip
 def test_the_command_to_continue_repeats_the_options(
-    given: RunWords, report: Path | None, state: Path | None, said: str
+    given: RunArguments, report: Path | None, state: Path | None, said: str
 ) -> None:
     assert given.to_continue(report, state) == said
 

@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.cli.main import main
 from spotladder.display.report import gather
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.notify.traces import LONGEST_PAUSE, Tracer
 from spotladder.records.model import Beat, Began
 from spotladder.records.recorded import Recorded
@@ -37,12 +37,12 @@ class Recording(Shelf):
         self.problems: list[str] = []
         self.tracer = Tracer([self], self, self.problems.append, lambda: self.now)
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         self.reads += 1
         await super().facts(namespace, name)
         return gather(self.recorded)
 
-    def send(self, place: str, facts: Facts, restart: Restart) -> None:
+    def send(self, place: str, facts: RunFacts, restart: Restart) -> None:
         assert (place, facts.job) == ("west", "digits")
         self.sent.append(restart)
 

@@ -23,7 +23,7 @@ TIERS = [
     {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 0, "provisionTimeout": "10m"}
     for tier in ("spot-a", "spot-b", "on-demand")
 ]
-MOST_RECONCILES = 8
+MAX_RECONCILES = 8
 """Six without the other tasks of the test's process; before the changes of one job were reconciled together, ten."""
 
 
@@ -70,7 +70,7 @@ async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_pat
                 assert calls.pop("get namespaces", 0) <= leaders - 1, "the Pod Security level is kept for a minute"
                 assert next(iter(calls)) == "create rayjobs", "the next attempt waits for no removal"
                 assert calls == {"delete rayjobs": 1, "delete pods": WORKERS, "create rayjobs": 1}
-                assert reconciles(kube) - before <= MOST_RECONCILES
+                assert reconciles(kube) - before <= MAX_RECONCILES
         playing.cancel()
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from spotladder.core.model import KnownCapacity
 from spotladder.planner.break_even import break_even
-from spotladder.planner.plan import Question, TierFacts, estimated
-from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from spotladder.planner.plan import PlanInput, TierFacts, estimated
+from tests.planner.test_plan import ON_DEMAND, SPOT, given
 
 BACKUP = TierFacts(ON_DEMAND, "b", KnownCapacity(evictions=0.0))
 UNLIMITED = TierFacts(replace(SPOT, max_failures=-1), "a", KnownCapacity(evictions=0.25))
 
 
-def scaled(asked: Question, factor: float) -> Question:
+def scaled(asked: PlanInput, factor: float) -> PlanInput:
     tiers = tuple(
         replace(facts, known=replace(facts.known, evictions=(facts.known.evictions or 0.0) * factor))
         for facts in asked.tiers
@@ -25,7 +25,7 @@ def scaled(asked: Question, factor: float) -> Question:
 
 
 def test_spot_saves_below_the_break_even_rate_and_not_above_it() -> None:
-    asked = question(UNLIMITED, BACKUP)
+    asked = given(UNLIMITED, BACKUP)
     found = break_even(asked)
     assert found is not None
     below, above = (estimated(scaled(asked, found * factor)) for factor in (0.95, 1.05))
@@ -35,20 +35,20 @@ def test_spot_saves_below_the_break_even_rate_and_not_above_it() -> None:
 
 
 def test_a_job_that_costs_more_than_on_demand_at_its_own_rate_has_a_lower_break_even() -> None:
-    found = break_even(question(UNLIMITED, BACKUP, overhead=30.0))
+    found = break_even(given(UNLIMITED, BACKUP, overhead=30.0))
     assert found is not None
     assert 0 < found < 1
 
 
 def test_a_failure_without_overhead_costs_nothing_at_any_rate() -> None:
-    assert break_even(question(UNLIMITED, BACKUP, overhead=0.0)) == math.inf
+    assert break_even(given(UNLIMITED, BACKUP, overhead=0.0)) == math.inf
 
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_losses_there_is_no_break_even(rate: float | None) -> None:
-    assert break_even(question(TierFacts(SPOT, "a", KnownCapacity(evictions=rate)), BACKUP)) is None
+    assert break_even(given(TierFacts(SPOT, "a", KnownCapacity(evictions=rate)), BACKUP)) is None
 
 
 def test_an_unknown_rate_beside_a_known_one_is_not_taken_for_none() -> None:
     unknown = TierFacts(replace(SPOT, name="other"), "c", KnownCapacity())
-    assert break_even(question(UNLIMITED, unknown, BACKUP)) is None
+    assert break_even(given(UNLIMITED, unknown, BACKUP)) is None

@@ -15,7 +15,7 @@ import pytest
 from spotladder.core.accounting.held_nodes import GIB, HOUR
 from spotladder.core.model import CommitSize, KnownCapacity, Price
 from spotladder.core.policies.ordered import Ordered
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.plan import Place, PlanPlace, sentences
 from spotladder.planner.hindsight import hindsight, hindsight_aside
 from spotladder.planner.simulated import Assumptions, outcomes
@@ -36,7 +36,7 @@ CALM = CloudEvents(notices={}, kills=frozenset())
 NEVER_LOST = KnownCapacity(evictions=0.0, ready_after=3.0)
 
 
-def finished(*, spot: KnownCapacity, world: CloudEvents = CALM, until: int = 10_000, **spec: Any) -> Facts:
+def finished(*, spot: KnownCapacity, world: CloudEvents = CALM, until: int = 10_000, **spec: Any) -> RunFacts:
     """A run of which these facts about its spot tiers were known at its start."""
     run = PlayedRun(replace(SPEC, **spec), world)
     began = run.records[0]

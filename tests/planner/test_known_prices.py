@@ -16,7 +16,7 @@ from spotladder.planner.simulated import Assumptions, simulator
 from spotladder.planner.tier_capacity import with_traces
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
-from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from tests.planner.test_plan import ON_DEMAND, SPOT, given
 
 NOW = 1_795_000_000.0
 RECORDED = (PricePoint(NOW - 9 * HOUR, 0.8), PricePoint(NOW - 8 * HOUR, 0.1), PricePoint(NOW + HOUR, 7.0))
@@ -41,7 +41,7 @@ class Watching:
 def test_a_simulation_begins_now_with_the_prices_that_are_recorded_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Watching()
     monkeypatch.setattr("spotladder.sim.scenario.installed", lambda _name: policy)
-    simulator(question(FACTS, BACKUP, submitted_at=NOW), Assumptions())(1)
+    simulator(given(FACTS, BACKUP, submitted_at=NOW), Assumptions())(1)
     before = PricePoint(START - 9 * HOUR, 0.8), PricePoint(START - 8 * HOUR, 0.1)
     assert {(price, prices) for _now, price, prices in policy.seen} == {(0.1, before)}
     means = [mean_price(prices, now) for now, _price, prices in policy.seen]
@@ -52,8 +52,8 @@ def test_a_simulation_begins_now_with_the_prices_that_are_recorded_until_now(mon
 def test_a_plan_says_that_the_price_stays() -> None:
     said = "the price of spot stays at $0.1 per node-hour, as now; it was $0.1 to $0.8"
     changed, steady = (replace(FACTS, tier=replace(SPOT, prices=RECORDED[first:2])) for first in (0, 1))
-    assert said in assumed(Assumptions(), question(changed, BACKUP, submitted_at=NOW))
-    assert said not in assumed(Assumptions(), question(steady, BACKUP, submitted_at=NOW))
+    assert said in assumed(Assumptions(), given(changed, BACKUP, submitted_at=NOW))
+    assert said not in assumed(Assumptions(), given(steady, BACKUP, submitted_at=NOW))
 
 
 def test_the_prices_of_a_trace_replace_those_of_the_cluster() -> None:

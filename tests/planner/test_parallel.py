@@ -11,7 +11,7 @@ import pytest
 from spotladder.planner import parallel
 from spotladder.planner.parallel import LEAST_ITEMS, spread
 from spotladder.planner.simulated import Assumptions, outcomes
-from tests.planner.test_plan import question
+from tests.planner.test_plan import given
 
 PARENT = os.getpid()
 ITEMS = range(100, 100 + 4 * LEAST_ITEMS)
@@ -89,6 +89,6 @@ def test_the_runs_of_a_process_that_dies_are_repeated() -> None:
 
 def test_simulated_runs_are_the_same_on_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = range(2 * LEAST_ITEMS)
-    several = outcomes(question(), Assumptions(), seeds)
+    several = outcomes(given(), Assumptions(), seeds)
     monkeypatch.setattr(parallel, "processors", lambda: 1)
-    assert outcomes(question(), Assumptions(), seeds) == several
+    assert outcomes(given(), Assumptions(), seeds) == several

@@ -14,12 +14,12 @@ from spotladder.policies.registry import by_name
 from spotladder.records.recorded_job import recorded_in
 from spotladder.records.replay import answers, recorded_decisions
 from tests.checkpoints.memory_store import MemoryStore
-from tests.planner.test_plan import question
+from tests.planner.test_plan import given
 
 
 @pytest.mark.parametrize("policy", ["ordered", "greedy"])
 def test_the_report_of_a_recorded_run_has_the_figures_of_the_run(policy: str) -> None:
-    asked, store = replace(question(), policy=policy), MemoryStore()
+    asked, store = replace(given(), policy=policy), MemoryStore()
     (outcome,) = outcomes(asked, Assumptions(), [3], recording=Recording(store, "digits", "team-a"))
     (unrecorded,) = outcomes(asked, Assumptions(), [3])
     assert (outcome.cost, outcome.finished, outcome.losses) == (unrecorded.cost, unrecorded.finished, unrecorded.losses)
@@ -39,7 +39,7 @@ def test_the_report_of_a_recorded_run_has_the_figures_of_the_run(policy: str) ->
 
 def test_the_policy_decides_again_as_it_did() -> None:
     store = MemoryStore()
-    outcomes(question(), Assumptions(), [3], recording=Recording(store, "digits", "team-a"))
+    outcomes(given(), Assumptions(), [3], recording=Recording(store, "digits", "team-a"))
     decisions = recorded_decisions(recorded_in(folder_of(store, "digits-ordered-3"), "digits-ordered-3").records)
     assert len(decisions) > 3
     assert answers(decisions, "ordered", by_name("ordered")).differences == []

@@ -18,7 +18,7 @@ from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import lifetimes, with_traces
 from spotladder.sim.spells import spells
 from spotladder.sim.trace import Trace, of_ticks
-from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from tests.planner.test_plan import ON_DEMAND, SPOT, given
 from tests.planner.test_simulated import forecast
 
 HOUR = 3600.0
@@ -97,7 +97,7 @@ def test_a_run_from_now_on_is_beyond_a_record_more_often_if_little_of_it_was_lik
 
     assert beyond(outages) < 0.05
     assert beyond(replace(outages, until_now=True)) > 0.1
-    said = "\n".join(assumed(Assumptions(), question(replace(outages, until_now=True), BACKUP)))
+    said = "\n".join(assumed(Assumptions(), given(replace(outages, until_now=True), BACKUP)))
     assert "h of trace like now do not show all that can happen" in said
 
 
@@ -108,7 +108,7 @@ def test_a_trace_that_never_changes_may_change_in_a_run(available: bool) -> None
     found = [drawn(tier, 2, 20 * HOUR, seed) for seed in range(1, 101)]
     assert {bool(one.available(2)[0]) for one in found} == {available}
     assert 25 < sum(len(spells(one, 2)) > 1 for one in found) < 75
-    said = "\n".join(assumed(Assumptions(), question(tier, BACKUP, hours=2000)))
+    said = "\n".join(assumed(Assumptions(), given(tier, BACKUP, hours=2000)))
     assert "10 h of trace do not show all that can happen in 20000 h" in said
 
 
@@ -141,7 +141,7 @@ def test_runs_have_capacity_for_longer_than_their_trace_as_often_as_for_shorter(
 )
 def test_a_trace_that_says_little_gives_a_wide_range(trace: Trace, runs: int) -> None:
     tier = with_traces(facts(), (trace,), 2)
-    asked = question(tier, hours=8, exhausted=Exhausted.RESTART, max_duration=20 * HOUR)
+    asked = given(tier, hours=8, exhausted=Exhausted.RESTART, max_duration=20 * HOUR)
     found = forecast(asked, Assumptions(), runs)
     assert 0 < found.success < 1
     assert found.cost.at[99] > 1.02 * found.cost.values[0]
@@ -177,7 +177,7 @@ def test_a_trace_gives_the_rate_and_the_price_to_the_formulas() -> None:
 
 def test_a_run_pays_the_prices_of_the_trace() -> None:
     cheap = periods((True, 100), prices=(0.05,))
-    asked = question(with_traces(facts(), (cheap,), 2), BACKUP)
+    asked = given(with_traces(facts(), (cheap,), 2), BACKUP)
     found = forecast(asked, Assumptions(), 3)
     assert found.tiers[0].cost.mean == pytest.approx(found.tiers[0].hours.mean * 2 * 0.05)
     assert found.cost.mean == pytest.approx(found.tiers[0].cost.mean)
@@ -201,13 +201,13 @@ def test_capacity_that_is_lost_together_in_the_traces_is_lost_together_in_the_ru
 
 
 def test_observations_and_assumptions_name_their_source() -> None:
-    asked = question(facts(observed=20.0), BACKUP)
+    asked = given(facts(observed=20.0), BACKUP)
     assert observed(asked) == ["spot: 10 losses in 20 node-hours, 0.5 per node and hour (95 %: 0.24 to 0.92)"]
     said = "\n".join(assumed(Assumptions(), asked))
     assert "each run draws its loss rate from those that the observed node-hours allow (20 of spot)" in said
     assert "a request that fails waits 1h beyond provisionTimeout" in said
     trace = replace(of_ticks("z", np.array([True, True, False, True]), 600.0), source="z.json")
-    traced = question(with_traces(facts(), (trace,), 2), BACKUP)
+    traced = given(with_traces(facts(), (trace,), 2), BACKUP)
     (sentence,) = observed(traced)
     assert sentence.startswith(
         "spot: 0.667 h of z.json, 75 % of them with nodes for all workers, which were lost 1 time"

@@ -387,7 +387,7 @@ def test_too_many_files_and_hostile_names_are_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempt = Attempt(tmp_path)
-    monkeypatch.setattr(folder_watch, "MOST_FILES", 1)
+    monkeypatch.setattr(folder_watch, "MAX_FILES", 1)
     (attempt.folder / "step-5").mkdir(parents=True)
     for name in (".metadata", "more"):
         (attempt.folder / "step-5" / name).write_text("m")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.places.fleet import ClusterSeen, lost
@@ -55,7 +55,7 @@ class Shelf:
     def jobs(self) -> Sequence[Object]:
         return self.held
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         if self.gap:
             raise EnvironmentFailure(self.gap)
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.plan import PlanPlace
 from spotladder.places.this_machine import ThisMachine
 from spotladder.web import plans
@@ -26,7 +26,7 @@ async def test_a_job_for_which_no_room_is_left_is_asked_for_again(
     jobs = [replace(facts, job=name) for name in ("a", "b", "c")]
     asked, ready = [], asyncio.Queue[str]()
 
-    async def plan(of: Facts) -> PlanPlace:
+    async def plan(of: RunFacts) -> PlanPlace:
         await asyncio.sleep(0)
         asked.append(of.job)
         return PlanPlace(100, 1.0, None, None)

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout, CookieJar
 
 from spotladder.cli.main import main
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.places.beside import beside
 from spotladder.places.place import Printed
@@ -131,7 +131,7 @@ async def test_the_place_of_an_ended_run_in_its_plan_is_found_once_while_its_pag
     here.look()
     known, asked = asyncio.Event(), []
 
-    async def plan(facts: Facts) -> PlanPlace:
+    async def plan(facts: RunFacts) -> PlanPlace:
         asked.append(facts.job)
         await known.wait()
         return PlanPlace(100, 1.0, Place(1.5, 0.4, 1.0, 1.6, 2.0), None)
@@ -154,7 +154,7 @@ async def test_a_plan_that_cannot_be_computed_leaves_the_page_without_it(
     here = ThisMachine(tmp_path)
     here.look()
 
-    async def plan(_facts: Facts) -> None:
+    async def plan(_facts: RunFacts) -> None:
         if not endless:
             raise OSError("no process can be started")
         await asyncio.Event().wait()

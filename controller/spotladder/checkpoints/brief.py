@@ -14,7 +14,7 @@ from spotladder.checkpoints.history import History
 RECENT = 64
 """Number of commits that are kept: a newer one may be dropped."""
 
-MOST_DROPPED = 1_000
+MAX_DROPPED = 1_000
 """Number of folders that are read from one entry; each commit drops a few."""
 
 
@@ -31,7 +31,7 @@ def brief(entry: Entry, *, files: bool) -> Entry:
             end = entry.end and replace(entry.end, more={})
             return replace(entry, start=start, end=end, commits=tuple(commits), dropped=())
         case Drop():
-            return replace(entry, paths=entry.paths[:MOST_DROPPED])
+            return replace(entry, paths=entry.paths[:MAX_DROPPED])
         case _:
             return replace(entry, more={})
 

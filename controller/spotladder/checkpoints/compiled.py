@@ -6,8 +6,8 @@
 1. The compile caches of a pod are in one local folder. After a commit rank 0 stores the folder if it has changed. In
    every pod, the newest archive for its kind of machine is put back; files that exist stay.
 2. The frameworks key their entries by their versions, the program and the GPU, but not by the processor for which they
-   compile, nor by the C library: hence the kinds of machine. The newest archive of `MOST_KINDS` kinds is kept.
-3. An archive has at most `MOST_BYTES` and `MOST_FILES`, those of the newest files. An archive that has more, or
+   compile, nor by the C library: hence the kinds of machine. The newest archive of `MAX_KINDS` kinds is kept.
+3. An archive has at most `MAX_BYTES` and `MAX_FILES`, those of the newest files. An archive that has more, or
    anything but regular files below the folders of the frameworks, is not put back.
 4. All of this is best effort, in threads of its own: an error is a line in the log, and the program compiles.
 """
@@ -41,15 +41,15 @@ _log = logging.getLogger("spotladder.checkpoints")
 
 FOLDER = "compiled/"
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """Maximum size of an archive in bytes."""
 
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 
-MOST_KINDS = 3
+MAX_KINDS = 3
 """Number of kinds of machine whose newest archive is kept."""
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """Maximum number of objects in the folder of the archives."""
 
 PUT_BACK_TIMEOUT = 30.0
@@ -113,7 +113,7 @@ class CompileCaches:
 
     def _newest(self) -> list[_File]:
         """Put the newest archive back, and return its files; none without an archive."""
-        found = listed(self._store, FOLDER, most=MOST_LISTED)
+        found = listed(self._store, FOLDER, most=MAX_LISTED)
         key = max((meta.key for meta in found if self._fits(meta.key, meta.size)), default="")
         if not key:
             return []
@@ -126,7 +126,7 @@ class CompileCaches:
 
     def _fits(self, key: str, size: int) -> bool:
         match = _KEY.fullmatch(key)
-        return match is not None and match[1] == self._kind and size <= MOST_BYTES
+        return match is not None and match[1] == self._kind and size <= MAX_BYTES
 
     def _save(self, start: int) -> None:
         files = settled(self._folder)
@@ -140,7 +140,7 @@ class CompileCaches:
             pack(self._folder, files, archive)
             self._store.put_file(key, archive)
         self._mark.write_text(digest)
-        self._store.delete(superseded(meta.key for meta in listed(self._store, FOLDER, most=MOST_LISTED)))
+        self._store.delete(superseded(meta.key for meta in listed(self._store, FOLDER, most=MAX_LISTED)))
 
 
 def _started(do: Callable[[], None]) -> threading.Thread:
@@ -170,7 +170,7 @@ def superseded(keys: Iterable[str]) -> list[str]:
     """The archives that are not kept."""
     ours = sorted(key for key in keys if _KEY.fullmatch(key))
     newest = {key.rpartition("-")[2]: key for key in ours}
-    kept = sorted(newest.values())[-MOST_KINDS:]
+    kept = sorted(newest.values())[-MAX_KINDS:]
     return [key for key in ours if key not in kept]
 
 
@@ -185,8 +185,8 @@ def settled(folder: Path) -> list[_File]:
                     if stat.S_ISREG(status.st_mode) and status.st_size and status.st_mtime_ns <= until:
                         name_in = path.relative_to(folder).as_posix()
                         found.append(_File(name_in, status.st_size, status.st_mtime_ns))
-    fitting, room = [], MOST_BYTES - 100 * _BLOCK
-    for file in sorted(found, key=lambda file: (-file.changed_at, file.name))[:MOST_FILES]:
+    fitting, room = [], MAX_BYTES - 100 * _BLOCK
+    for file in sorted(found, key=lambda file: (-file.changed_at, file.name))[:MAX_FILES]:
         needed = 4 * _BLOCK + file.size  # A long name takes two more blocks; the content is rounded up.
         if needed <= room:
             room -= needed
@@ -216,8 +216,8 @@ def unpack(archive: Path, folder: Path) -> list[_File]:
     with tarfile.open(archive, "r:", tarinfo=_Head) as packed:
         members: list[tarfile.TarInfo] = []
         for member in iter(packed.next, None):
-            if len(members) == MOST_FILES:
-                raise TooLarge(archive.name, "files", MOST_FILES + 1, MOST_FILES)
+            if len(members) == MAX_FILES:
+                raise TooLarge(archive.name, "files", MAX_FILES + 1, MAX_FILES)
             _check(member)
             members.append(member)
         for member in members:

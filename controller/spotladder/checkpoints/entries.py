@@ -34,7 +34,7 @@ LONGEST_TEXT = 1000
 LARGEST_ENTRY = 16 << 20
 """Maximum bytes of an entry. A commit of 100,000 files has less."""
 
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """Maximum number of values in an entry, which bounds the memory that its parsed form takes."""
 
 LONGEST_FIELD = 4_096
@@ -46,7 +46,7 @@ LONGEST_SHOWN = 100
 LARGEST_INTEGER = 2**63
 """An integer metric is less than this; a larger one is stored as a float."""
 
-MOST_SECONDS = 60_000_000_000
+MAX_SECONDS = 60_000_000_000
 """A time, in seconds since the epoch, and a duration are less than this: 1,900 years, which every calendar has."""
 
 
@@ -187,7 +187,7 @@ def encode(entry: Entry) -> bytes:
     """The entry as one JSON object with a final newline. Raises TooLarge: no reader would accept it."""
     raw = {"v": VERSION, **_as_json(entry)}
     data = (json.dumps(raw, separators=(",", ":"), default=_as_json) + "\n").encode()
-    for unit, found, most in (("bytes", len(data), LARGEST_ENTRY), ("values", _values(data), MOST_VALUES)):
+    for unit, found, most in (("bytes", len(data), LARGEST_ENTRY), ("values", _values(data), MAX_VALUES)):
         if found > most:
             raise TooLarge(f"log entry {entry.seq}", unit, found, most, "commit fewer, larger files")
     return data
@@ -200,9 +200,9 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
     outside of the folder to which they are downloaded.
     """
     values = _values(data)
-    if values > MOST_VALUES:
+    if values > MAX_VALUES:
         raise LogCorrupt(
-            f"{name}: has {values:,} values, and at most {MOST_VALUES:,} are read (no setting raises this limit): "
+            f"{name}: has {values:,} values, and at most {MAX_VALUES:,} are read (no setting raises this limit): "
             "continue in a new checkpoint folder; nothing was changed"
         )
     try:
@@ -276,13 +276,13 @@ def _int(value: object) -> int:
 
 
 def _time(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < MOST_SECONDS:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < MAX_SECONDS:
         raise ValueError(f"expected a time in seconds, got {_shown(value)}")
     return float(value)
 
 
 def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < MOST_SECONDS:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < MAX_SECONDS:
         raise ValueError(f"expected a non-negative number of seconds, got {_shown(value)}")
     return float(value)
 

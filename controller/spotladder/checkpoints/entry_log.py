@@ -54,7 +54,7 @@ SMALL_ENTRY = 1 << 20
 LARGEST_TAIL = 64 << 20
 """Maximum bytes of the entries after the newest snapshot."""
 
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 """Maximum number of objects in the log's folder. The log is compacted long before."""
 
 _decoding = threading.Lock()
@@ -141,8 +141,8 @@ class EntryLog:
             while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
                 if not self._read_backwards(unread, known):
                     break
-                if len(known) > MOST_ENTRIES:
-                    raise TooLarge(f"{self.uri}/log", "entries", len(known), MOST_ENTRIES)
+                if len(known) > MAX_ENTRIES:
+                    raise TooLarge(f"{self.uri}/log", "entries", len(known), MAX_ENTRIES)
             else:
                 entries, missing = _consecutive(known, after)
                 if missing < 0:
@@ -180,7 +180,7 @@ class EntryLog:
 
     def _numbers(self, after: int) -> list[int]:
         numbers = []
-        for meta in listed(self.store, "log/", key_of(after) if after >= 0 else None, most=MOST_ENTRIES):
+        for meta in listed(self.store, "log/", key_of(after) if after >= 0 else None, most=MAX_ENTRIES):
             number = number_of(meta.key)
             if number is not None:
                 numbers.append(number)

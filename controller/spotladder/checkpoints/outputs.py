@@ -35,7 +35,7 @@ LONGEST = 262_144
 LARGEST_STORED = 2 * LONGEST
 """Maximum bytes of a stored object that is read, packed and unpacked."""
 
-MOST_STORED = 100_000
+MAX_STORED = 100_000
 """Maximum number of objects in the folder of a job's output."""
 
 CUT = "[… the beginning of this output is not kept]\n"
@@ -91,7 +91,7 @@ def keep(store: Store, output: Output, text: str) -> bool:
 
 def kept(store: Store, attempt: int | None = None) -> list[Output]:
     """The stored outputs of one attempt or of all, in order, the driver's first. Raises StoreUnavailable."""
-    found = [match for meta in listed(store, "", most=MOST_STORED) if (match := _KEY.fullmatch(meta.key))]
+    found = [match for meta in listed(store, "", most=MAX_STORED) if (match := _KEY.fullmatch(meta.key))]
     outputs = [Output(int(match[1]), int(match[2] or 0), match[3]) for match in found]
     chosen = [output for output in outputs if attempt is None or output.attempt == attempt]
     return sorted(chosen, key=lambda output: (output.attempt, output.restart, output.source != "driver", output.source))

@@ -14,7 +14,7 @@ from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.display.figures import NONE, span
-from spotladder.planner.plan import Question, time_limit
+from spotladder.planner.plan import PlanInput, time_limit
 
 if TYPE_CHECKING:
     from spotladder.planner.advice import IntervalAdvice, LimitAdvice
@@ -38,27 +38,27 @@ class Simulated:
     on_demand_usd: float | None
 
 
-def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int) -> Simulated:
+def simulate(plan_input: PlanInput, assumptions: Assumptions, runs: int, seed: int) -> Simulated:
     """Simulate the job, and other values of maxFailures on the same seeds. Raises InvalidSpec."""
     from spotladder.planner.advice import interval, max_failures
     from spotladder.planner.simulated import expected_uninterrupted_usd, outcomes, summed
 
     seeds = range(seed, seed + runs)
     with progress(runs) as bar:
-        own = outcomes(question, assumptions, seeds, bar.update)
-    best = interval(question, assumptions.commit_time)
-    limit = max_failures(question, assumptions, own, seeds)
-    usd = expected_uninterrupted_usd(question, assumptions)
-    return Simulated(assumptions, seed, summed(question, own), limit, best, usd)
+        own = outcomes(plan_input, assumptions, seeds, bar.update)
+    best = interval(plan_input, assumptions.commit_time)
+    limit = max_failures(plan_input, assumptions, own, seeds)
+    usd = expected_uninterrupted_usd(plan_input, assumptions)
+    return Simulated(assumptions, seed, summed(plan_input, own), limit, best, usd)
 
 
-def print_forecast(found: Simulated, question: Question) -> None:
+def print_forecast(found: Simulated, plan_input: PlanInput) -> None:
     """The tables of the terminal."""
     from spotladder.planner.assumptions import observed
 
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
-    limited = question.spec.deadline is not None or question.spec.max_duration is not None
+    limited = plan_input.spec.deadline is not None or plan_input.spec.max_duration is not None
     typer.echo()
     title = f"Simulated: {own.runs} runs, {share} succeed" + (" before the deadline" if limited else "")
     ends = "Ends after" if own.success in (0.0, 1.0) else "Ends after, if it succeeds"
@@ -83,25 +83,25 @@ def print_forecast(found: Simulated, question: Question) -> None:
         saved = f"{100 * (1 - own.cost.mean / found.on_demand_usd):.1f} %".replace("-", "−")
         typer.echo(f"on demand without interruptions: ${found.on_demand_usd:.2f}; the mean saves {saved}")
     typer.echo()
-    for sentence in advice(found, question):
+    for sentence in advice(found, plan_input):
         typer.echo(f"advice: {sentence}")
-    for sentence in observed(question):
+    for sentence in observed(plan_input):
         typer.echo(f"observed: {sentence}")
-    for sentence in _assumed(found, question):
+    for sentence in _assumed(found, plan_input):
         typer.echo(f"assumed: {sentence}")
 
 
-def _assumed(found: Simulated, question: Question) -> list[str]:
+def _assumed(found: Simulated, plan_input: PlanInput) -> list[str]:
     """The assumptions of the forecast, one sentence each."""
     from spotladder.planner.assumptions import assumed, chosen_by
 
-    return [*assumed(found.assumptions, question), chosen_by(question.policy)]
+    return [*assumed(found.assumptions, plan_input), chosen_by(plan_input.policy)]
 
 
-def advice(found: Simulated, question: Question) -> list[str]:
+def advice(found: Simulated, plan_input: PlanInput) -> list[str]:
     """Suggestions, one sentence each."""
     sentences = []
-    for facts in question.tiers:
+    for facts in plan_input.tiers:
         ready, timeout = facts.known.ready_after, facts.tier.provision_timeout
         ready = found.assumptions.ready_after if ready is None else ready
         if timeout < ready:
@@ -114,8 +114,8 @@ def advice(found: Simulated, question: Question) -> list[str]:
             f"commit every {_rounded(best.interval)}, which costs {100 * best.share:.1f} % of the time"
             + ("" if best.own_share is None else f" (the job's interval: {100 * best.own_share:.1f} %)")
         )
-    limit = time_limit(question.spec, question.hours)
-    spot = [facts for facts in question.tiers if facts.spot]
+    limit = time_limit(plan_input.spec, plan_input.hours)
+    spot = [facts for facts in plan_input.tiers if facts.spot]
     if limit is not None and spot and (hours := found.own.ends_within(0.9)) is not None:
         slack = limit - hours * HOUR
         if slack > 0:
@@ -139,7 +139,7 @@ def _better_limit(found: LimitAdvice) -> str:
     )
 
 
-def plain(found: Simulated, question: Question) -> dict[str, Any]:
+def plain(found: Simulated, plan_input: PlanInput) -> dict[str, Any]:
     """The forecast as data for JSON and YAML."""
     from spotladder.planner.assumptions import observed
 
@@ -160,10 +160,10 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
                 "runs": limit.runs,
             },
             "commitIntervalSeconds": None if interval is None else round(interval.interval, 1),
-            "sentences": advice(found, question),
+            "sentences": advice(found, plan_input),
         },
-        "observations": observed(question),
-        "assumptions": _assumed(found, question),
+        "observations": observed(plan_input),
+        "assumptions": _assumed(found, plan_input),
     }
 
 

@@ -14,6 +14,7 @@ from spotladder.cli.formula import PUBLISHED_DISCOUNT, failures_text, plain_esti
 from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.plan_input import PlanArguments, assumed_program, read_plan_input, simulator_installed
 from spotladder.cli.plan_options import (
     CheckpointGibOption,
     CommitTimeOption,
@@ -30,14 +31,13 @@ from spotladder.cli.plan_options import (
     TraceOption,
     WorldOption,
 )
-from spotladder.cli.question import Given, asked, assumed_program, simulator_installed
 from spotladder.cli.target import ClusterTarget
 from spotladder.core.accounting.cost import CostScenario
 from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.display.figures import numbered, span
 from spotladder.errors import Refused
 from spotladder.planner.break_even import break_even
-from spotladder.planner.plan import Estimated, Question, TierFacts, estimated
+from spotladder.planner.plan import Estimated, PlanInput, TierFacts, estimated
 from spotladder.planner.risks import risks
 
 
@@ -94,20 +94,22 @@ def plan(
     if wrong := next((name for name, value in numbers.items() if value is not None), None):
         raise Refused(f"{wrong} is for --formula without a job file: remove one of the two")
     first_step_after = seconds("--restart", restart)
-    given = Given(file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib)
-    question, known = asked(given, ClusterTarget(None, context, kubeconfig))
-    own, even = estimated(question), break_even(question)
-    dangers, simulated = risks(question, own), None
+    given = PlanArguments(
+        file, hours, world, trace or (), evictions, first_step_after, overhead, commit_time, checkpoint_gib
+    )
+    plan_input, known = read_plan_input(given, ClusterTarget(None, context, kubeconfig))
+    own, even = estimated(plan_input), break_even(plan_input)
+    dangers, simulated = risks(plan_input, own), None
     if not formula and simulator_installed():
-        assumptions = assumed_program(question, known, given)
+        assumptions = assumed_program(plan_input, known, given)
         with errors_located(file):
-            simulated = forecast.simulate(question, assumptions, runs, seed)
+            simulated = forecast.simulate(plan_input, assumptions, runs, seed)
     if output is not Format.TABLE:
-        data = None if simulated is None else forecast.plain(simulated, question)
-        return print_data({**_plain(question, own, even), "risks": dangers, "simulation": data}, output)
-    _print(question, own, even)
+        data = None if simulated is None else forecast.plain(simulated, plan_input)
+        return print_data({**_plain(plan_input, own, even), "risks": dangers, "simulation": data}, output)
+    _print(plan_input, own, even)
     if simulated is not None:
-        forecast.print_forecast(simulated, question)
+        forecast.print_forecast(simulated, plan_input)
     elif not formula:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in dangers:
@@ -118,14 +120,16 @@ def plan(
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
-def _print(question: Question, own: Estimated | None, even: float | None) -> None:
+def _print(plan_input: PlanInput, own: Estimated | None, even: float | None) -> None:
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
-    rows = [_tier_row(facts, own) for facts in question.tiers]
-    print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:.10g} h on demand only")
+    rows = [_tier_row(facts, own) for facts in plan_input.tiers]
+    print_table(
+        columns, rows, f"{numbered(plan_input.spec.workers, 'worker')}, {plan_input.hours:.10g} h on demand only"
+    )
     typer.echo()
     if own is not None:
         headings = ("On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
-        title = f"By the closed formulas, {60 * question.overhead:.3g} min lost at each failure"
+        title = f"By the closed formulas, {60 * plan_input.overhead:.3g} min lost at each failure"
         print_table(headings, [_estimate_row(own)], title)
         _print_break_even(even)
     else:
@@ -167,12 +171,12 @@ def _estimate_row(own: Estimated) -> tuple[str, ...]:
     )
 
 
-def _plain(question: Question, own: Estimated | None, even: float | None) -> dict[str, Any]:
+def _plain(plan_input: PlanInput, own: Estimated | None, even: float | None) -> dict[str, Any]:
     return {
-        "hours": question.hours,
-        "overheadHours": round(question.overhead, 6),
-        "workers": question.spec.workers,
-        "onDemandUsdPerHour": question.on_demand_price,
+        "hours": plan_input.hours,
+        "overheadHours": round(plan_input.overhead, 6),
+        "workers": plan_input.spec.workers,
+        "onDemandUsdPerHour": plan_input.on_demand_price,
         "tiers": [
             {
                 "name": facts.tier.name,
@@ -184,7 +188,7 @@ def _plain(question: Question, own: Estimated | None, even: float | None) -> dic
                 "evictionsPerNodeHour": facts.known.evictions,
                 "expectedHours": None if own is None else round(own.expected.hours.get(facts.tier.name, 0.0), 6),
             }
-            for facts in question.tiers
+            for facts in plan_input.tiers
         ],
         "estimate": None if own is None else _plain_estimate(own),
         "breakEvenLossRateFactor": None if even is None or even == math.inf else round(even, 6),

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from spotladder.planner.plan import MOST
+from spotladder.core.accounting.cost import MAX_NUMBER
 
 MAX_RUNS = 10_000
 
 HoursOption = Annotated[
-    float, typer.Option(min=0.001, max=MOST, help="Duration of the job on demand only, in hours (T).")
+    float, typer.Option(min=0.001, max=MAX_NUMBER, help="Duration of the job on demand only, in hours (T).")
 ]
 
 OverheadOption = Annotated[
     float | None,
     typer.Option(
-        min=0, max=MOST, help="Cost of each failure in hours (Δt). Default: 3 minutes and half a commit interval."
+        min=0, max=MAX_NUMBER, help="Cost of each failure in hours (Δt). Default: 3 minutes and half a commit interval."
     ),
 ]
 
@@ -27,7 +27,7 @@ EvictionsOption = Annotated[
     typer.Option(
         "--evictions-per-node-hour",
         min=0,
-        max=MOST,
+        max=MAX_NUMBER,
         help="Losses per spot node and hour. Default: the observed rate of each CapacityTier.",
     ),
 ]
@@ -65,7 +65,7 @@ CheckpointGibOption = Annotated[
     float | None,
     typer.Option(
         min=0,
-        max=MOST,
+        max=MAX_NUMBER,
         help="Size of a commit, for the costs of storage and egress. Default: that of the newest commit of a "
         "run of the job.",
     ),

@@ -9,13 +9,13 @@ import typer
 from spotladder.cli.output import print_table
 from spotladder.display.figures import count, count_of, money, paid, percent, saved, span
 from spotladder.display.report import plan
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.records.restarts import average
 
 COLUMNS = ("#", "tier", "lasted", "steps", "recomputed", "failures", "cost", "ended by")
 
 
-def rows(facts: Facts) -> list[tuple[str, ...]]:
+def rows(facts: RunFacts) -> list[tuple[str, ...]]:
     """One row for each attempt, in the order of `COLUMNS`."""
     dearest = max((attempt.cost for attempt in facts.attempts), default=0.0)
     return [
@@ -33,7 +33,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
     ]
 
 
-def sentences(facts: Facts) -> list[tuple[str, str]]:
+def sentences(facts: RunFacts) -> list[tuple[str, str]]:
     """The summary: label and text."""
     rows = [
         ("steps", f"{count_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
@@ -61,9 +61,9 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     return rows
 
 
-def planned(facts: Facts) -> Facts:
+def planned(facts: RunFacts) -> RunFacts:
     """The facts with the place of the run in its plan, if the packages of the simulator are installed."""
-    from spotladder.cli.question import simulator_installed
+    from spotladder.cli.plan_input import simulator_installed
 
     if not simulator_installed():
         return facts
@@ -72,12 +72,12 @@ def planned(facts: Facts) -> Facts:
     return replace(facts, plan=hindsight(facts))
 
 
-def _scaled(facts: Facts) -> str:
+def _scaled(facts: RunFacts) -> str:
     step_time = facts.spec.step_time
     return f"; each step counts as {span(step_time)} of training" if step_time else ""
 
 
-def print_report(facts: Facts) -> None:
+def print_report(facts: RunFacts) -> None:
     """Print the report."""
     print_table(COLUMNS, [[_plain(cell) for cell in row] for row in rows(facts)])
     typer.echo()

@@ -15,7 +15,7 @@ import typer
 from spotladder.api.deadline import check_deadline
 from spotladder.cli import terminal
 from spotladder.cli.folders import check_writable, folder
-from spotladder.cli.local.run_input import RunWords
+from spotladder.cli.local.run_input import RunArguments
 from spotladder.cli.notify import given_up, receivers
 from spotladder.cli.report_table import planned, print_report
 from spotladder.core.contract import ExitCode
@@ -112,7 +112,7 @@ def run(
         raise typer.BadParameter("--fresh and --continue exclude each other")
     console = terminal.console()
     targets = receivers(notify, None) if notify else []
-    given = RunWords(words=words, world=world, folder=program_folder, evictions=evict or ())
+    given = RunArguments(words=words, world=world, folder=program_folder, evictions=evict or ())
     given.check()
     root = state_dir.resolve() if state_dir else state_root(os.environ)
     with given.errors_located():

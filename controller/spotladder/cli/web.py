@@ -14,7 +14,7 @@ import typer
 from spotladder.cli.local.selection import StateDirOption
 from spotladder.cli.options import ContextForOption, contexts_given
 from spotladder.cli.places import places_of, recorded_place, shared_place_of, warn_of_problems
-from spotladder.cli.question import simulator_installed
+from spotladder.cli.plan_input import simulator_installed
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, Refused
 from spotladder.extras import needs

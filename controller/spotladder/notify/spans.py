@@ -9,7 +9,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.records.restarts import Restart
 
 FLUSH_TIMEOUT = 10.0
@@ -26,7 +26,7 @@ class Spans:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("spotladder")
 
-    def send(self, place: str, facts: Facts, restart: Restart) -> None:
+    def send(self, place: str, facts: RunFacts, restart: Restart) -> None:
         """Send a span of the restart, with one of each part below it, soon and in the background."""
         about = {
             "k8s.cluster.name": place,

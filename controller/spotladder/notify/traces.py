@@ -13,7 +13,7 @@ from typing import Protocol
 
 from spotladder.backoff import delay
 from spotladder.core.model import Seconds
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.notify.notices import Kind
 from spotladder.places.place import FollowedPlace, Object
 from spotladder.records.restarts import Restart
@@ -32,7 +32,7 @@ AT_ONCE = 4
 class Sender(Protocol):
     """Takes the restarts of jobs of a place."""
 
-    def send(self, place: str, facts: Facts, restart: Restart) -> None: ...
+    def send(self, place: str, facts: RunFacts, restart: Restart) -> None: ...
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.shared_reads import SharedReads
 from spotladder.display.report import gather
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.output.redact import redacted
 from spotladder.places.attempt_output import HERE, cluster_of, is_home, is_live, sources
@@ -119,7 +119,7 @@ class JobsOfCluster:
         self._outputs = SharedReads[tuple[str, int], Sequence[Printed]](clock, lambda _printed: OUTPUT_INTERVAL)
         self._clusters = SharedReads[str, ClusterSeen](clock, lambda _seen: FLEET_INTERVAL)
         self._changed: Callable[[str], None] = lambda _namespace: None
-        self._reports = SharedReads[str, Facts](clock, lambda _facts: REPORT_INTERVAL)
+        self._reports = SharedReads[str, RunFacts](clock, lambda _facts: REPORT_INTERVAL)
         self._jobs = self._cache(client, TIEREDJOBS, namespace)
         self._tiers = self._cache(client, CAPACITYTIERS, "")
 
@@ -148,7 +148,7 @@ class JobsOfCluster:
     def tiers(self) -> Sequence[Object]:
         return [held.thing for held in sorted(self._tiers.all(), key=lambda held: held.name)]
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         held = self._held(namespace, name)
         if held is None or not held.uri.startswith(BUCKETS):
             return None
@@ -255,7 +255,7 @@ def _elsewhere(what: str, command: str, held: _Held) -> SpotladderError:
     )
 
 
-def _report(held: _Held) -> Facts:
+def _report(held: _Held) -> RunFacts:
     looked = None if held.thing.get("deleted") else time.time()
     return gather(recorded_in(folder_of(open_store(held.uri), held.name), held.uid, looked))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.places.fleet import ClusterSeen
 
 Object = dict[str, Any]
@@ -36,7 +36,7 @@ class Place(Protocol):
     def tiers(self) -> Sequence[Object]:
         """The CapacityTier objects that the user may read."""
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         """The report of the job; None if the place has no records of it. Raises SpotladderError."""
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:

@@ -15,7 +15,7 @@ from spotladder.core.model import Instant
 from spotladder.display.figures import numbered
 from spotladder.display.job_text import ENDED
 from spotladder.display.report import gather
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.unattended import RECONCILE_TIMEOUT
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from spotladder.places.deleted import BUCKETS
@@ -24,7 +24,7 @@ from spotladder.places.place import Object, Printed
 from spotladder.records import stored, timeline
 from spotladder.records.recorded import Recorded
 from spotladder.records.recorded_job import looked_at, recorded_in
-from spotladder.records.recorded_jobs import MOST_JOBS, as_job, recorded_jobs
+from spotladder.records.recorded_jobs import MAX_JOBS, as_job, recorded_jobs
 
 POLL_INTERVAL, BUCKET_POLL_INTERVAL = 5.0, 300.0
 """Seconds between two looks at the records in a folder of this machine, and in a bucket."""
@@ -60,7 +60,7 @@ class RecordedJobs:
     def tiers(self) -> Sequence[Object]:
         return ()
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         stream = self._streams.get((namespace, name))
         return None if stream is None else await asyncio.to_thread(lambda: gather(self._recorded(stream)))
 
@@ -100,7 +100,7 @@ class RecordedJobs:
             )
         lost = len(found) - len(known)
         left = f"the records of {numbered(lost, 'job')} have no beginning" if lost else ""
-        most = f"at most {MOST_JOBS} jobs are shown: name the folder of one" if len(found) >= MOST_JOBS else ""
+        most = f"at most {MAX_JOBS} jobs are shown: name the folder of one" if len(found) >= MAX_JOBS else ""
         self.problem = "; ".join(filter(None, (left, most)))
         known.sort(key=lambda stream: str(stream.job["metadata"]["creationTimestamp"]))
         self._streams = {(each.job["metadata"]["namespace"], each.job["metadata"]["name"]): each for each in known}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spotladder.checkpoints.outputs import LONGEST
 from spotladder.display.report import gather
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.local_run import LocalRun, local_run, local_runs
 from spotladder.local.output import end_of
@@ -42,7 +42,7 @@ class ThisMachine:
     def tiers(self) -> Sequence[Object]:
         return ()
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         run = local_run(self._root, namespace, name)
         return None if run is None else await asyncio.to_thread(lambda: gather(run.recorded()))
 

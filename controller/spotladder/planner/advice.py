@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import FOR_EVER, Seconds
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, between_failures, first_lossy
+from spotladder.planner.plan import PlanInput, between_failures, first_lossy
 from spotladder.planner.simulated import Assumptions, simulator, with_max_failures
 from spotladder.sim.world.run import SimulationOutcome
 
@@ -41,14 +41,14 @@ class LimitAdvice:
 
 
 def max_failures(
-    question: Question, assumptions: Assumptions, own: Sequence[SimulationOutcome], seeds: Sequence[int]
+    given: PlanInput, assumptions: Assumptions, own: Sequence[SimulationOutcome], seeds: Sequence[int]
 ) -> LimitAdvice | None:
     """The best of LIMITS; None if none is better than the job's own values. `own` are the runs of the job as written,
     on these seeds."""
     before, seeds = list(own[:LIMIT_RUNS]), seeds[:LIMIT_RUNS]
-    if not any(facts.spot for facts in question.tiers) or not before:
+    if not any(facts.spot for facts in given.tiers) or not before:
         return None
-    tried = with_limits(question, assumptions, seeds)
+    tried = with_limits(given, assumptions, seeds)
     best = min(tried, key=lambda limit: _rank(tried[limit]))
     after = tried[best]
     savings = [one.cost - other.cost for one, other in zip(before, after, strict=True)]
@@ -60,12 +60,10 @@ def max_failures(
     return LimitAdvice(best, (usd, usd_after), success, saving, error, len(before))
 
 
-def with_limits(
-    question: Question, assumptions: Assumptions, seeds: Sequence[int]
-) -> dict[int, list[SimulationOutcome]]:
+def with_limits(given: PlanInput, assumptions: Assumptions, seeds: Sequence[int]) -> dict[int, list[SimulationOutcome]]:
     """The runs of these seeds with each of LIMITS. A run that has no more losses on a tier than a limit is the same
     with all higher ones."""
-    runs = {limit: simulator(with_max_failures(question, limit), assumptions) for limit in LIMITS}
+    runs = {limit: simulator(with_max_failures(given, limit), assumptions) for limit in LIMITS}
 
     def of_seed(seed: int) -> list[SimulationOutcome]:
         found = [runs[LIMITS[0]](seed)]
@@ -93,16 +91,16 @@ class IntervalAdvice:
     own_share: float | None
 
 
-def interval(question: Question, commit_time: Seconds) -> IntervalAdvice | None:
+def interval(given: PlanInput, commit_time: Seconds) -> IntervalAdvice | None:
     """The suggested interval; None if no spot tier has a known loss rate, or if commits take no time."""
-    facts = first_lossy(question)
+    facts = first_lossy(given)
     if facts is None or commit_time <= 0:
         return None
-    between = between_failures(question) * HOUR
+    between = between_failures(given) * HOUR
     best = math.sqrt(2.0 * between * commit_time)
 
     def share(seconds: Seconds) -> float:
         return commit_time / seconds + seconds / (2.0 * between)
 
-    own = None if question.interval is None else share(question.interval)
+    own = None if given.interval is None else share(given.interval)
     return IntervalAdvice(best, share(best), own)

@@ -8,7 +8,7 @@ from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Tier
 from spotladder.display.figures import hours
-from spotladder.planner.plan import Question, TierFacts, longest
+from spotladder.planner.plan import PlanInput, TierFacts, longest
 from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import OUTAGE, beyond_record, comparable_record
 from spotladder.sim.trace import share_of
@@ -17,11 +17,9 @@ Z = 1.96
 """Standard deviations of a 95 % interval."""
 
 
-def observed(question: Question) -> list[str]:
+def observed(given: PlanInput) -> list[str]:
     """The observations of the spot tiers, one sentence for each, with the 95 % interval of the loss rate."""
-    return [
-        sentence for facts in question.tiers if facts.spot and (sentence := _observed(facts, question.spec.workers))
-    ]
+    return [sentence for facts in given.tiers if facts.spot and (sentence := _observed(facts, given.spec.workers))]
 
 
 def _observed(facts: TierFacts, workers: int) -> str:
@@ -53,23 +51,23 @@ def poisson_range(count: int) -> tuple[float, float]:
     return low, more * (1 - 1 / (9 * more) + Z / (3 * math.sqrt(more))) ** 3
 
 
-def assumed(assumptions: Assumptions, question: Question) -> list[str]:
+def assumed(assumptions: Assumptions, given: PlanInput) -> list[str]:
     """What is assumed of the program and of the tiers, one sentence each."""
     restart = format_duration(assumptions.restart)
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
-    takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
+    takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if given.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
-    sentences += _capacity([facts for facts in question.tiers if facts.spot], question.spec.workers, longest(question))
-    sentences += [_closed(facts) for facts in question.tiers if facts.known.closed]
-    sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
-    if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
+    sentences += _capacity([facts for facts in given.tiers if facts.spot], given.spec.workers, longest(given))
+    sentences += [_closed(facts) for facts in given.tiers if facts.known.closed]
+    sentences += [_steady(facts.tier) for facts in given.tiers if _varied(facts.tier)]
+    if unpriced := [facts.tier.name for facts in given.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
-    spot = [facts.tier for facts in question.tiers if facts.spot]
+    spot = [facts.tier for facts in given.tiers if facts.spot]
     if spot and not any(tier.price.known and tier.price.on_demand for tier in spot):
         sentences.append("the closed formulas take spot to cost 10 % of on demand, whose price is unknown or 0")
-    if assumptions.commit_size is None and _priced_commits(question):
+    if assumptions.commit_size is None and _priced_commits(given):
         sentences.append("commits cost nothing: their size is unknown, set --checkpoint-gib")
-    if guessed := [facts.tier.name for facts in question.tiers if facts.known.ready_after is None]:
+    if guessed := [facts.tier.name for facts in given.tiers if facts.known.ready_after is None]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
     return sentences
 
@@ -137,9 +135,9 @@ def _closed(facts: TierFacts) -> str:
     return f"{facts.tier.name} provides no new nodes {periods}, after the start of the job"
 
 
-def _priced_commits(question: Question) -> bool:
+def _priced_commits(given: PlanInput) -> bool:
     """Whether stored commits or egress have a price."""
-    return bool(question.spec.storage_per_gib_month) or any(facts.tier.egress_per_gib for facts in question.tiers)
+    return bool(given.spec.storage_per_gib_month) or any(facts.tier.egress_per_gib for facts in given.tiers)
 
 
 def chosen_by(policy: str) -> str:

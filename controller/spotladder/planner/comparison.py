@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.display.figures import NONE, numbered, span
-from spotladder.planner.plan import Question
+from spotladder.planner.plan import PlanInput
 from spotladder.planner.recording import Recording
 from spotladder.planner.simulated import Assumptions, Forecast, expected_uninterrupted_usd, outcomes, summed
 from spotladder.sim.world.run import SimulationOutcome
@@ -16,7 +16,7 @@ COLUMNS = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Losses"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PolicyRuns:
     """The runs of one policy, one for each seed. `on_demand_usd` is the cost of the work on demand without
     interruptions; None without an on-demand price."""
 
@@ -32,31 +32,31 @@ class Compared:
 
 
 def compare(
-    question: Question,
+    given: PlanInput,
     assumptions: Assumptions,
     policies: Sequence[str],
     seeds: Sequence[int],
     done: Callable[[int], None] = lambda _runs: None,
     *,
     recording: Recording | None = None,
-) -> list[Compared]:
+) -> list[PolicyRuns]:
     """Every policy on every seed: for one seed the capacity is the same under every policy. `done` is called with the
     numbers of runs that have ended. Raises InvalidSpec and StoreUnavailable, as `outcomes`."""
-    usd, found = expected_uninterrupted_usd(question, assumptions), []
+    usd, found = expected_uninterrupted_usd(given, assumptions), []
     for name in policies:
-        runs = outcomes(replace(question, policy=name), assumptions, seeds, done, recording=recording)
-        found.append(Compared(name, tuple(runs), summed(question, runs), usd))
+        runs = outcomes(replace(given, policy=name), assumptions, seeds, done, recording=recording)
+        found.append(PolicyRuns(name, tuple(runs), summed(given, runs), usd))
     return found
 
 
-def title(question: Question, assumptions: Assumptions) -> str:
+def title(given: PlanInput, assumptions: Assumptions) -> str:
     """A description of the comparison in one sentence."""
-    work = f"{question.hours:.10g} h of work on {numbered(question.spec.workers, 'node')}"
-    usd = expected_uninterrupted_usd(question, assumptions)
+    work = f"{given.hours:.10g} h of work on {numbered(given.spec.workers, 'node')}"
+    usd = expected_uninterrupted_usd(given, assumptions)
     return work if usd is None else f"{work}; on demand without interruptions: ${usd:.2f}"
 
 
-def rows(found: Sequence[Compared]) -> list[tuple[str, ...]]:
+def rows(found: Sequence[PolicyRuns]) -> list[tuple[str, ...]]:
     """One row for each policy, in the order of `COLUMNS`."""
     return [
         (
@@ -74,13 +74,13 @@ def rows(found: Sequence[Compared]) -> list[tuple[str, ...]]:
     ]
 
 
-def _saved(one: Compared) -> str:
+def _saved(one: PolicyRuns) -> str:
     if not one.on_demand_usd or not one.succeeded:
         return NONE
     return f"{100 * (1 - one.forecast.cost.mean / one.on_demand_usd):.1f} %".replace("-", "−")
 
 
-def failures(found: Sequence[Compared]) -> list[str]:
+def failures(found: Sequence[PolicyRuns]) -> list[str]:
     """For each policy with failed runs, a sentence with the reasons, and one for runs that reached their limit."""
     sentences = []
     for one in found:

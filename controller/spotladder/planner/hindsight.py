@@ -21,20 +21,20 @@ from subprocess import DEVNULL, PIPE
 
 from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import Stage
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.plan import Place, PlanPlace
 from spotladder.errors import SpotladderError
-from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.plan import PlanInput, TierFacts
 from spotladder.planner.simulated import Assumptions, Distribution, looks_at_progress, outcomes
 
 RUNS = 100
 """Number of simulated runs."""
 
-MOST_COMMITS = 500
+MAX_COMMITS = 500
 """Maximum number of commits of a simulated run, about, if each may change the choice of the policy."""
 
 
-def hindsight(facts: Facts) -> PlanPlace | None:
+def hindsight(facts: RunFacts) -> PlanPlace | None:
     """The place of the run in its plan. None if the job has not ended or is elastic, if its capacity or its work is
     unknown, or if it cannot be simulated."""
     ended, start = facts.state.stage in (Stage.SUCCEEDED, Stage.FAILED), facts.start
@@ -48,16 +48,16 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     spec, stored = replace(start.spec, step_time=0.0, storage_per_gib_month=0.0), facts.state.extra
     assumptions = _assumptions(facts)
     if looks_at_progress(start.policy, spec):
-        least = hours * HOUR / MOST_COMMITS
+        least = hours * HOUR / MAX_COMMITS
         assumptions = replace(assumptions, commit_interval=max(assumptions.commit_interval, least))
     tiers = tuple(TierFacts(tier, "", known) for tier, known in zip(start.spec.tiers, start.known, strict=True))
     if any(one.spot and one.known.evictions is None for one in tiers):
         return None
-    question = Question(
+    given = PlanInput(
         spec, tiers, hours, 0.0, assumptions.commit_interval, assumptions.commit_time, policy=start.policy
     )
     try:
-        runs = outcomes(question, assumptions, range(1, RUNS + 1))
+        runs = outcomes(given, assumptions, range(1, RUNS + 1))
     except SpotladderError:
         return None
     ends = [run.finished / HOUR for run in runs if run.succeeded]
@@ -71,7 +71,7 @@ def hindsight(facts: Facts) -> PlanPlace | None:
     )
 
 
-async def hindsight_aside(facts: Facts) -> PlanPlace | None:
+async def hindsight_aside(facts: RunFacts) -> PlanPlace | None:
     """The same from a process of its own with low priority, since the runs can take a minute of a processor."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __name__, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
@@ -98,7 +98,7 @@ def _placed(value: float, simulated: Sequence[float]) -> Place:
     return Place(value, place(value, simulated), at[10], at[50], at[90])
 
 
-def _assumptions(facts: Facts) -> Assumptions:
+def _assumptions(facts: RunFacts) -> Assumptions:
     """The program of the run; where it is unknown, that of a plan."""
     state, usual = facts.state, Assumptions()
     boots = [start.boot for tier in state.tiers for start in tier.starts]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 LEAST_ITEMS = 12
 """Minimum number of items of a process, if each is one run."""
 
-MOST_PROCESSES = 8
+MAX_PROCESSES = 8
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def spread(
 ) -> list[T]:
     """The results of `run` for these items, in their order. `done` is called with the number of items of each step.
     Each process gets at least `least` items. The processes have ended when it returns or raises."""
-    parts = max(1, min(processors(), MOST_PROCESSES, len(items) // least))
+    parts = max(1, min(processors(), MAX_PROCESSES, len(items) // least))
     if parts == 1:
         return _counted(map(run, items), done)
     pool = ProcessPoolExecutor(parts, get_context("fork"), _begin, (run,))

@@ -13,16 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spotladder.core.accounting.cost import CostScenario, Estimate, estimate
+from spotladder.core.accounting.cost import MAX_NUMBER, CostScenario, Estimate, estimate
 from spotladder.core.accounting.held_nodes import HOUR
 from spotladder.core.model import FOR_EVER, NOTHING_KNOWN, CapacityType, JobSpec, KnownCapacity, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.sim.trace import Trace
-
-MOST = 1_000_000
-"""Maximum of hours and failures. Larger values are input errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class TierFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanInput:
     """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
     `interval` the seconds between commits, None if commits are counted in steps. `commit_time` is the duration of a
     commit in seconds, 0 if unknown; `measured`: a run of the job measured it. `policy` is the name of the policy that
@@ -107,19 +104,19 @@ class Estimated:
     usd: float | None
 
 
-def expect(question: Question) -> Expected | None:
+def expect(given: PlanInput) -> Expected | None:
     """The expected hours and failures; None if the eviction rate of a spot tier is unknown."""
-    left, failures, hours = question.hours, 0.0, dict[str, float]()
-    for facts in question.tiers:
+    left, failures, hours = given.hours, 0.0, dict[str, float]()
+    for facts in given.tiers:
         if left <= 0:
             break
-        if not question.uses(facts):
+        if not given.uses(facts):
             continue
         stays = left
         if facts.spot:
             if facts.known.evictions is None:
                 return None
-            rate = facts.known.evictions * question.spec.workers
+            rate = facts.known.evictions * given.spec.workers
             if rate > 0 and facts.tier.max_failures != FOR_EVER:
                 stays = min(left, (facts.tier.max_failures + 1) / rate)
             failures += stays * rate
@@ -128,24 +125,24 @@ def expect(question: Question) -> Expected | None:
     return Expected(hours, failures, max(0.0, left))
 
 
-def estimated(question: Question) -> Estimated | None:
+def estimated(given: PlanInput) -> Estimated | None:
     """The estimate; None if `expect` returns None."""
-    expected = expect(question)
+    expected = expect(given)
     if expected is None:
         return None
-    if expected.failures > MOST:
-        what = f"the expected number of failures must be at most {MOST}, got {expected.failures:.0f}"
+    if expected.failures > MAX_NUMBER:
+        what = f"the expected number of failures must be at most {MAX_NUMBER}, got {expected.failures:.0f}"
         raise InvalidSpec(f"{what}: check that the eviction rate is per hour")
-    spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
+    spot = {facts.tier.name: facts.tier for facts in given.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
     scenario = CostScenario(
-        hours=question.hours,
-        spot_fraction=min(1.0, on_spot / question.hours),
+        hours=given.hours,
+        spot_fraction=min(1.0, on_spot / given.hours),
         max_failures=round(expected.failures),
-        overhead=question.overhead,
+        overhead=given.overhead,
         spot_discount=_discount(spot, expected),
     )
-    found, price = estimate(scenario), question.on_demand_price
+    found, price = estimate(scenario), given.on_demand_price
     return Estimated(expected, scenario, found, None if price is None else found.cost * price)
 
 
@@ -159,17 +156,15 @@ def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:
     return min(1.0, max(0.0, 1 - paid / on_demand)) if on_demand else 0.9
 
 
-def first_lossy(question: Question) -> TierFacts | None:
+def first_lossy(given: PlanInput) -> TierFacts | None:
     """The first spot tier with a known loss rate above 0; None if the job has none."""
-    return next((facts for facts in question.tiers if facts.spot and facts.known.evictions), None)
+    return next((facts for facts in given.tiers if facts.spot and facts.known.evictions), None)
 
 
-def between_failures(question: Question) -> float:
+def between_failures(given: PlanInput) -> float:
     """Hours between two failures on the tier `first_lossy`; infinite if the job has none."""
-    facts = first_lossy(question)
-    return (
-        1 / (facts.known.evictions * question.spec.workers) if facts is not None and facts.known.evictions else math.inf
-    )
+    facts = first_lossy(given)
+    return 1 / (facts.known.evictions * given.spec.workers) if facts is not None and facts.known.evictions else math.inf
 
 
 def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
@@ -189,10 +184,10 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
     return min(limits.values(), default=None)
 
 
-def longest(question: Question) -> Seconds:
+def longest(given: PlanInput) -> Seconds:
     """How long a simulated run may take: until the limit of the job, or ten times its work. Raises InvalidSpec."""
-    limit = time_limit(question.spec, question.hours)
-    return 10.0 * question.hours * HOUR if limit is None else limit
+    limit = time_limit(given.spec, given.hours)
+    return 10.0 * given.hours * HOUR if limit is None else limit
 
 
 def check_budget(spec: JobSpec, hours: float, prices: Iterable[float]) -> None:

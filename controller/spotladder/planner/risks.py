@@ -9,28 +9,28 @@ from spotladder.core.durations import format_duration
 from spotladder.core.facts.notice_fit import notice_misfits
 from spotladder.core.model import FOR_EVER, Exhausted
 from spotladder.display.figures import numbered
-from spotladder.planner.plan import Estimated, Question, between_failures
+from spotladder.planner.plan import Estimated, PlanInput, between_failures
 
 FEW_HOURS = 24.0
 """Node-hours of observation below which an eviction rate is unreliable."""
 
 
-def risks(question: Question, own: Estimated | None) -> list[str]:
+def risks(given: PlanInput, own: Estimated | None) -> list[str]:
     """All risks of the job. `own` is the estimate of the job, None if unknown."""
-    found = [sentence for check in _CHECKS for sentence in check(question)]
-    return found + (list(_outlook(question, own)) if own is not None else [])
+    found = [sentence for check in _CHECKS for sentence in check(given)]
+    return found + (list(_outlook(given, own)) if own is not None else [])
 
 
-def _tiers(question: Question) -> Iterator[str]:
-    last = len(question.tiers) - 1
-    for index, facts in enumerate(question.tiers):
+def _tiers(given: PlanInput) -> Iterator[str]:
+    last = len(given.tiers) - 1
+    for index, facts in enumerate(given.tiers):
         at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
         if facts.known.unavailable:
             yield f"{at}: is unavailable now: {facts.known.unavailable}"
         if facts.never_open:
             yield f"{at}: its pool never provides a node: the tier is never used"
-        elif not question.uses(facts):
-            least = min(question.sizes, default=question.spec.workers)
+        elif not given.uses(facts):
+            least = min(given.sizes, default=given.spec.workers)
             if facts.known.room is not None and facts.known.room < least:
                 nodes = numbered(facts.known.room, "node")
                 yield f"{at}: has at most {nodes}, but the job needs {least}: the tier is never used"
@@ -47,54 +47,54 @@ def _tiers(question: Question) -> Iterator[str]:
             yield f"{at}: its eviction rate is based on only {facts.known.observed:.1f} node-hours"
         if facts.spot and tier.max_failures == FOR_EVER and index < last:
             yield f"{at}: maxFailures is -1: the job reaches later tiers only after provisionTimeout without capacity"
-        if facts.spot and 0 < tier.notice < question.spec.grace:
+        if facts.spot and 0 < tier.notice < given.spec.grace:
             yield (
                 f"{at}: its notice is {format_duration(tier.notice)}, grace is "
-                f"{format_duration(question.spec.grace)}: commits that take longer than the notice are lost"
+                f"{format_duration(given.spec.grace)}: commits that take longer than the notice are lost"
             )
 
 
-def _end(question: Question) -> Iterator[str]:
-    spec, last = question.spec, question.tiers[-1]
+def _end(given: PlanInput) -> Iterator[str]:
+    spec, last = given.spec, given.tiers[-1]
     if spec.exhausted is not Exhausted.FAIL:
         return
-    if all(facts.spot for facts in question.tiers) and last.tier.max_failures != FOR_EVER:
+    if all(facts.spot for facts in given.tiers) and last.tier.max_failures != FOR_EVER:
         yield (
             "spec.tiers: all tiers are spot: the job fails when the last one is exhausted; add on-demand, or set "
             "exhausted"
         )
     elif not last.spot and last.tier.max_failures == 0:
-        at = f"spec.tiers[{len(question.tiers) - 1}] ({last.tier.name})"
+        at = f"spec.tiers[{len(given.tiers) - 1}] ({last.tier.name})"
         yield f"{at}: it is the last tier, and the first lost pod fails the job: set maxFailures"
 
 
-def _commits(question: Question) -> Iterator[str]:
-    if question.interval is None:
+def _commits(given: PlanInput) -> Iterator[str]:
+    if given.interval is None:
         return
-    between = between_failures(question) * HOUR
-    if question.interval > between:
+    between = between_failures(given) * HOUR
+    if given.interval > between:
         yield (
-            f"spec.checkpoints.interval: {format_duration(question.interval)} is longer than the "
+            f"spec.checkpoints.interval: {format_duration(given.interval)} is longer than the "
             f"{format_duration(round(between))} between two failures: the job may never progress"
         )
-    if question.spec.stall_timeout < question.interval:
+    if given.spec.stall_timeout < given.interval:
         yield "spec.stallTimeout is shorter than spec.checkpoints.interval: a healthy job counts as stalled"
 
 
-def _notices(question: Question) -> Iterator[str]:
+def _notices(given: PlanInput) -> Iterator[str]:
     """Tiers whose notice ends before a commit is complete."""
-    rates = {facts.tier.name: facts.known.evictions for facts in question.tiers if facts.known.evictions}
-    tiers = [facts.tier for facts in question.tiers]
-    for misfit in notice_misfits(tiers, question.commit_time, question.spec.workers, rates):
+    rates = {facts.tier.name: facts.known.evictions for facts in given.tiers if facts.known.evictions}
+    tiers = [facts.tier for facts in given.tiers]
+    for misfit in notice_misfits(tiers, given.commit_time, given.spec.workers, rates):
         yield f"spec.tiers[{misfit.index}]: {misfit.message}"
 
 
-_CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)
+_CHECKS: tuple[Callable[[PlanInput], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)
 
 
-def _outlook(question: Question, own: Estimated) -> Iterator[str]:
+def _outlook(given: PlanInput, own: Estimated) -> Iterator[str]:
     """Risks that follow from the estimate."""
-    spec, hours = question.spec, own.scenario.total_hours
+    spec, hours = given.spec, own.scenario.total_hours
     if own.expected.left > 0 and spec.exhausted is Exhausted.FAIL:
         yield f"all tiers are likely to be exhausted with {own.expected.left:.1f} h of work left"
     if spec.max_duration is not None and hours * HOUR > spec.max_duration:

@@ -28,9 +28,9 @@ from spotladder.core.model import (
 )
 from spotladder.errors import InvalidSpec
 from spotladder.planner.parallel import spread
-from spotladder.planner.plan import Question, TierFacts, check_budget, longest, time_limit
+from spotladder.planner.plan import PlanInput, TierFacts, check_budget, longest, time_limit
 from spotladder.planner.recording import Recording
-from spotladder.planner.tier_capacity import MOST_LOSSES, beyond_record, comparable_record, drawn
+from spotladder.planner.tier_capacity import MAX_LOSSES, beyond_record, comparable_record, drawn
 from spotladder.sim.scenario import Scenario, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.market import START
@@ -42,7 +42,7 @@ EXTRA_COSTS = tuple(field.name for field in fields(ExtraCosts))
 
 PERCENTS = (10, 50, 90, 99)
 
-MOST_COMMITS = 100_000
+MAX_COMMITS = 100_000
 """Maximum number of commits of a simulated run."""
 
 WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
@@ -132,7 +132,7 @@ class Forecast:
 
 
 def outcomes(
-    question: Question,
+    given: PlanInput,
     assumptions: Assumptions,
     seeds: Iterable[int],
     done: Callable[[int], None] = lambda _runs: None,
@@ -141,47 +141,47 @@ def outcomes(
 ) -> list[SimulationOutcome]:
     """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
     `simulator`, and StoreUnavailable if a run cannot be recorded."""
-    return spread(simulator(question, assumptions, recording), list(seeds), done)
+    return spread(simulator(given, assumptions, recording), list(seeds), done)
 
 
 def simulator(
-    question: Question, assumptions: Assumptions, recording: Recording | None = None
+    given: PlanInput, assumptions: Assumptions, recording: Recording | None = None
 ) -> Callable[[int], SimulationOutcome]:
     """Makes, and records, the run of a seed. Raises InvalidSpec for a job that cannot be simulated: a deadline before
-    the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses or MOST_COMMITS commits."""
-    spec, horizon = _relative(question)
+    the end of the work, a budget below its lowest price, or more than MAX_LOSSES losses or MAX_COMMITS commits."""
+    spec, horizon = _relative(given)
     if assumptions.commit_size is None:
         spec = replace(spec, storage_per_gib_month=0.0)
     each_commit = recording is not None or spec.storage_per_gib_month > 0
     program = ProgramPlan(
-        max(1, round(question.hours * HOUR)),
+        max(1, round(given.hours * HOUR)),
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=each_commit or looks_at_progress(question.policy, spec),
-        quiet_zones=() if each_commit else _quiet_tiers(question),
-        hands_over=bool(question.sizes),
+        commits_wake=each_commit or looks_at_progress(given.policy, spec),
+        quiet_zones=() if each_commit else _quiet_tiers(given),
+        hands_over=bool(given.sizes),
         stands_by=spec.overlap is not None,
-        sizes=question.sizes,
+        sizes=given.sizes,
         commit_size=assumptions.commit_size or NO_COMMIT,
     )
     _check_commits(program)
-    _check_losses(question, horizon)
-    check_budget(spec, question.hours, [facts.tier.price.per_node_hour for facts in question.tiers])
+    _check_losses(given, horizon)
+    check_budget(spec, given.hours, [facts.tier.price.per_node_hour for facts in given.tiers])
     tiers = {tier.name: tier.name for tier in spec.tiers}
 
     def run(seed: int) -> SimulationOutcome:
-        capacity = drawn(question.tiers, spec.workers, horizon, seed)
-        zones = tuple(_zone(facts, trace, assumptions) for facts, trace in zip(question.tiers, capacity, strict=True))
+        capacity = drawn(given.tiers, spec.workers, horizon, seed)
+        zones = tuple(_zone(facts, trace, assumptions) for facts, trace in zip(given.tiers, capacity, strict=True))
         scenario = Scenario(spec, program, zones, tiers)
         if recording is None:
-            return simulate(scenario, question.policy, seed)
-        recorder = recording.of(question.policy, seed, tuple(facts.known for facts in question.tiers))
-        outcome = simulate(scenario, question.policy, seed, recorder)
+            return simulate(scenario, given.policy, seed)
+        recorder = recording.of(given.policy, seed, tuple(facts.known for facts in given.tiers))
+        outcome = simulate(scenario, given.policy, seed, recorder)
         recorder.close()
         return outcome
 
-    if all(facts.never_open for facts in question.tiers if facts.spot):
+    if all(facts.never_open for facts in given.tiers if facts.spot):
         only = cache(lambda: run(0))  # The seed draws nothing but the capacity of spot tiers.
         return lambda _seed: only()
     return run
@@ -192,12 +192,12 @@ def looks_at_progress(policy: str, spec: JobSpec) -> bool:
     return policy not in WITHOUT_PROGRESS and not (policy in FOR_DEADLINES and spec.max_duration is None)
 
 
-def _quiet_tiers(question: Question) -> tuple[str, ...]:
+def _quiet_tiers(given: PlanInput) -> tuple[str, ...]:
     """The tiers on which a commit changes no choice of the policy. These policies stay on spot capacity until it
     is lost or the deadline requires the fallback. A commit only delays the time of that move, and the simulator decides
     again at the earlier time. On the fallback, progress may allow a return to spot capacity."""
-    spot = tuple(facts.tier.name for facts in question.tiers if facts.spot)
-    return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
+    spot = tuple(facts.tier.name for facts in given.tiers if facts.spot)
+    return spot if given.policy in FOR_DEADLINES and len(spot) < len(given.tiers) else ()
 
 
 def _zone(facts: TierFacts, trace: Trace, assumptions: Assumptions) -> ZonePlan:
@@ -207,24 +207,23 @@ def _zone(facts: TierFacts, trace: Trace, assumptions: Assumptions) -> ZonePlan:
     return ZonePlan(facts.tier.name, trace, facts.tier.price, ready_after, notice=notice, closed=facts.known.closed)
 
 
-def with_max_failures(question: Question, limit: int) -> Question:
-    """The question with this value of maxFailures on all spot tiers."""
+def with_max_failures(given: PlanInput, limit: int) -> PlanInput:
+    """The input with this value of maxFailures on all spot tiers."""
     tiers = tuple(
-        replace(facts, tier=replace(facts.tier, max_failures=limit)) if facts.spot else facts
-        for facts in question.tiers
+        replace(facts, tier=replace(facts.tier, max_failures=limit)) if facts.spot else facts for facts in given.tiers
     )
-    return replace(question, spec=replace(question.spec, tiers=tuple(facts.tier for facts in tiers)), tiers=tiers)
+    return replace(given, spec=replace(given.spec, tiers=tuple(facts.tier for facts in tiers)), tiers=tiers)
 
 
-def _relative(question: Question) -> tuple[JobSpec, Seconds]:
+def _relative(given: PlanInput) -> tuple[JobSpec, Seconds]:
     """The spec with its deadline as a duration and its recorded prices at times of the simulation, and how long a run
     may take. Raises InvalidSpec."""
-    spec, shortest = question.spec, time_limit(question.spec, question.hours)
+    spec, shortest = given.spec, time_limit(given.spec, given.hours)
     now = spec.submitted_at
-    tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in question.tiers)
+    tiers = tuple(replace(facts.tier, prices=_known(facts.tier.prices, now)) for facts in given.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
-    return found, longest(question)
+    return found, longest(given)
 
 
 def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ...]:
@@ -234,38 +233,38 @@ def _known(points: Sequence[PricePoint], began: Instant) -> tuple[PricePoint, ..
 
 def _check_commits(program: ProgramPlan) -> None:
     commits = program.work / program.commit_interval
-    if commits > MOST_COMMITS:
+    if commits > MAX_COMMITS:
         raise InvalidSpec(
-            f"{commits:.0f} commits would be simulated (expected at most {MOST_COMMITS}): set a longer interval, or "
+            f"{commits:.0f} commits would be simulated (expected at most {MAX_COMMITS}): set a longer interval, or "
             "specify fewer --hours",
             path="spec.checkpoints.interval",
         )
 
 
-def _check_losses(question: Question, horizon: Seconds) -> None:
-    for index, facts in enumerate(question.tiers):
-        losses = (facts.known.evictions or 0.0) * question.spec.workers * min(horizon, 2 * question.hours * HOUR) / HOUR
-        if facts.spot and losses > MOST_LOSSES:
+def _check_losses(given: PlanInput, horizon: Seconds) -> None:
+    for index, facts in enumerate(given.tiers):
+        losses = (facts.known.evictions or 0.0) * given.spec.workers * min(horizon, 2 * given.hours * HOUR) / HOUR
+        if facts.spot and losses > MAX_LOSSES:
             raise InvalidSpec(
-                f"{losses:.0f} losses would be simulated (expected at most {MOST_LOSSES}): check that the eviction "
+                f"{losses:.0f} losses would be simulated (expected at most {MAX_LOSSES}): check that the eviction "
                 "rate is per hour",
                 path=f"spec.tiers[{index}]",
             )
 
 
-def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
+def summed(given: PlanInput, found: Sequence[SimulationOutcome]) -> Forecast:
     """The forecast from at least one run."""
     succeeded = [one for one in found if one.succeeded]
     independent: float = len(found)
-    if traced := [facts for facts in question.tiers if facts.traces]:
-        comparable = comparable_record(traced, question.spec.workers)
-        independent = min(independent, 1 / beyond_record(comparable, longest(question)))
+    if traced := [facts for facts in given.tiers if facts.traces]:
+        comparable = comparable_record(traced, given.spec.workers)
+        independent = min(independent, 1 / beyond_record(comparable, longest(given)))
     tiers = []
-    for facts in question.tiers:
+    for facts in given.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
         cost = Distribution.of([one.tier_usd.get(facts.tier.name, 0.0) for one in found])
         used = sum(used_hours > 0 for used_hours in hours) / len(hours)
-        held = Distribution.of([used_hours / question.spec.workers for used_hours in hours])
+        held = Distribution.of([used_hours / given.spec.workers for used_hours in hours])
         losses = Distribution.of([one.tier_evictions.get(facts.tier.name, 0) for one in found])
         recomputed = Distribution.of([one.tier_recomputed.get(facts.tier.name, 0.0) / HOUR for one in found])
         tiers.append(TierForecast(facts.tier.name, used, held, cost, losses, recomputed))
@@ -284,18 +283,18 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     )
 
 
-def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> float | None:
+def expected_uninterrupted_usd(given: PlanInput, assumptions: Assumptions) -> float | None:
     """USD of the work on demand without interruptions, with its head and its commits; None without an on-demand
     price, or without the price of a tier: then the cost of the runs lacks a part, and savings would be too high."""
-    price, spec = question.on_demand_price, question.spec
-    if price is None or not all(facts.tier.price.known for facts in question.tiers):
+    price, spec = given.on_demand_price, given.spec
+    if price is None or not all(facts.tier.price.known for facts in given.tiers):
         return None
-    lasting = [facts.tier for facts in question.tiers if not facts.spot] or [question.tiers[0].tier]
-    usd = question.hours * (price + lasting[0].head_per_hour)
+    lasting = [facts.tier for facts in given.tiers if not facts.spot] or [given.tiers[0].tier]
+    usd = given.hours * (price + lasting[0].head_per_hour)
     if assumptions.commit_size is None:
         return usd
     saved = Progress(size=assumptions.commit_size)
-    return usd + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
+    return usd + stored_per_second(JobState(progress=saved), spec) * given.hours * HOUR
 
 
 def _wilson(hits: float, runs: float) -> tuple[float, float]:

@@ -35,7 +35,7 @@ from spotladder.planner.plan import TierFacts
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Counts, Floats, Trace, mean_price
 
-MOST_LOSSES = 500
+MAX_LOSSES = 500
 """A job with more expected losses than this in its longest run is not simulated."""
 
 PRIOR_LOSSES, PRIOR_HOURS = 0.5, 1.0
@@ -119,7 +119,7 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
     most = workers if facts.known.room is None else min(workers, facts.known.room)
     met = 1.0 if facts.known.availability is None else facts.known.availability
     rate = _rate(facts, dice) * workers / HOUR
-    rate = min(rate, max(MOST_LOSSES / horizon, (facts.known.evictions or 0.0) * workers / HOUR))
+    rate = min(rate, max(MAX_LOSSES / horizon, (facts.known.evictions or 0.0) * workers / HOUR))
     losses = math.ceil(2.0 * rate * horizon) + 20
     failed = facts.tier.provision_timeout + dice.exponential(OUTAGE, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)

@@ -18,10 +18,10 @@ from spotladder.records.job_object import job_object
 from spotladder.records.model import Began, Specified
 from spotladder.records.recorded import Recorded
 
-MOST_FOLDERS = 2_000
+MAX_FOLDERS = 2_000
 """Maximum number of folders of a bucket in which jobs are looked for."""
 
-MOST_JOBS = 500
+MAX_JOBS = 500
 """Maximum number of jobs of a bucket that are read."""
 
 AT_ONCE = 16
@@ -60,8 +60,8 @@ def recorded_jobs(store: Store, names: Sequence[str], existing: Collection[str] 
         return RecordedJob(name, uid, stored_reading.ends(stored.of_job(folder_of(store, name), uid)))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        jobs = [each for found in pool.map(uids, names[:MOST_FOLDERS]) for each in found]
-        return [each for each in pool.map(read, jobs[:MOST_JOBS]) if _job_name(each.found) in ("", each.name)]
+        jobs = [each for found in pool.map(uids, names[:MAX_FOLDERS]) for each in found]
+        return [each for each in pool.map(read, jobs[:MAX_JOBS]) if _job_name(each.found) in ("", each.name)]
 
 
 def as_job(found: Recorded, unended: str, uid: str = "", *, active: bool = False) -> dict[str, Any] | None:

@@ -17,10 +17,10 @@ Flags = NDArray[np.bool_]
 UNLIMITED = 2**31 - 1
 """The number of nodes of a zone whose trace only has "available": as many as are requested."""
 
-MOST_NODES = 1_000_000_000
+MAX_NODES = 1_000_000_000
 """Upper limit of numbers of nodes in a trace."""
 
-MOST_USD = 1_000_000.0
+MAX_USD = 1_000_000.0
 """Upper limit of prices in a trace, in USD per node-hour."""
 
 

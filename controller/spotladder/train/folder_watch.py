@@ -28,7 +28,7 @@ SETTLED_AFTER = 1.0
 CHECKPOINT = "{checkpoint}"
 """The text in an argument of the program that stands for the path of the checkpoint."""
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 """A commit lists all of its files in one entry of the log."""
 
 
@@ -136,8 +136,8 @@ class Watch:
                 f"{saved.name} is not committed: it is of step {step}, and step {self.step} is committed. Does the "
                 f"program continue from its checkpoint? Pass its path with {CHECKPOINT} in an argument"
             )
-        if len(saved.files) > MOST_FILES:
-            return f"{saved.name} is not committed: it has {len(saved.files)} files, and {MOST_FILES} is the maximum"
+        if len(saved.files) > MAX_FILES:
+            return f"{saved.name} is not committed: it has {len(saved.files)} files, and {MAX_FILES} is the maximum"
         if not all(file.name.isprintable() for file in saved.files):
             return f"{saved.name} is not committed: buckets refuse control characters in file names"
         return ""

@@ -34,7 +34,7 @@ _log = logging.getLogger("spotladder.train")
 ACCEPT_RETRY_INTERVAL = 1.0
 """Seconds until rank 0 accepts connections again after an error, such as too many open files."""
 
-MOST_STRANGERS = 64
+MAX_STRANGERS = 64
 """Number of connections, beyond two of each rank, that may be in the handshake. Another one ends the oldest."""
 
 _TRANSIENT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED})
@@ -143,7 +143,7 @@ class Hub:
     def _make_room(self, link: FramedConnection) -> None:
         """Note a new connection; ends the oldest one in the handshake if there are too many."""
         with self._changed:
-            full = len(self._strangers) >= 2 * self._size + MOST_STRANGERS
+            full = len(self._strangers) >= 2 * self._size + MAX_STRANGERS
             oldest = next(iter(self._strangers)) if full else None
             if oldest is not None:
                 del self._strangers[oldest]

@@ -65,7 +65,7 @@ _NUMBERS = tuple(
         r"(?<!\d)(?<!\d\.)(\d{1,15})(?!\d|\.\d)",
     )
 )
-_MOST_OPERATIONS = 100_000
+_MAX_OPERATIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,7 @@ def _step_inside(folder: Path, file: SavedFile) -> int:
             pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(pickled) as data:
                 operations = pickletools.genops(data.read(LARGEST_STATE))
-                for key, number in _numbers(islice(operations, _MOST_OPERATIONS)):
+                for key, number in _numbers(islice(operations, _MAX_OPERATIONS)):
                     found.setdefault(key, number)
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile, zlib.error, RuntimeError, EOFError):
         pass

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.errors import EnvironmentFailure
 from spotladder.places.fleet import ClusterSeen, names_of_clusters
 from spotladder.places.place import Object, Place, Printed
@@ -135,7 +135,7 @@ class Seen:
     def tiers(self) -> Sequence[Object]:
         return self._place.tiers() if self._view.tiers else ()
 
-    async def facts(self, namespace: str, name: str) -> Facts | None:
+    async def facts(self, namespace: str, name: str) -> RunFacts | None:
         return await self._place.facts(namespace, name)
 
     async def printed(self, namespace: str, name: str, attempt: int) -> Sequence[Printed]:

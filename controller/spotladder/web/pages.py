@@ -17,7 +17,7 @@ from spotladder.web.job_status import status_figures, status_tables
 from spotladder.web.rows import STATES, JobRow, Selection
 
 if TYPE_CHECKING:
-    from spotladder.display.report.facts import Facts
+    from spotladder.display.report.facts import RunFacts
 
 SHOWN = 200
 """Number of jobs that the list shows at once. The filter finds the others."""
@@ -51,7 +51,7 @@ def jobs_page(places: Sequence[Place], rows: Sequence[JobRow], chosen: Selection
     )
 
 
-def job_page(place: Place, job: Mapping[str, Any], facts: Facts | None, now: float, gap: str = "") -> str:
+def job_page(place: Place, job: Mapping[str, Any], facts: RunFacts | None, now: float, gap: str = "") -> str:
     """One job: what its status says, and its report if the place has its records. `gap` says why it has none."""
     name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
     row = JobRow.of(place, job, now)

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from spotladder.clusters.clock import SystemClock
 from spotladder.clusters.shared_reads import SharedReads
 from spotladder.core.model import TERMINAL, Instant
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.plan import PlanPlace
 
-Plan = Callable[[Facts], Awaitable[PlanPlace | None]]
+Plan = Callable[[RunFacts], Awaitable[PlanPlace | None]]
 
 
 PLAN_TIMEOUT = 600.0
@@ -24,7 +24,7 @@ KEPT = 24 * 3600.0
 """Seconds for which a place in the plan is kept."""
 
 
-async def no_plan(_facts: Facts) -> PlanPlace | None:
+async def no_plan(_facts: RunFacts) -> PlanPlace | None:
     """No plan is known for any job."""
     return None
 
@@ -38,7 +38,7 @@ class Plans:
         self._waiting = 0
         self._places = SharedReads[tuple[str, str, Instant], PlanPlace | None](SystemClock(), lambda _: KEPT)
 
-    def of(self, facts: Facts) -> PlanPlace | None:
+    def of(self, facts: RunFacts) -> PlanPlace | None:
         """The place of the job in its plan; None if it has not ended, has no plan, or is not computed yet."""
         if facts.state.stage not in TERMINAL:
             return None
@@ -46,7 +46,7 @@ class Plans:
         place = self._places.begun(key, lambda: self._computed(facts))
         return place.result() if place.done() else None
 
-    async def _computed(self, facts: Facts) -> PlanPlace | None:
+    async def _computed(self, facts: RunFacts) -> PlanPlace | None:
         if self._waiting >= MAX_WAITING:
             raise asyncio.QueueFull  # A later page of this job asks again.
         self._waiting += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spotladder_infra.bringup.hop import Hop, Sight, both, hop
+from spotladder_infra.bringup.hop import Hop, PlannedCluster, both, hop
 from spotladder_infra.facts.addons import BEFORE_NODES, DRIVERS
 from spotladder_infra.iam_simulation import allowed
 from spotladder_infra.names import (
@@ -26,7 +26,7 @@ _ACCOUNT = "${data.aws_caller_identity.account.account_id}"
 _QUEUE = "${aws_sqs_queue.interruptions."
 
 
-def hops(sight: Sight) -> Iterator[Hop]:
+def hops(sight: PlannedCluster) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
     attached, yours = "aws_iam_role_policy_attachment", sight.existing_cluster
@@ -132,13 +132,13 @@ def hops(sight: Sight) -> Iterator[Hop]:
     )
 
 
-def _bound(sight: Sight, role: str, namespace: str, account: str) -> list[str]:
+def _bound(sight: PlannedCluster, role: str, namespace: str, account: str) -> list[str]:
     """The association that gives the pods of a service account the role."""
     parts = (f'"{namespace}"', f'"{account}"', f"${{aws_iam_role.{role}-role.")
     return sight.having("aws_eks_pod_identity_association", *parts)
 
 
-def _bucket_access(sight: Sight, bucket: Bucket, team: Team) -> dict[str, list[str]]:
+def _bucket_access(sight: PlannedCluster, bucket: Bucket, team: Team) -> dict[str, list[str]]:
     """The policy of a team's pods, simulated for a checkpoint below the team's prefix."""
     name = f"train-{team.name}-policy"
     policy = sight.policy(name)

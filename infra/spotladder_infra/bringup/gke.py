@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spotladder_infra.bringup.hop import Hop, Sight, both, hop
+from spotladder_infra.bringup.hop import Hop, PlannedCluster, both, hop
 from spotladder_infra.doctor.gcp import apis
 from spotladder_infra.names import (
     CONTROLLER_ACCOUNT,
@@ -22,7 +22,7 @@ _GRANTED = "google_project_iam_member"
 _OWN_PLUGIN = "GKE, on nodes with accelerators"
 
 
-def hops(sight: Sight) -> Iterator[Hop]:
+def hops(sight: PlannedCluster) -> Iterator[Hop]:
     """The hops in the order in which they happen."""
     cluster, network = sight.cluster, sight.cluster.network
     project = cluster.project or ""
@@ -101,7 +101,7 @@ def hops(sight: Sight) -> Iterator[Hop]:
         )
 
 
-def _karpenter(sight: Sight) -> Iterator[Hop]:
+def _karpenter(sight: PlannedCluster) -> Iterator[Hop]:
     cluster = sight.cluster
     member, of_account = f"[{SYSTEM_NAMESPACE}/{KARPENTER_ACCOUNT}]", "google_service_account_iam_member"
     yield hop(

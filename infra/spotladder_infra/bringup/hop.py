@@ -30,7 +30,7 @@ def hop(step: str, **needs: Sequence[str]) -> Hop:
     return Hop(step, met, tuple(name.replace("_", " ") for name, found in needs.items() if not found))
 
 
-class Sight:
+class PlannedCluster:
     """The stack of a cluster, given as its `cdk.tf.json`, and its releases."""
 
     def __init__(self, fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> None:

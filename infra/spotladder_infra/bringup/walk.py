@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder.core.model import CapacityType
 from spotladder_infra.bringup import eks, gke
-from spotladder_infra.bringup.hop import Hop, Sight, hop
+from spotladder_infra.bringup.hop import Hop, PlannedCluster, hop
 from spotladder_infra.names import HOME_EGRESS, kubeconfig_secret
 from spotladder_infra.rendering.controller import controller_values
 from spotladder_infra.rendering.tiers import capacity_tiers
@@ -21,12 +21,12 @@ BRINGUP = {Cloud.AWS: eks.hops, Cloud.GCP: gke.hops}
 
 def hops(fleet: Fleet, cluster: Cluster, stack: Mapping[str, Any]) -> list[Hop]:
     """The hops of a created cluster, in the order in which they happen. `stack` is its `cdk.tf.json`."""
-    sight = Sight(fleet, cluster, stack)
+    sight = PlannedCluster(fleet, cluster, stack)
     found = [*BRINGUP[cluster.cloud](sight), *_notices(sight)]
     return found if cluster.name == fleet.spec.home else [*found, *_from_home(sight)]
 
 
-def _notices(sight: Sight) -> Iterator[Hop]:
+def _notices(sight: PlannedCluster) -> Iterator[Hop]:
     """The last hop of a notice: from the node to the job."""
     pools = sight.cluster.pools
     spot = [pool.name for pool in pools if pool.role is PoolRole.WORKERS and pool.capacity_type is CapacityType.SPOT]
@@ -36,7 +36,7 @@ def _notices(sight: Sight) -> Iterator[Hop]:
         yield hop("a notice reaches the job", **needs)
 
 
-def _from_home(sight: Sight) -> Iterator[Hop]:
+def _from_home(sight: PlannedCluster) -> Iterator[Hop]:
     """The way of the controller in the home cluster to this member."""
     fleet, cluster, home = sight.fleet, sight.cluster, sight.fleet.cluster(sight.fleet.spec.home)
     yours = sight.existing_cluster

@@ -16,7 +16,7 @@ SYSTEM_INSTANCE = {Cloud.AWS: "m7i.large", Cloud.GCP: "e2-standard-4"}
 SYSTEM_DISK_GIB = 50
 """Size of the root volume of a system node in GiB."""
 
-MOST_ACCELERATORS = 1_000
+MAX_ACCELERATORS = 1_000
 """Bound of GKE's node auto-provisioning for accelerators of a kind, too high to apply: the limits of pools and teams
 apply. Without a bound for a kind, GKE creates no nodes with it."""
 

@@ -14,7 +14,7 @@ from spotladder_infra.topology.fleet import Bucket, Fleet
 LONGEST_ROLE_POLICY = 10_240
 """Maximum length of the inline policies of a role in characters, without whitespace. AWS does not raise this limit."""
 
-MOST_CONDITIONS = 20
+MAX_CONDITIONS = 20
 """Maximum number of bindings of one role to one principal with different conditions in a Google Cloud policy; fixed."""
 
 ANY_ACCOUNT = "1" * 12
@@ -45,9 +45,9 @@ def conditions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         return
     for index, bucket in enumerate(fleet.spec.buckets):
         teams = len(fleet.teams_using(bucket))
-        if bucket.cloud is Cloud.GCP and teams > MOST_CONDITIONS:
+        if bucket.cloud is Cloud.GCP and teams > MAX_CONDITIONS:
             message = (
-                f"is used by {teams} teams (expected at most {MOST_CONDITIONS}: Google Cloud allows the controller no "
+                f"is used by {teams} teams (expected at most {MAX_CONDITIONS}: Google Cloud allows the controller no "
                 "more bindings with different conditions): add a bucket for some of the clusters, limit teams to the "
                 "clusters that they need (clusters), or make two fleets"
             )

@@ -260,7 +260,7 @@ async def test_the_suspicion_lasts_while_the_api_server_is_busy() -> None:
 
 
 async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "MOST_PAGES", 2)
+    monkeypatch.setattr(silence, "MAX_PAGES", 2)
     async with SilentNodesRig("c", page_size=2) as world:  # three pages
         await world.clock.advance(REFUSED_RETRY_INTERVAL - 3 * RENEWAL)
         assert world.client.lists == 1

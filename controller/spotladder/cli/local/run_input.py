@@ -31,7 +31,7 @@ _ARGUMENTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunWords:
+class RunArguments:
     """The arguments of the command line. `folder` and `evictions` are for a command, `world` is for a job file."""
 
     words: Sequence[str]

@@ -13,17 +13,17 @@ from spotladder.cli.forecast import forecast_data
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.plan_input import PlanArguments, assumed_program, read_plan_input
 from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
 from spotladder.cli.policies import policies
-from spotladder.cli.question import Given, asked, assumed_program
 from spotladder.cli.target import ClusterTarget
 from spotladder.cli.terminal import progress
 from spotladder.errors import Refused
 from spotladder.extras import needs
-from spotladder.records.recorded_jobs import MOST_JOBS
+from spotladder.records.recorded_jobs import MAX_JOBS
 
 if TYPE_CHECKING:
-    from spotladder.planner.comparison import Compared
+    from spotladder.planner.comparison import PolicyRuns
     from spotladder.planner.recording import Recording
     from spotladder.sim.world.run import SimulationOutcome
 
@@ -67,17 +67,17 @@ def run(
         from spotladder.planner import comparison
         from spotladder.planner.assumptions import assumed
 
-    given = Given(file, hours, world, trace or (), evictions, seconds("--restart", restart))
-    question, known = asked(given, ClusterTarget(None, context, kubeconfig))
-    assumptions = assumed_program(question, known, given)
-    names = list(policies(policy or [question.policy]))
+    given = PlanArguments(file, hours, world, trace or (), evictions, seconds("--restart", restart))
+    plan_input, known = read_plan_input(given, ClusterTarget(None, context, kubeconfig))
+    assumptions = assumed_program(plan_input, known, given)
+    names = list(policies(policy or [plan_input.policy]))
     recording = None if to is None else _recording(to, file, len(names) * seeds)
     with errors_located(file), progress(len(names) * seeds) as bar:
-        found = comparison.compare(question, assumptions, names, range(seeds), bar.update, recording=recording)
-    sentences = assumed(assumptions, question)
+        found = comparison.compare(plan_input, assumptions, names, range(seeds), bar.update, recording=recording)
+    sentences = assumed(assumptions, plan_input)
     if output is not Format.TABLE:
         return print_data({"seeds": seeds, "policies": list(map(_plain, found)), "assumptions": sentences}, output)
-    print_table(comparison.COLUMNS, comparison.rows(found), comparison.title(question, assumptions))
+    print_table(comparison.COLUMNS, comparison.rows(found), comparison.title(plan_input, assumptions))
     for sentence in comparison.failures(found):
         typer.echo(sentence)
     for sentence in sentences:
@@ -91,8 +91,8 @@ def _recording(to: Path, file: Path, runs: int) -> Recording:
     from spotladder.checkpoints.open_store import open_store
     from spotladder.planner.recording import Recording
 
-    if runs > MOST_JOBS:
-        raise Refused(f"--to: {runs:,} runs, at most {MOST_JOBS} are recorded: use fewer --seeds or policies")
+    if runs > MAX_JOBS:
+        raise Refused(f"--to: {runs:,} runs, at most {MAX_JOBS} are recorded: use fewer --seeds or policies")
     check_writable(to)
     if any(to.iterdir()):
         raise Refused(f"--to: {to} is not empty: name a new folder")
@@ -100,7 +100,7 @@ def _recording(to: Path, file: Path, runs: int) -> Recording:
     return Recording(open_store(to), job.name, job.namespace)
 
 
-def _plain(one: Compared) -> dict[str, Any]:
+def _plain(one: PolicyRuns) -> dict[str, Any]:
     runs = [_plain_run(seed, outcome) for seed, outcome in enumerate(one.outcomes)]
     return {"policy": one.policy, **forecast_data(one.forecast), "runsBySeed": runs}
 

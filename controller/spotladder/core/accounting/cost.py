@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from spotladder.errors import InvalidSpec
 
-_MOST = 1_000_000
+MAX_NUMBER = 1_000_000
 """Maximum number of hours or failures; a larger one is a typing error."""
 
 
@@ -44,10 +44,10 @@ class CostScenario:
     spot_discount: float = 0.9
 
     def __post_init__(self) -> None:
-        _within("hours", self.hours, 0.001, _MOST)
+        _within("hours", self.hours, 0.001, MAX_NUMBER)
         _within("spot-fraction", self.spot_fraction, 0, 1)
-        _within("max-failures", self.max_failures, 0, _MOST)
-        _within("overhead", self.overhead, 0, _MOST)
+        _within("max-failures", self.max_failures, 0, MAX_NUMBER)
+        _within("overhead", self.overhead, 0, MAX_NUMBER)
         _within("spot-discount", self.spot_discount, 0, 1)
 
     @property

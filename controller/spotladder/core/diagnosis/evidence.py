@@ -21,7 +21,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 
 MANY_NODES = 3
-MOST_OF_A_CLUSTER = 0.55
+MAX_OF_A_CLUSTER = 0.55
 """The number and the share of silent nodes from which silence counts as a loss of contact: the thresholds at which the
 node lifecycle controller of Kubernetes stops evicting (`--unhealthy-zone-threshold`)."""
 
@@ -73,7 +73,7 @@ def contact_lost(situation: Situation) -> str:
         why = "the watch of the cluster was interrupted"
     elif seen.silent_nodes >= max(2, seen.nodes):
         why = f"all {seen.nodes} nodes of the job are silent"
-    elif seen.cluster_silent_nodes >= max(MANY_NODES, MOST_OF_A_CLUSTER * seen.cluster_nodes):
+    elif seen.cluster_silent_nodes >= max(MANY_NODES, MAX_OF_A_CLUSTER * seen.cluster_nodes):
         why = f"{seen.cluster_silent_nodes} of {seen.cluster_nodes} nodes of the cluster are silent"
     else:
         return ""

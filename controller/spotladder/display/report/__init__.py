@@ -6,12 +6,12 @@ from pathlib import Path
 
 from spotladder.atomic import write_text
 from spotladder.display.report.data import as_json
-from spotladder.display.report.facts import Facts, gather
+from spotladder.display.report.facts import RunFacts, gather
 from spotladder.display.report.page import page
 from spotladder.errors import EnvironmentFailure
 
 
-def write_report(folder: Path, facts: Facts) -> None:
+def write_report(folder: Path, facts: RunFacts) -> None:
     """Write both files into the folder, each atomically. Raises `EnvironmentFailure` if the folder cannot be
     written."""
     try:
@@ -24,4 +24,4 @@ def write_report(folder: Path, facts: Facts) -> None:
         ) from error
 
 
-__all__ = ["Facts", "gather", "write_report"]
+__all__ = ["RunFacts", "gather", "write_report"]

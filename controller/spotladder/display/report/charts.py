@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from spotladder.display.figures import clock, count, measure, money, span
 from spotladder.display.report.axes import Scale, decades, ticks, time_ticks
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.markup import Markup, element, join
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ POINTS = 500
 """Maximum number of points of a curve; more are not visible."""
 
 
-def loss(facts: Facts, width: int) -> Markup | None:
+def loss(facts: RunFacts, width: int) -> Markup | None:
     """The loss over the steps, across attempts. None if the program reports no loss."""
     curves = {number: _thin(curve) for number, curve in facts.losses.items()}
     values = [value for curve in curves.values() for _, value in curve]
@@ -59,7 +59,7 @@ def loss(facts: Facts, width: int) -> Markup | None:
     return svg(width, height, "Loss over the steps, across attempts", parts)
 
 
-def cost(facts: Facts, width: int) -> Markup | None:
+def cost(facts: RunFacts, width: int) -> Markup | None:
     """Cost over time, and the cost of the same nodes on demand. None without prices."""
     if facts.on_demand <= 0 or len(facts.bill) < 2:
         return None
@@ -85,7 +85,7 @@ def cost(facts: Facts, width: int) -> Markup | None:
     return svg(width, height, "Cost over time: paid, and the same nodes on demand", parts)
 
 
-def time_axis(facts: Facts, x: Scale, top: float | None, y: float, width: float) -> Markup:
+def time_axis(facts: RunFacts, x: Scale, top: float | None, y: float, width: float) -> Markup:
     """The axis of time at `y`, with a line from `top` for each interruption of the run."""
     parts = [element("line", x1=x.start, x2=x.end, y1=y, y2=y, class_="axis")]
     for tick in time_ticks(facts.length, 8 if width >= 600 else 4):

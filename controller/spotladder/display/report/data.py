@@ -8,18 +8,18 @@ from typing import Any
 
 from spotladder.display.figures import saved
 from spotladder.display.report.attempts import AttemptFacts, Span
-from spotladder.display.report.facts import Facts, Mark
+from spotladder.display.report.facts import Mark, RunFacts
 
 FORMAT = "spotladder.report/v1"
 """Version of the document. Fields are only added within one version."""
 
 
-def as_json(facts: Facts) -> str:
+def as_json(facts: RunFacts) -> str:
     """The document, as strict JSON."""
     return json.dumps(as_data(facts), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_data(facts: Facts) -> dict[str, Any]:
+def as_data(facts: RunFacts) -> dict[str, Any]:
     """The document as plain data. Times are in seconds of the run, money in USD."""
     uninterrupted = facts.uninterrupted
     return {

@@ -74,7 +74,7 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunFacts:
     """The whole run. `going_on`: it had not ended when the report was written. `gaps`: sentences about missing data."""
 
     job: str
@@ -159,7 +159,7 @@ class Facts:
         return tuple((tier, self.state.record(tier.name)) for tier in self.spec.tiers)
 
 
-def gather(recorded: Recorded) -> Facts:
+def gather(recorded: Recorded) -> RunFacts:
     """The facts of a run. Raises `EnvironmentFailure` if the records do not name the job."""
     records, state = recorded.records, recorded.state
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
@@ -181,7 +181,7 @@ def gather(recorded: Recorded) -> Facts:
     attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work, measured=bool(beats)), state)
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
-    return Facts(
+    return RunFacts(
         job=specified[-1].job,
         namespace=specified[-1].namespace,
         spec=spec,

@@ -11,7 +11,7 @@ from spotladder.core.reasons import Reason
 from spotladder.display.figures import NONE, clock, count, hours, money, numbered, paid, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.markup import Markup, bar, element, join, table, trusted
 from spotladder.display.report.plan import sentences
 from spotladder.display.report.restart_parts import where_restarts_go
@@ -36,17 +36,17 @@ TIER_COLUMNS = (
 )
 
 
-def page(facts: Facts) -> str:
+def page(facts: RunFacts) -> str:
     """The whole page."""
     return document(f"{title_of(facts)} – spotladder report", element("main", sections(facts)))
 
 
-def title_of(facts: Facts) -> str:
+def title_of(facts: RunFacts) -> str:
     """The name of the job, with its namespace."""
     return f"{facts.namespace}/{facts.job}"
 
 
-def sections(facts: Facts, now: Markup | None = None) -> Markup:
+def sections(facts: RunFacts, now: Markup | None = None) -> Markup:
     """What the page shows of the job, without the frame of the document. `now` comes after its first figures."""
     return join(
         _header(facts, title_of(facts)),
@@ -79,7 +79,7 @@ def document(title: str, *body: Markup, head: Markup | None = None) -> str:
     return f"<!doctype html>\n{element('html', inside, element('body', *body), lang='en')}\n"
 
 
-def _header(facts: Facts, title: str) -> Markup:
+def _header(facts: RunFacts, title: str) -> Markup:
     tone, word = _verdict(facts)
     counts = f"{numbered(len(facts.attempts), 'attempt')}, {numbered(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
@@ -111,7 +111,7 @@ def figures(*shown: tuple[str, str, str, str], id_: str | None = None) -> Markup
     )
 
 
-def _figures(facts: Facts) -> list[tuple[str, str, str]]:
+def _figures(facts: RunFacts) -> list[tuple[str, str, str]]:
     uninterrupted = facts.uninterrupted
     share = facts.saved if uninterrupted is None else saved(facts.spent, uninterrupted)
     against = SAME_NODES if uninterrupted is None else UNINTERRUPTED
@@ -128,7 +128,7 @@ def _figures(facts: Facts) -> list[tuple[str, str, str]]:
     ]
 
 
-def _paid(facts: Facts) -> tuple[str, str]:
+def _paid(facts: RunFacts) -> tuple[str, str]:
     used, extra = f"{hours(facts.node_hours)} node-hours", facts.state.extra.total
     if extra:
         used += f", and {money(extra)} for heads, storage and egress"
@@ -137,7 +137,7 @@ def _paid(facts: Facts) -> tuple[str, str]:
     return paid(facts.spent, unpriced=bool(facts.unpriced)), used
 
 
-def _verdict(facts: Facts) -> tuple[str, str]:
+def _verdict(facts: RunFacts) -> tuple[str, str]:
     if facts.going_on:
         return "caution", str(facts.state.phase)
     if facts.exit_code is None:
@@ -147,7 +147,7 @@ def _verdict(facts: Facts) -> tuple[str, str]:
     return ("caution", "Interrupted") if facts.reason is Reason.INTERRUPTED else ("bad", "Failed")
 
 
-def _timeline(facts: Facts) -> Markup:
+def _timeline(facts: RunFacts) -> Markup:
     items = [
         element("li", element("svg", shape, viewBox="0 0 12 12", aria_hidden="true"), text)
         for shape, text in signs(facts)
@@ -155,7 +155,7 @@ def _timeline(facts: Facts) -> Markup:
     return element("section", element("h2", "Timeline"), _drawn(facts, timeline), element("ul", *items, class_="key"))
 
 
-def _time(facts: Facts) -> Markup | None:
+def _time(facts: RunFacts) -> Markup | None:
     use, total = facts.time, facts.time.total
     if total <= 0:
         return None
@@ -198,14 +198,14 @@ def _time(facts: Facts) -> Markup | None:
     )
 
 
-def _loss(facts: Facts) -> Markup | None:
+def _loss(facts: RunFacts) -> Markup | None:
     if charts.loss(facts, WIDE) is None:
         return None
     note = "A dot is the first loss that an attempt reported. Colours as in the timeline."
     return element("section", element("h2", "Loss"), _drawn(facts, charts.loss), element("p", note, class_="note"))
 
 
-def _cost(facts: Facts) -> Markup | None:
+def _cost(facts: RunFacts) -> Markup | None:
     if facts.on_demand <= 0 or facts.unpriced:
         return None
     costs = {"paid": facts.spent, UNINTERRUPTED: facts.uninterrupted, SAME_NODES: facts.on_demand}
@@ -221,7 +221,7 @@ def _cost(facts: Facts) -> Markup | None:
     )
 
 
-def _plan(facts: Facts) -> Markup | None:
+def _plan(facts: RunFacts) -> Markup | None:
     if facts.plan is None:
         return None
     return element("section", element("h2", "Plan"), *(element("p", text) for text in sentences(facts.plan)))
@@ -232,7 +232,7 @@ def _line(kind: str, text: str) -> Markup:
     return element("li", element("svg", stroke, viewBox="0 0 24 12", class_="long", aria_hidden="true"), text)
 
 
-def _attempts(facts: Facts) -> Markup:
+def _attempts(facts: RunFacts) -> Markup:
     dearest = max((attempt.cost for attempt in facts.attempts), default=0.0)
     rows = [
         (
@@ -253,7 +253,7 @@ def _attempts(facts: Facts) -> Markup:
     return element("section", element("h2", "Attempts"), table(ATTEMPT_COLUMNS, rows, left=(1, 10)))
 
 
-def _tiers(facts: Facts) -> Markup:
+def _tiers(facts: RunFacts) -> Markup:
     dearest = max((record.cost for _, record in facts.tiers), default=0.0)
     rows = [
         (
@@ -272,7 +272,7 @@ def _tiers(facts: Facts) -> Markup:
     return element("section", element("h2", "Tiers"), table(TIER_COLUMNS, rows, left=(0, 1, 8)))
 
 
-def _events(facts: Facts) -> Markup:
+def _events(facts: RunFacts) -> Markup:
     lines = [
         element("li", element("time", clock(at)), element("span", sentence.text, class_=f"tone-{sentence.tone}"))
         for at, sentence in facts.events
@@ -283,7 +283,7 @@ def _events(facts: Facts) -> Markup:
     return element("section", element("h2", "What happened"), listed)
 
 
-def _output(facts: Facts) -> Markup:
+def _output(facts: RunFacts) -> Markup:
     """The last lines of each attempt's programs, folded."""
     parts = [
         element(
@@ -296,7 +296,7 @@ def _output(facts: Facts) -> Markup:
     return element("section", element("h2", "Last output"), *parts) if parts else join()
 
 
-def _footer(facts: Facts) -> Markup:
+def _footer(facts: RunFacts) -> Markup:
     began = strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(facts.began_at))
     parts = [f"Started {began}. All times are in hours:minutes:seconds of the run."]
     if facts.sessions > 1:
@@ -311,6 +311,6 @@ def _footer(facts: Facts) -> Markup:
     return element("footer", element("p", " ".join(parts)))
 
 
-def _drawn(facts: Facts, chart: Callable[[Facts, int], Markup | None]) -> Markup:
+def _drawn(facts: RunFacts, chart: Callable[[RunFacts, int], Markup | None]) -> Markup:
     wide, narrow = chart(facts, WIDE), chart(facts, NARROW)
     return join(element("div", wide, class_="wide"), element("div", narrow, class_="narrow"))

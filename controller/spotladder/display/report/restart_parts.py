@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from spotladder.display.figures import NONE, span
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.markup import Markup, bar, element, table
 from spotladder.records.restarts import NAMES, average
 
 
-def where_restarts_go(facts: Facts) -> Markup | None:
+def where_restarts_go(facts: RunFacts) -> Markup | None:
     """The section of the report; None without a restart."""
     if not facts.restarts:
         return None

@@ -11,7 +11,7 @@ from spotladder.display.figures import clock, count, span
 from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.axes import Scale, apart
 from spotladder.display.report.charts import MARGIN, POINTS, points, svg, time_axis
-from spotladder.display.report.facts import Facts
+from spotladder.display.report.facts import RunFacts
 from spotladder.display.report.markup import Markup, element, join
 
 LANE = 44
@@ -23,7 +23,7 @@ NUMBER_WIDTH, NUMBERED_BAR_WIDTH = 18, 16
 """Minimum widths of an attempt with its number and of the bar with the number, in pixels."""
 
 
-def timeline(facts: Facts, width: int) -> Markup:
+def timeline(facts: RunFacts, width: int) -> Markup:
     """The drawing, of this width in pixels. Events on tiers that the spec no longer has are left out."""
     left = 92 if width >= 600 else 8
     label_above = width < 600
@@ -64,7 +64,7 @@ def timeline(facts: Facts, width: int) -> Markup:
     return svg(width, height, "Timeline of the run by tier, with evictions and commits", parts)
 
 
-def signs(facts: Facts) -> list[tuple[Markup, str]]:
+def signs(facts: RunFacts) -> list[tuple[Markup, str]]:
     """The legend of the timeline: symbols in a square of 12 units, with their meanings."""
 
     def box(kind: str) -> Markup:
@@ -110,7 +110,7 @@ def _width(of: Span, x: Scale) -> float:
     return max(1.0, x(of.end) - x(of.start))
 
 
-def _marks(facts: Facts, x: Scale, lanes: Mapping[str, int]) -> Iterator[Markup]:
+def _marks(facts: RunFacts, x: Scale, lanes: Mapping[str, int]) -> Iterator[Markup]:
     """All commits, notices and failures. Notices or failures that would overlap share a mark, with their number."""
     for commit in facts.commits:
         if commit.tier in lanes:
@@ -135,7 +135,7 @@ def _marks(facts: Facts, x: Scale, lanes: Mapping[str, int]) -> Iterator[Markup]
                 yield element("text", f"{number}×", x=at + 7, y=y + 3, class_="tick")
 
 
-def _steps(facts: Facts, x: Scale, top: float, bottom: float) -> Markup:
+def _steps(facts: RunFacts, x: Scale, top: float, bottom: float) -> Markup:
     """The step over time, below the lanes. Each drop is work that must be done again."""
     highest = max(facts.total, facts.steps, 1)
     y = Scale(0, highest, bottom, top + 14)

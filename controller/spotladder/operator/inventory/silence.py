@@ -29,7 +29,7 @@ import structlog
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import LEASES
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-from spotladder.core.diagnosis.evidence import MANY_NODES, MOST_OF_A_CLUSTER
+from spotladder.core.diagnosis.evidence import MANY_NODES, MAX_OF_A_CLUSTER
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, TooLarge
 from spotladder.operator.inventory.clusters import WorkloadCluster
@@ -42,7 +42,7 @@ NODE_LEASES = "kube-node-lease"
 POLL_INTERVAL: Seconds = 5.0
 """Interval between two lists of a cluster's Leases."""
 
-MOST_PAGES = 4
+MAX_PAGES = 4
 """Maximum number of pages of such a list. In larger clusters only Kubernetes' own status applies."""
 
 ANSWER_TIMEOUT: Seconds = 5.0
@@ -156,7 +156,7 @@ class SilenceWatch:
         occupied = cluster.inventory.occupied
         for node in (name for name in late if name in occupied):
             stopped, of = cluster.inventory.leases.stopped_with(node, ticks)
-            if len(stopped) >= max(MANY_NODES, MOST_OF_A_CLUSTER * of):
+            if len(stopped) >= max(MANY_NODES, MAX_OF_A_CLUSTER * of):
                 continue
             of_job = [
                 {name for name, jobs in occupied.items() if job in jobs.values()}
@@ -203,7 +203,7 @@ async def _leases(cluster: WorkloadCluster) -> list[Object] | None:
         pages = 0
         async for page in cluster.client.pages(LEASES, NODE_LEASES):
             pages += 1
-            if pages > MOST_PAGES:
+            if pages > MAX_PAGES:
                 return None
             found += page.items
     return found

@@ -46,7 +46,7 @@ RESIZED = "Resized"
 _LONGEST = 1024
 """Maximum length of the text of an Event in bytes; the API server refuses a longer one."""
 
-MOST_PENDING = 10_000
+MAX_PENDING = 10_000
 """Length of the queue of Events: those of 3,000 fallbacks."""
 
 RATE, BURST = 20.0, 25
@@ -137,7 +137,7 @@ class Events:
         self._busy_since: Seconds | None = None
         self._throttle = Throttle(RATE, BURST, clock)
         self._order = itertools.count()
-        self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MOST_PENDING)
+        self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MAX_PENDING)
 
     def emit(self, job: JobRecord, note: Note) -> None:
         """Queue the Event."""

@@ -5,7 +5,7 @@ in a column `available`, `ok` or `preempted`, as 0, 1, true or false, or as a nu
 USD per node-hour. With a column `zone` a file may have several zones.
 
 Each sample holds until the next one of its zone, and the last one as long as the one before it. A pause longer than
-MOST_PAUSE times the median interval of the zone is refused: nothing is known about the capacity in it.
+MAX_PAUSE times the median interval of the zone is refused: nothing is known about the capacity in it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.text import refused, rows, validated
-from spotladder.sim.trace import MOST_NODES, MOST_USD, UNLIMITED, Trace
+from spotladder.sim.trace import MAX_NODES, MAX_USD, UNLIMITED, Trace
 
-MOST_PAUSE = 6
+MAX_PAUSE = 6
 """Maximum time between two samples of a zone, in median intervals."""
 
 TIMES = ("time", "timestamp")
@@ -43,9 +43,9 @@ class Sample(BaseModel):
     time: datetime = Field(validation_alias=AliasChoices(*TIMES))
     available: bool = Field(False, validation_alias=AliasChoices("available", "ok"))
     preempted: bool = True
-    nodes: int | None = Field(None, ge=0, le=MOST_NODES)
+    nodes: int | None = Field(None, ge=0, le=MAX_NODES)
     zone: str = Field("", min_length=1)
-    price: float = Field(0.0, ge=0, le=MOST_USD)
+    price: float = Field(0.0, ge=0, le=MAX_USD)
 
     @property
     def at(self) -> Instant:
@@ -92,11 +92,11 @@ def _trace(path: Path, zone: str, samples: Sequence[tuple[int, Sample]], *, pric
         line = numbers[int(np.argmax(intervals <= 0)) + 1]
         raise refused(path, line, f"is not after the sample before it of zone {quoted(zone)}: sort the file")
     usual = median(intervals.tolist())
-    if (intervals > MOST_PAUSE * usual).any():
-        pause = int(np.argmax(intervals > MOST_PAUSE * usual))
+    if (intervals > MAX_PAUSE * usual).any():
+        pause = int(np.argmax(intervals > MAX_PAUSE * usual))
         message = (
             f"no sample of zone {quoted(zone)} in the {intervals[pause]:g} s before it (expected one every {usual:g} "
-            f"s, and no pause over {MOST_PAUSE * usual:g} s): split the file here"
+            f"s, and no pause over {MAX_PAUSE * usual:g} s): split the file here"
         )
         raise refused(path, numbers[pause + 1], message)
     return Trace(

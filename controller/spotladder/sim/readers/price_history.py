@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_pascal
 
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.text import validated
-from spotladder.sim.trace import MOST_USD, UNLIMITED, Trace
+from spotladder.sim.trace import MAX_USD, UNLIMITED, Trace
 
 LIST = "SpotPriceHistory"
 
@@ -34,7 +34,7 @@ class Entry(_Document):
     """A change of a price, in USD per hour."""
 
     timestamp: AwareDatetime
-    spot_price: float = Field(ge=0, le=MOST_USD)
+    spot_price: float = Field(ge=0, le=MAX_USD)
     availability_zone: str = ""
     instance_type: str = ""
     product_description: str = ""

@@ -16,7 +16,7 @@ from cdktn_provider_google.kms_crypto_key_iam_member import KmsCryptoKeyIamMembe
 
 from spotladder_infra.constructs.gcp.network import CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
-from spotladder_infra.topology.defaults import MOST_ACCELERATORS, accelerators_of, zones_of
+from spotladder_infra.topology.defaults import MAX_ACCELERATORS, accelerators_of, zones_of
 
 METRICS = ["SYSTEM_COMPONENTS", "DCGM"]
 """Metrics of the nodes and, of their NVIDIA GPUs, those of DCGM: the default of GKE since 1.32.1-gke.1357000
@@ -24,7 +24,7 @@ METRICS = ["SYSTEM_COMPONENTS", "DCGM"]
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
 LARGEST = {"cpu": 10_000, "memory": 100_000}
-"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply, as MOST_ACCELERATORS."""
+"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply, as MAX_ACCELERATORS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
     """Node auto-provisioning, which ComputeClasses need; disabled if Karpenter creates the nodes."""
     if cluster.provisioner is Autoscaler.KARPENTER:
         return {"enabled": False}
-    kinds = {kind: MOST_ACCELERATORS for pool in cluster.pools for kind in sorted(accelerators_of(cluster, pool))}
+    kinds = {kind: MAX_ACCELERATORS for pool in cluster.pools for kind in sorted(accelerators_of(cluster, pool))}
     limits = [
         ContainerClusterClusterAutoscalingResourceLimits(resource_type=kind, maximum=most)
         for kind, most in {**LARGEST, **kinds}.items()

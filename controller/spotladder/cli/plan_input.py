@@ -18,7 +18,7 @@ from spotladder.cli.tier_facts import KnownFacts, tier_facts
 from spotladder.core.accounting.held_nodes import GIB, HOUR
 from spotladder.core.model import CommitSize, Instant, Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.planner.plan import Question, check_budget, time_limit
+from spotladder.planner.plan import PlanInput, check_budget, time_limit
 
 if TYPE_CHECKING:
     from spotladder.planner.simulated import Assumptions
@@ -32,7 +32,7 @@ RECENT: Seconds = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PlanArguments:
     """The options of the command, as they were given; None is the default."""
 
     file: Path
@@ -51,7 +51,7 @@ def simulator_installed() -> bool:
     return find_spec("numpy") is not None
 
 
-def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
+def read_plan_input(given: PlanArguments, target: ClusterTarget) -> tuple[PlanInput, KnownFacts]:
     """The job on its tiers, and the facts about these. Raises InvalidSpec, located at the job file or the option, and
     Refused without a cluster whose tiers are known."""
     job = read_job(given.file)
@@ -65,19 +65,19 @@ def asked(given: Given, target: ClusterTarget) -> tuple[Question, KnownFacts]:
     commit = math.ceil(longest) if given.commit_time is None else seconds("--commit-time", given.commit_time)
     measured = given.commit_time is None and commit > 0
     policy = job.spec.policy
-    question = Question(known.spec, known.tiers, given.hours, overhead, interval, commit, measured, policy)
-    return replace(question, sizes=sizes(job)), known
+    plan_input = PlanInput(known.spec, known.tiers, given.hours, overhead, interval, commit, measured, policy)
+    return replace(plan_input, sizes=sizes(job)), known
 
 
-def assumed_program(question: Question, known: KnownFacts, given: Given) -> Assumptions:
+def assumed_program(plan_input: PlanInput, known: KnownFacts, given: PlanArguments) -> Assumptions:
     """The assumptions about the program of the job."""
     from spotladder.planner.simulated import Assumptions
 
     found: dict[str, Any] = {"restart": given.restart, "commit_size": _commit_size(known, given.checkpoint_gib)}
-    if question.commit_time:
-        found["commit_time"] = question.commit_time
-    if question.interval is not None:
-        found["commit_interval"] = question.interval
+    if plan_input.commit_time:
+        found["commit_time"] = plan_input.commit_time
+    if plan_input.interval is not None:
+        found["commit_interval"] = plan_input.interval
     return Assumptions(**found)
 
 
