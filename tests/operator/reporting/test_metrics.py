@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,6 @@ from spotladder.core.model import (
     Stage,
     StandbyChange,
     TierRecord,
-    Timers,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.reporting.metrics import MAX_TIERS, Metrics
@@ -41,7 +41,7 @@ def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
     after = JobState(tiers=tiers_after, extra=ExtraCosts(heads=0.5, egress=0.25))
     for namespace, removed in (("vision", "on-demand"), ("speech", "none")):
         tiers = [tier(name) for name in ("spot-a", "on-demand") if name != removed]
-        metrics.decided(namespace, spec(*tiers), before, Decision(after))
+        metrics.decided((namespace, "a"), spec(*tiers), before, Decision(after))
     lines = samples(metrics)
     assert 'spotladder_namespace_cost_usd_total{namespace="vision"} 6.75' in lines
     assert 'spotladder_namespace_cost_usd_total{namespace="speech"} 6.75' in lines
@@ -56,7 +56,7 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics = Metrics(SteppedClock())
     metrics.leading.set(1)
     metrics.queue_depth.set_function(lambda: 7)
-    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
+    metrics.decided(("ns", "a"), spec(), JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
     metrics.observe(("ns", "a"), spec(), JobState())
     metrics.cluster_up.labels("east").set(1)
     metrics.term_over()
@@ -111,7 +111,7 @@ def filled() -> Metrics:
     progress = Progress(30, 120, 0.0)
     job = spec(budget=50.0, deadline=START + 3600.0, work=1800.0)
     metrics.observe(("ns", "a"), job, JobState(progress=progress, node_failures=(bad,)), ["StoreUnavailable"])
-    metrics.decided("ns", job, JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
+    metrics.decided(("ns", "a"), job, JobState(), Decision(JobState(), moves=(answered(Reason.ALL_READY),)))
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
             metric.labels(*("x" for _ in metric._labelnames))
@@ -149,7 +149,7 @@ def test_a_fallback_of_an_hour_and_a_reconcile_of_a_millisecond_have_a_bucket_of
 def test_a_tier_is_available_from_the_last_answer_to_a_request(reason: Reason, available: float | None) -> None:
     metrics = Metrics(SteppedClock())
     metrics.observe(("ns", "a"), spec(), JobState())
-    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(answered(reason),)))
+    metrics.decided(("ns", "a"), spec(), JobState(), Decision(JobState(), moves=(answered(reason),)))
     assert metrics.registry.get_sample_value("spotladder_tier_available", {"tier": "spot-a"}) == available
 
 
@@ -160,7 +160,7 @@ def answered(reason: Reason) -> Move:
 def test_a_job_that_has_ended_fires_no_alert_about_its_budget_or_its_tiers() -> None:
     metrics, job = Metrics(SteppedClock()), spec(budget=50.0)
     spent = JobState(tiers=(TierRecord("spot-a", cost=40.0),))
-    metrics.decided("ns", job, spent, Decision(spent, moves=(answered(Reason.INSUFFICIENT_CAPACITY),)))
+    metrics.decided(("ns", "a"), job, spent, Decision(spent, moves=(answered(Reason.INSUFFICIENT_CAPACITY),)))
 
     def shown() -> list[str]:
         names = ("spotladder_job_budget_ratio", "spotladder_tier_available")
@@ -173,15 +173,30 @@ def test_a_job_that_has_ended_fires_no_alert_about_its_budget_or_its_tiers() -> 
         assert shown() == []
 
 
-def test_the_time_without_all_workers_is_counted_once_they_are_ready() -> None:
-    metrics = Metrics(SteppedClock(1300.0))
-    ready = Decision(JobState(), moves=(Move(Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, 2, "spot-b"),))
-    metrics.decided("ns", spec(), JobState(timers=Timers(waiting_since=1210.0)), ready)
-    metrics.decided("ns", spec(), JobState(timers=Timers(waiting_since=1400.0)), ready)
-    metrics.decided("ns", spec(), JobState(), ready)
+@pytest.mark.parametrize(
+    ("stages", "counted"),
+    [
+        ([Stage.STARTING, Stage.RUNNING], None),  # its first start
+        ([Stage.RUNNING, Stage.RECOVERING, Stage.RUNNING], 60.0),
+        ([Stage.RUNNING, Stage.ENDING, Stage.IDLE, Stage.STARTING, Stage.ENDING, Stage.STARTING, Stage.RUNNING], 300.0),
+        ([Stage.RUNNING, Stage.REPLACING, Stage.RUNNING], None),
+        ([Stage.RUNNING, Stage.DRAINING, Stage.SUSPENDED, Stage.STARTING, Stage.RUNNING], None),
+    ],
+)
+async def test_the_time_from_a_loss_until_all_workers_are_ready_again_is_counted(
+    stages: list[Stage], counted: float | None
+) -> None:
+    """Over all attempts and tiers, a minute for each stage."""
+    clock = SteppedClock()
+    metrics = Metrics(clock)
+    for source, target in pairwise(stages):
+        reason = Reason.ALL_READY if target is Stage.RUNNING else Reason.STARTED
+        move = Move(source, target, reason, 2, "spot-b")
+        metrics.decided(("ns", "a"), spec(), JobState(), Decision(JobState(), moves=(move,)))
+        await clock.advance(60.0)
     value = metrics.registry.get_sample_value
-    assert value("spotladder_fallback_seconds_count") == 2
-    assert value("spotladder_fallback_seconds_sum") == 90.0
+    assert value("spotladder_fallback_seconds_sum") == (counted or 0.0)
+    assert value("spotladder_fallback_seconds_count") == (counted is not None)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +210,7 @@ def test_a_fallback_is_counted_by_the_reason_for_leaving_the_previous_tier(
     record = TierRecord("spot-a", exhausted_by=exhausted_by)
     before = JobState(tier="spot-a", tiers=(record,), reason=Reason.INSUFFICIENT_CAPACITY)
     move = Move(Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "spot-b")
-    metrics.decided("ns", spec(), before, Decision(before, moves=(move,)))
+    metrics.decided(("ns", "a"), spec(), before, Decision(before, moves=(move,)))
     labels = {"from": "spot-a", "to": "spot-b", "reason": reason}
     assert metrics.registry.get_sample_value("spotladder_fallbacks_total", labels) == 1.0
 
@@ -206,7 +221,7 @@ def test_ended_attempts_and_losses_are_counted_once() -> None:
     second = AttemptRecord(2, "spot-b", 3.0, 4.0, 5.0, Reason.HEAD_LOST, 0, 0, 0)
     loss = Loss("w-0", Cause.INTERRUPTION, 2, "spot-b")
     decision = Decision(JobState(history=(first, second)), losses=(loss,))
-    metrics.decided("ns", spec(), JobState(history=(first,)), decision)
+    metrics.decided(("ns", "a"), spec(), JobState(history=(first,)), decision)
     value = metrics.registry.get_sample_value
     assert value("spotladder_attempts_total", {"tier": "spot-a", "reason": Reason.STALLED}) is None
     assert value("spotladder_attempts_total", {"tier": "spot-b", "reason": Reason.HEAD_LOST}) == 1.0
@@ -222,10 +237,10 @@ def test_standby_attempts_replacements_and_hangs_are_counted() -> None:
         StandbyChange(2, "spot-b", Reason.STANDBY_ENDED, "failed"),
     )
     after = replace(before, attempt=replace(live, notice=NoticeResponse(("u-1", "u-2", "u-3"))), hangs=1)
-    metrics.decided("ns", spec(), before, Decision(after, standby_changes=changes))
-    metrics.decided("ns", spec(), after, Decision(after))
+    metrics.decided(("ns", "a"), spec(), before, Decision(after, standby_changes=changes))
+    metrics.decided(("ns", "a"), spec(), after, Decision(after))
     metrics.decided(
-        "ns",
+        ("ns", "a"),
         spec(),
         after,
         Decision(replace(after, attempt=Attempt(2, "spot-a", 9.0, notice=NoticeResponse(("u-9",))))),
@@ -254,7 +269,7 @@ def test_jobs_that_name_their_tiers_as_they_like_do_not_add_series_without_end()
     metrics = Metrics(SteppedClock())
     for index in range(MAX_TIERS + 10):
         loss = Loss("w-0", Cause.INTERRUPTION, 1, f"tier-{index}")
-        metrics.decided("ns", spec(), JobState(), Decision(JobState(), losses=(loss,)))
+        metrics.decided(("ns", "a"), spec(), JobState(), Decision(JobState(), losses=(loss,)))
     counted = [line for line in samples(metrics) if line.startswith("spotladder_failures_total")]
     assert len(counted) == MAX_TIERS + 1
     assert 'spotladder_failures_total{cause="Interruption",tier="other"} 10.0' in counted

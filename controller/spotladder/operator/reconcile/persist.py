@@ -73,7 +73,7 @@ class Persistence:
             uninterrupted=uninterrupted_usd(loaded.spec, after),
         )
         record = await self._write(loaded.record, wanted)
-        self.metrics.decided(record.namespace, loaded.spec, before, decision)
+        self.metrics.decided(record.key, loaded.spec, before, decision)
         self.tier_status.decided(loaded, before, decision)
         log_decision(record, decision)
         for note in (*notes_of(decision, deleting=loaded.record.deleting), *resize_notes(before, after)):

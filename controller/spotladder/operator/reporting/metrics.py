@@ -15,8 +15,20 @@ from spotladder.clusters.transport import Watcher
 from spotladder.core.facts.deadline_risk import deadline_risk
 from spotladder.core.history.bad_nodes import bad_nodes
 from spotladder.core.history.grants import answers
-from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
+from spotladder.core.model import (
+    TERMINAL,
+    Decision,
+    ExtraCosts,
+    Instant,
+    JobSpec,
+    JobState,
+    Move,
+    Phase,
+    Seconds,
+    Stage,
+)
 from spotladder.core.reasons import Reason
+from spotladder.core.situation import READY
 from spotladder.operator.inventory.inventory import JobKey
 
 _PASS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
@@ -68,6 +80,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._clock = clock
         self._jobs: dict[JobKey, JobGauges] = {}
+        self._unready: dict[JobKey, Instant] = {}  # since when not all workers are ready, of jobs that had them ready
         self._tiers: set[str] = set()
         self._available: dict[str, bool] = {}
         counter = partial(Counter, registry=self.registry)
@@ -142,21 +155,23 @@ class Metrics:
     def forgot(self, key: JobKey) -> None:
         """The job is gone."""
         self._jobs.pop(key, None)
+        self._unready.pop(key, None)
 
     def term_over(self) -> None:
         """Another controller leads now: this one's gauges of jobs are outdated. Counters are kept."""
         self._jobs.clear()
+        self._unready.clear()
         self._available.clear()
         self.cluster_up.clear()
         self.queue_depth.set_function(lambda: 0)
         self.leading.set(0)
 
-    def decided(self, namespace: str, spec: JobSpec, before: JobState, decision: Decision) -> None:
+    def decided(self, key: JobKey, spec: JobSpec, before: JobState, decision: Decision) -> None:
         """Record a persisted decision."""
         for loss in decision.losses:
             self.failures.labels(self._tier(loss.tier), loss.cause).inc()
         for move in decision.moves:
-            self._moved(before, move.reason, move.tier)
+            self._moved(key, before, move)
         for answer in answers(before, decision):
             if answer.move is not None:
                 self._available[self._tier(answer.tier)] = answer.granted
@@ -170,7 +185,7 @@ class Metrics:
         for record in decision.state.history:
             if record.number not in ended:
                 self.attempts.labels(self._tier(record.tier), record.reason).inc()
-        self._paid(namespace, spec, before, decision.state)
+        self._paid(key[0], spec, before, decision.state)
 
     def _tier(self, name: str) -> str:
         """The label of a tier."""
@@ -179,12 +194,16 @@ class Metrics:
         self._tiers.add(name)
         return name
 
-    def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
-        if reason is Reason.ALL_READY and before.timers.waiting_since is not None:
-            self.fallback_seconds.observe(max(0.0, self._clock.now() - before.timers.waiting_since))
-        elif reason is Reason.FELL_BACK:
+    def _moved(self, key: JobKey, before: JobState, move: Move) -> None:
+        if move.source in READY and move.target not in READY:
+            self._unready[key] = self._clock.now()
+        if move.target in READY or move.target in (Stage.SUSPENDED, *TERMINAL):
+            since = self._unready.pop(key, None)
+            if since is not None and move.reason is Reason.ALL_READY:
+                self.fallback_seconds.observe(max(0.0, self._clock.now() - since))
+        if move.reason is Reason.FELL_BACK:
             why = before.record(before.tier).exhausted_by or before.reason
-            self.fallbacks.labels(self._tier(before.tier), self._tier(tier), why).inc()
+            self.fallbacks.labels(self._tier(before.tier), self._tier(move.tier), why).inc()
 
     def _paid(self, namespace: str, spec: JobSpec, before: JobState, after: JobState) -> None:
         for record in after.tiers:
