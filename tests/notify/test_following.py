@@ -44,6 +44,19 @@ def test_a_deleted_job_with_the_same_name_is_another() -> None:
     assert told == []
 
 
+def test_the_end_of_a_job_is_not_told_again_when_its_records_show_that_it_was_deleted() -> None:
+    new = job("new")
+    new["metadata"]["creationTimestamp"] = utc_timestamp(4e9)
+    shelf = Shelf(new)
+    following, told = follower(shelf)
+    following.look()
+    ended = {**job("new", "Succeeded"), "metadata": new["metadata"]}
+    for held in ([ended], [], [{**ended, "deleted": True}]):
+        shelf.put(*held)
+        following.look()
+    assert told == [Kind.SUCCEEDED]
+
+
 def test_only_the_wanted_kinds_are_told() -> None:
     shelf = Shelf(job("a"), job("b"))
     following, told = follower(shelf, Kind.FAILED)
