@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
+from spotladder.local.state import RunIdentity
 from spotladder.notify.follow import Follower
-from spotladder.notify.notices import Kind
+from spotladder.notify.notices import Kind, Notice
 from spotladder.notify.outbox import Outbox
+from spotladder.places.this_machine import ThisMachine
+from spotladder.records.timeline import read
 from spotladder.timestamps import utc_timestamp
 from tests.notify.receiver import receiving
-from tests.web.builders import Shelf, job
+from tests.web.builders import Shelf, job, recorded_run
 
 
 def follower(shelf: Shelf, *kinds: Kind) -> tuple[Follower, list[Kind]]:
@@ -42,6 +45,18 @@ def test_a_deleted_job_with_the_same_name_is_another() -> None:
     shelf.put(other)
     following.look()
     assert told == []
+
+
+def test_a_run_that_starts_afresh_is_another(tmp_path: Path) -> None:
+    """Regression: the tiers and the end of the new run were compared with those of the one before."""
+    folder, here, told = recorded_run(tmp_path), ThisMachine(tmp_path), list[Notice]()
+    following = Follower([here], Outbox([], print), told=told.append)
+    for uid, began in (("one", 0.0), ("other", 4e9)):
+        folder.save_run(RunIdentity(began, "3.11", "2.60.0", "file:///checkpoints", uid=uid))
+        folder.save(read(folder.timeline).state)
+        here.look()
+        following.look()
+    assert [(notice.kind, notice.uid) for notice in told] == [(Kind.SUCCEEDED, "other")]
 
 
 def test_the_end_of_a_job_is_not_told_again_when_its_records_show_that_it_was_deleted() -> None:
