@@ -35,7 +35,7 @@ def test_a_job_folder_has_one_owner_at_a_time(folder: JobFolder) -> None:
 def test_the_error_for_an_invalid_state_names_the_file_and_keeps_it(folder: JobFolder, text: str) -> None:
     with folder.owned():
         (folder.path / "state.json").write_text(text)
-        with pytest.raises(EnvironmentFailure, match=r"state\.json.*--fresh"):
+        with pytest.raises(EnvironmentFailure, match=r"state\.json.*--continue"):
             folder.load()
     assert (folder.path / "state.json").read_text() == text
 
@@ -44,7 +44,7 @@ def test_the_error_for_an_invalid_state_names_the_file_and_keeps_it(folder: JobF
 def test_the_error_for_an_invalid_run_file_names_the_file(folder: JobFolder, text: str) -> None:
     with folder.owned():
         (folder.path / "run.json").write_text(text)
-        with pytest.raises(EnvironmentFailure, match=r"run\.json.*--fresh"):
+        with pytest.raises(EnvironmentFailure, match=r"run\.json.*--continue"):
             folder.load_run()
 
 
