@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -97,6 +100,25 @@ async def test_the_test_message_reaches_each_receiver(tmp_path: Path) -> None:
         file.write_text(text, encoding="utf-8-sig")
         assert await asyncio.to_thread(main, ["notify", "--to-file", str(file), "--test"]) == 0
         assert len(receiver.bodies) == 2
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+async def test_what_waits_is_sent_before_the_command_ends(ending: signal.Signals, tmp_path: Path) -> None:
+    async with receiving() as receiver:
+        folder, state = recorded_run(tmp_path / "new"), tmp_path / "state"
+        folder.save_run(RunIdentity(4e9, "3.11", "2.60.0", "file:///checkpoints"))
+        program = (sys.executable, "-m", "spotladder.cli.main", "notify", "--state-dir", str(state))
+        command = await asyncio.create_subprocess_exec(
+            *program, "--to", f"webhook+http://{receiver.address}/jobs", stdout=PIPE, stderr=PIPE
+        )
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert b"follows this machine" in await command.stderr.readline()
+        (tmp_path / "new").rename(state)
+        assert b"Succeeded: default/digits-tensorflow" in await command.stdout.readline()
+        command.send_signal(ending)
+        assert (await command.communicate())[1] == b""
+        assert [event["data"]["kind"] for event in receiver.events] == ["Succeeded"]
 
 
 @pytest.fixture
