@@ -46,18 +46,20 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def followed(pod: Any, *jobs: Any) -> tuple[list[str], list[str]]:
-    """The lines and the notes. `jobs` are the answers of the API server, by default that the attempt is live."""
+    """The lines, and the notes with the reason of a log that cannot be printed. `jobs` are the answers of the API
+    server, by default that the attempt is live."""
     lines: list[str] = []
     notes: list[str] = []
     to = Printer(lines.append, notes.append, AsyncMock())
     job = AsyncMock(side_effect=jobs) if jobs else AsyncMock(return_value=LIVE)
     cluster: Any = SimpleNamespace(client=None, namespace="default", job=job)
     shown = Printing(cluster, cluster, "digits", None, to, follow=True, every_pod=False)
-    await shown._print(cluster, pod, 1)
-    return lines, notes
+    why = await shown._print(cluster, pod, 1)
+    return lines, [*notes, why] if why else notes
 
 
 BROKE = "the stream of digits-a001-head broke: spotladder logs digits prints lines that are missing"
+LOST = "the log of digits-a001-head cannot be read: its node does not answer"
 SILENT = "the dashboard of digits-a001-head does not answer: it is starting, or its node is lost"
 
 
@@ -77,6 +79,13 @@ async def test_a_dashboard_that_starts_is_read_from_the_beginning() -> None:
 
 async def test_the_log_of_a_lost_node_is_followed_until_its_attempt_ends() -> None:
     assert await followed(Pod([b"step 1\n"], [], [], []), LIVE, ENDED) == (["step 1\n"], [BROKE])
+
+
+@pytest.mark.parametrize(("container", "why"), [("", SILENT), ("worker", LOST)])
+async def test_an_ended_attempt_whose_log_was_never_read_has_a_reason_so_that_its_stored_output_is_printed(
+    container: str, why: str
+) -> None:
+    assert await followed(Pod([], [], container=container), ENDED) == ([], [why])
 
 
 async def test_a_restart_of_the_api_server_does_not_end_a_followed_log(capsys: pytest.CaptureFixture[str]) -> None:

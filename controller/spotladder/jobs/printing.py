@@ -154,8 +154,8 @@ class Printing:
             if source.container:
                 raise
             return f"the output of {source.pod} cannot be read: {error}"
-        except ClusterUnreachable:
-            if source.container:
+        except (ClusterUnreachable, Throttled):
+            if source.container and not self._follow:
                 raise
             return _silent(source)
         return ""
@@ -167,27 +167,31 @@ class Printing:
     async def _pieces(self, cluster: ConnectedCluster, source: Source, number: int) -> AsyncIterator[bytes]:
         """The output of a source of this attempt. A followed stream that breaks is opened again at its end while the
         attempt is live, and the interrupted line ends at the break."""
-        tail, piece, breaks = self._tail, b"\n", 0
+        tail, piece, opened, breaks = self._tail, b"\n", False, 0
         while True:
             try:
                 async for piece in source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=tail):
-                    tail, breaks = 0, 0
+                    tail, opened, breaks = 0, True, 0
                     yield piece
-            except (ClusterUnreachable, Throttled):
+            except (ClusterUnreachable, Throttled) as error:
                 if not self._follow:
                     raise
+                broken = error
             else:
                 return
             if not piece.endswith(b"\n"):
                 yield b"\n"
-            if not breaks:
+            piece, breaks = b"\n", breaks + 1
+            await asyncio.sleep(delay(POLL_INTERVAL, LONGEST_PAUSE, breaks, random.random()))  # noqa: S311
+            live = is_live(await self._job(), number)
+            if not live and not opened:
+                raise broken
+            if breaks == 1:
                 missing = (
                     f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
                 )
                 self._to.note(missing if source.container else _silent(source))
-            piece, breaks = b"\n", breaks + 1
-            await asyncio.sleep(delay(POLL_INTERVAL, LONGEST_PAUSE, breaks, random.random()))  # noqa: S311
-            if not is_live(await self._job(), number):
+            if not live:
                 return
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
@@ -225,6 +229,8 @@ def title(job: Mapping[str, Any], number: int) -> str:
 
 
 def _silent(source: Source) -> str:
+    if source.container:
+        return f"the log of {source.pod} cannot be read: its node does not answer"
     return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
 
 
