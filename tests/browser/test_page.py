@@ -145,6 +145,35 @@ def test_a_page_that_is_refused_for_a_while_connects_again_and_shows_what_it_mis
     page.close()
 
 
+def test_pages_that_are_not_seen_leave_the_connections_of_the_browser_to_others(chromium: Any, served: Served) -> None:
+    """A browser has six connections to a server, of which each page that follows changes has one."""
+    with chromium.new_context() as context:
+        hidden = [context.new_page() for _ in range(7)]
+        for page in hidden:
+            page.goto(served.address, timeout=15_000)
+            page.get_by_text("live", exact=True).wait_for()
+            page.evaluate(SEEN.format("true"))
+        served.put(job("digits", "Succeeded"))
+        hidden[0].evaluate(SEEN.format("false"))
+        hidden[0].get_by_role("cell", name="Succeeded").wait_for()
+
+
+SEEN = """() => {{
+  Object.defineProperty(document, "hidden", {{ get: () => {}, configurable: true }});
+  document.dispatchEvent(new Event("visibilitychange"));
+}}"""
+
+
+def test_the_page_of_a_job_that_is_deleted_says_so_and_shows_its_last_state(chromium: Any, served: Served) -> None:
+    page = chromium.new_page()
+    page.goto(f"{served.address}/jobs/west/team-a/digits")
+    page.get_by_text("live", exact=True).wait_for()
+    served.put(job("mnist"))
+    page.get_by_text("The job is gone: the page shows its last state.").wait_for(timeout=10_000)
+    assert page.get_by_role("heading", name="team-a/digits").count() == 1
+    page.close()
+
+
 def test_the_filter_works_while_typing_and_is_part_of_the_address(chromium: Any, served: Served) -> None:
     page = chromium.new_page()
     page.goto(served.address)

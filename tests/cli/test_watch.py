@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from aiohttp import web
@@ -26,7 +26,8 @@ from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display import job_text
 from spotladder.display.picture import draw
 from spotladder.display.view_state import RunSummary
-from spotladder.errors import Refused
+from spotladder.errors import EnvironmentFailure, Refused
+from spotladder.jobs.connected_cluster import ConnectedCluster
 from spotladder.workloads.records import EventRecord
 from tests.clusters.test_client import api, refused
 
@@ -175,3 +176,13 @@ def test_a_new_job_with_the_name_of_a_deleted_one_is_not_followed(
     with pytest.raises(Refused, match="tieredjob digits was deleted"):
         watch._print_changes(ClusterTarget(), "digits", Format.JSON)
     assert '"phase": "Running"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [403, 429, 503])
+async def test_a_job_that_cannot_be_listed_is_not_called_deleted(status: int) -> None:
+    async with api(lambda _request: refused(status, **{"Retry-After": "60"})) as client:
+        observer = watch._JobObserver(ConnectedCluster(client, "team-a"), "digits", Mock())
+        with pytest.raises(
+            EnvironmentFailure, match=f"tieredjob digits cannot be followed: list tieredjobs: .*{status}"
+        ):
+            await observer.run()

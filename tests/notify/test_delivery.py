@@ -176,7 +176,7 @@ async def test_a_defect_of_a_service_is_undelivered_and_does_not_end_the_message
 
 
 async def test_what_is_lost_at_the_end_of_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "LAST_SECONDS", 0.2)
+    monkeypatch.setattr(outbox_module, "LAST_SECONDS", 0.2)
     monkeypatch.setattr(Follower, "look", lambda following: following._outbox.add([notice()]))
     warnings: list[str] = []
     async with receiving(0, 0) as silent:
@@ -188,4 +188,4 @@ async def test_what_is_lost_at_the_end_of_a_run_is_said(tmp_path: Path, monkeypa
         await ready.wait()
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-    assert warnings == ["the last messages about the run were not delivered within 0.2 s"]
+    assert warnings == ["the last messages were not delivered within 0.2 s"]

@@ -84,6 +84,11 @@ async def test_restarts_from_before_the_start_are_not_sent_and_those_of_a_new_jo
     place.put(new)
     await place.tracer.look()
     assert [restart.attempt for restart in place.sent] == [2]
+    place.put()
+    await place.tracer.look()
+    place.put({**new, "deleted": True})
+    await place.tracer.look()
+    assert [restart.attempt for restart in place.sent] == [2], "its records are no new job"
 
 
 async def test_a_defect_in_the_records_of_one_job_does_not_end_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:

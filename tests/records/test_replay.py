@@ -68,6 +68,15 @@ def test_the_policy_of_the_job_decides_as_recorded(seed: int) -> None:
     assert found.others == {}
 
 
+def test_the_night_between_an_interrupt_and_its_continuation_is_not_paid() -> None:
+    records = PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play().records
+    cut, night = len(records) // 2, 36_000.0
+    later = [replace(each, at=each.at + night) for each in records[cut:]]
+    again = replace(next(each for each in records if isinstance(each, Began)), at=later[0].at, resumed=True)
+    whole, halves = (replayed(each, "on-demand") for each in (records, [*records[:cut], again, *later]))
+    assert 0 < sum(halves.others.values()) <= sum(whole.others.values())
+
+
 def test_another_policy_is_asked_at_each_decision_and_its_tier_is_priced() -> None:
     run = PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play()
     found = replayed(run.records, "on-demand")

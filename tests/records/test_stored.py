@@ -117,6 +117,8 @@ def test_the_newest_job_of_a_folder_is_that_which_began_last() -> None:
     for uid, at in (("u1", 5.0), ("u2", 9.0), ("u3", 7.0)):
         append(of_job(folder, uid), [encode(Began(at, "digits", "team-a", SPEC))], None)
     assert newest_uid(folder) == "u2"
+    append(of_job(folder, "u0"), [encode(Noted(11.0, "9 records are missing"))], None)
+    assert newest_uid(folder) == "u0", "the store did not take its first records"
 
 
 def test_the_removal_of_a_jobs_checkpoints_removes_its_records() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,6 +90,8 @@ def notify(
 
         if test:
             return await _test(targets)
+        # A pod that is replaced gets SIGTERM: what waits is sent, as at Ctrl-C.
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         spans = spans_to(otlp) if otlp else None
         outbox = Outbox(targets, given_up)
         async with places_of(target, state_dir, everywhere=everywhere) as places, asyncio.TaskGroup() as group:
@@ -102,6 +105,7 @@ def notify(
             try:
                 await Follower(places, outbox, frozenset(on or Kind), _print, names=names or ()).follow()
             finally:
+                await outbox.finish()
                 if spans:
                     spans.close()
 

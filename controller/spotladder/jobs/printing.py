@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from spotladder.backoff import delay
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import folder_of
-from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Throttled
 from spotladder.display import job_text
 from spotladder.errors import SpotladderError
 from spotladder.jobs.attempt_clusters import AttemptClusters
 from spotladder.jobs.connected_cluster import ConnectedCluster, Object
+from spotladder.jobs.waiting import OUTAGE_TIMEOUT, OutageTolerance
 from spotladder.output.lines import Lines
 from spotladder.places.attempt_output import Source, cluster_of, is_home, is_live, newest_attempt, record_of, sources
 
-POLL_INTERVAL = 1.0
-"""Seconds between two polls for pods that do not exist yet."""
+POLL_INTERVAL, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds between two polls for pods that do not exist yet, and at most until a broken stream is opened again."""
 
-STREAM_MINIMUM = 5.0
-"""Seconds that a stream that was opened again must last, so that it may break once more."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,13 @@ class Printing:
         self._to = to
         self._follow = follow
         self._every_pod = every_pod
+        self._tolerance = OutageTolerance(OUTAGE_TIMEOUT)
 
     async def attempts(self, only: int | None) -> None:
         """Print the attempts in order; with --follow also future ones."""
         number = only or 1
         while True:
-            job = await self._home.job(self._name)
+            job = await self._job()
             if number <= newest_attempt(job):
                 await self._attempt(job, number, only=only is not None)
                 if only:
@@ -91,11 +93,11 @@ class Printing:
         found = await self._sources(cluster, job, number)
         while self._follow and not any(source.started for source in found) and is_live(job, number):
             await asyncio.sleep(POLL_INTERVAL)
-            job = await self._home.job(self._name)
+            job = await self._job()
             found = await self._sources(cluster, job, number)
         self._to.note(f"==> {title(job, number)} <==")
         started = [source for source in found if source.started]
-        failed = await self._print_all(cluster, started)
+        failed = await self._print_all(cluster, started, number)
         if started and len(failed) < len(started):
             reasons = failed
         elif is_live(job, number):
@@ -109,26 +111,39 @@ class Printing:
         shown = {source.pod for source in started}
         while self._follow and is_live(job, number):  # A JobSet restarts inside its attempt, with new pods.
             await asyncio.sleep(POLL_INTERVAL)
-            job = await self._home.job(self._name)
+            job = await self._job()
             found = await self._sources(cluster, job, number)
             started = [source for source in found if source.started and source.pod not in shown]
             shown |= {source.pod for source in started}
-            for why in await self._print_all(cluster, started):
+            for why in await self._print_all(cluster, started, number):
                 self._to.note(why)
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[Source]:
-        return await sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
+        return await self._through_outages(
+            lambda: sources(cluster.client, cluster.namespace, job, number, every_pod=self._every_pod)
+        )
 
-    async def _print_all(self, cluster: ConnectedCluster, found: Iterable[Source]) -> list[str]:
+    async def _job(self) -> Object:
+        return await self._through_outages(lambda: self._home.job(self._name))
+
+    async def _through_outages(self, read: Callable[[], Awaitable[T]]) -> T:
+        """What the API server answers; with `follow`, after its outage."""
+        while self._follow:
+            with self._tolerance:
+                return await read()
+            await asyncio.sleep(POLL_INTERVAL)
+        return await read()
+
+    async def _print_all(self, cluster: ConnectedCluster, found: Iterable[Source], number: int) -> list[str]:
         """Print these logs beside each other. Returns the reasons of those that cannot be printed."""
-        return [why for why in await asyncio.gather(*(self._print(cluster, one) for one in found)) if why]
+        return [why for why in await asyncio.gather(*(self._print(cluster, one, number) for one in found)) if why]
 
-    async def _print(self, cluster: ConnectedCluster, source: Source) -> str:
+    async def _print(self, cluster: ConnectedCluster, source: Source, number: int) -> str:
         """Print one log, in whole lines, so that those of parallel logs do not mix. Returns the reason if that fails,
         otherwise ""."""
         prefix, lines = f"[{source.pod}] " if self._every_pod else "", Lines()
         try:
-            async for piece in self._pieces(cluster, source):
+            async for piece in self._pieces(cluster, source, number):
                 self._write(prefix, lines.add(piece))
                 await self._to.flush()
             self._write(prefix, lines.rest())
@@ -139,36 +154,45 @@ class Printing:
             if source.container:
                 raise
             return f"the output of {source.pod} cannot be read: {error}"
-        except ClusterUnreachable:
-            if source.container:
+        except (ClusterUnreachable, Throttled):
+            if source.container and not self._follow:
                 raise
-            return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
+            return _silent(source)
         return ""
 
     def _write(self, prefix: str, lines: Iterable[str]) -> None:
         for line in lines:
             self._to.write(f"{prefix}{line}\n")
 
-    async def _pieces(self, cluster: ConnectedCluster, source: Source) -> AsyncIterator[bytes]:
-        """The output of a source. A followed stream that breaks is opened again at its end, and the interrupted line
-        ends at the break."""
-        tail, earliest, piece = self._tail, 0.0, b"\n"
+    async def _pieces(self, cluster: ConnectedCluster, source: Source, number: int) -> AsyncIterator[bytes]:
+        """The output of a source of this attempt. A followed stream that breaks is opened again at its end while the
+        attempt is live, and the interrupted line ends at the break."""
+        tail, piece, opened, breaks = self._tail, b"\n", False, 0
         while True:
             try:
                 async for piece in source.printed(cluster.client, cluster.namespace, follow=self._follow, tail=tail):
+                    tail, opened, breaks = 0, True, 0
                     yield piece
-            except ClusterUnreachable:
-                if not self._follow or not source.container or time.monotonic() < earliest:
+            except (ClusterUnreachable, Throttled) as error:
+                if not self._follow:
                     raise
+                broken = error
             else:
                 return
             if not piece.endswith(b"\n"):
                 yield b"\n"
-            self._to.note(
-                f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
-            )
-            await asyncio.sleep(POLL_INTERVAL)
-            tail, earliest, piece = 0, time.monotonic() + STREAM_MINIMUM, b"\n"
+            piece, breaks = b"\n", breaks + 1
+            await asyncio.sleep(delay(POLL_INTERVAL, LONGEST_PAUSE, breaks, random.random()))  # noqa: S311
+            live = is_live(await self._job(), number)
+            if not live and not opened:
+                raise broken
+            if breaks == 1:
+                missing = (
+                    f"the stream of {source.pod} broke: spotladder logs {self._name} prints lines that are missing"
+                )
+                self._to.note(missing if source.container else _silent(source))
+            if not live:
+                return
 
     async def _kept(self, job: Object, number: int) -> tuple[bool, list[str]]:
         """Print the stored output of an ended attempt. Returns whether it exists, and remarks for stderr."""
@@ -202,6 +226,12 @@ def title(job: Mapping[str, Any], number: int) -> str:
         return f"attempt {number} on {status.get('tier', '?')}{where}"
     steps = f"steps {known.get('startStep', 0)} → {known.get('endStep', 0)}"
     return f"attempt {number} on {known.get('tier', '?')}{where}: {known.get('reason', '?')}, {steps}"
+
+
+def _silent(source: Source) -> str:
+    if source.container:
+        return f"the log of {source.pod} cannot be read: its node does not answer"
+    return f"the dashboard of {source.pod} does not answer: it is starting, or its node is lost"
 
 
 def _why_not_yet(found: list[Source]) -> str:

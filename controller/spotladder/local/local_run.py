@@ -54,16 +54,17 @@ class LocalRun:
 
     def as_job(self) -> dict[str, Any]:
         """The run as an object like the TieredJob of a cluster, with its runner and folder in `run`."""
-        process = self.process
+        process, run = self.process, self.folder.known_run()
         made = job_object(
             self.namespace,
             self.name,
             self.phase,
-            self.folder.began(),
+            None if run is None else run.began,
             state=self.state(),
             records=timeline.read(self.folder.timeline).records,
             active=process is not None,
         )
+        made["metadata"]["uid"] = "" if run is None else run.uid
         return {**made, "run": {"process": process, "folder": str(self.folder.path)}}
 
     def attempts(self) -> list[int]:

@@ -95,11 +95,6 @@ class JobFolder:
         except (ValueError, TypeError) as error:
             raise EnvironmentFailure(f"{self.path / 'run.json'}: cannot be read ({error}); {_REMOVE}") from error
 
-    def began(self) -> Instant | None:
-        """When the run was first started; None if `run.json` cannot be read."""
-        run = self.known_run()
-        return None if run is None else run.began
-
     def save_run(self, run: RunIdentity) -> None:
         """Write the identity of the run."""
         self._write("run.json", json.dumps(asdict(run)))

@@ -11,9 +11,6 @@ from spotladder.notify.outbox import Outbox
 from spotladder.notify.targets import Target
 from spotladder.places.this_machine import ThisMachine
 
-LAST_SECONDS = 20.0
-"""Seconds that the last messages may take after the run has ended."""
-
 
 async def notify_of_runs(
     root: Path, targets: Sequence[Target], given_up: Callable[[str], None], ready: Callable[[None], None]
@@ -29,10 +26,5 @@ async def notify_of_runs(
     finally:
         here.look()
         follower.look()
-        # Not `asyncio.timeout`: in a task that was cancelled, it raises no TimeoutError before Python 3.11.3.
-        last = asyncio.create_task(outbox.flush())
-        _, late = await asyncio.wait([last], timeout=LAST_SECONDS)
-        if late:
-            last.cancel()
-            given_up(f"the last messages about the run were not delivered within {LAST_SECONDS:g} s")
+        await outbox.finish()
         sending.cancel()

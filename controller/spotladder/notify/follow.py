@@ -16,6 +16,12 @@ LOOK_INTERVAL = 1.0
 """Minimum seconds between two reads of jobs that change all the time."""
 
 
+def is_new(job: Mapping[str, Any], began: float) -> bool:
+    """Whether the job was created since then. A deleted job that its records show was a job before."""
+    created = job["metadata"].get("creationTimestamp")
+    return bool(created) and not job.get("deleted") and seconds_of(created) >= began
+
+
 class Follower:
     """Collects new notices of these kinds about the jobs of these places. Calls `told` with each.
 
@@ -68,8 +74,7 @@ class Follower:
         known = self._seen.get(key)
         if known is not None and known["metadata"].get("uid") == job["metadata"].get("uid"):
             return known
-        created = job["metadata"].get("creationTimestamp")
-        return {} if created and seconds_of(created) >= self._began else job
+        return {} if is_new(job, self._began) else job
 
     def _is_followed(self, name: str) -> bool:
         return not self._names or name in self._names

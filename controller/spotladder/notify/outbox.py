@@ -20,6 +20,9 @@ TRIES = 8
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 120.0
 """Seconds between two tries, at first and at last."""
 
+LAST_SECONDS = 20.0
+"""Seconds that the last messages may take."""
+
 MAX_WAITING = 100
 """Number of messages that wait for one receiver."""
 
@@ -53,6 +56,15 @@ class Outbox:
         """Send what is collected, and return when each receiver has taken it or was given up. While `run` is active."""
         self._post()
         await asyncio.gather(*(waiting.join() for _, waiting in self._waiting))
+
+    async def finish(self) -> None:
+        """Flush within `LAST_SECONDS`, also in a task that was cancelled; messages that take longer are given up."""
+        # Not `asyncio.timeout`: in a task that was cancelled, it raises no TimeoutError before Python 3.11.3.
+        last = asyncio.create_task(self.flush())
+        _, late = await asyncio.wait([last], timeout=LAST_SECONDS)
+        if late:
+            last.cancel()
+            self._given_up(f"the last messages were not delivered within {LAST_SECONDS:g} s")
 
     def _post(self) -> None:
         if not self._collected:

@@ -14,10 +14,10 @@ from typing import Protocol
 from spotladder.backoff import delay
 from spotladder.core.model import Seconds
 from spotladder.display.report.facts import RunFacts
+from spotladder.notify.follow import is_new
 from spotladder.notify.notices import Kind
 from spotladder.places.place import FollowedPlace, Object
 from spotladder.records.restarts import Restart
-from spotladder.timestamps import seconds_of
 
 LOOK_INTERVAL: Seconds = 5.0
 """Seconds between two searches for jobs that have fallen back."""
@@ -75,9 +75,7 @@ class Tracer:
                 metadata, status = job["metadata"], job.get("status") or {}
                 key = (place.name, metadata["namespace"], metadata["name"], metadata.get("uid") or "")
                 attempt = int(status.get("attempt") or 0)
-                created = metadata.get("creationTimestamp")
-                new = bool(created) and seconds_of(created) >= self._began
-                awaited = jobs[key] = self._jobs.get(key) or _Awaited(1 if new else attempt)
+                awaited = jobs[key] = self._jobs.get(key) or _Awaited(1 if is_new(job, self._began) else attempt)
                 if attempt <= awaited.sent or self._ticks() < awaited.due:
                     continue
                 if attempt > awaited.sent + 1 or status.get("phase") in ("Running", Kind.SUCCEEDED, Kind.FAILED):

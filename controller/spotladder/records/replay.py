@@ -57,18 +57,21 @@ class Answers:
 
 
 def recorded_decisions(records: Sequence[Record]) -> list[RecordedDecision]:
-    """The decisions, oldest first. Each is followed by its moves."""
+    """The decisions, oldest first. Each is followed by its moves, and holds until the next one or an interrupt."""
     found: list[RecordedDecision] = []
-    spec, policy = None, ""
+    ends: list[Instant] = []
+    spec, policy, last = None, "", 0.0
     for record in records:
+        if isinstance(record, Began | Decided) and len(ends) < len(found):
+            ends.append(last if isinstance(record, Began) else record.at)
+        last = record.at
         if isinstance(record, Began | Specified):
             spec, policy = record.spec, record.policy
         elif isinstance(record, Decided) and spec is not None:
             found.append(RecordedDecision(record, spec, policy, (), record.at))
         elif isinstance(record, Moved) and found and found[-1].decided.after is not None:
             found[-1] = replace(found[-1], moves=(*found[-1].moves, record.move))
-    ends = [*(each.decided.at for each in found[1:]), *(record.at for record in records[-1:])]
-    return [replace(each, until=until) for each, until in zip(found, ends, strict=False)]
+    return [replace(each, until=until) for each, until in zip(found, [*ends, last], strict=False)]
 
 
 class _Asked:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from spotladder.checkpoints.store import ObjectMeta, Store, folder_of, listed
 from spotladder.errors import EnvironmentFailure
-from spotladder.records.model import Began, Record
+from spotladder.records.model import Record
 from spotladder.records.recorded import Recorded, decoded
 from spotladder.records.stored import FOLDER, MAX_OBJECTS, objects_of, of_job
 
@@ -57,8 +57,7 @@ def newest_uid(folder: Store) -> str:
     StoreUnavailable."""
     found: dict[str, float] = {}
     for uid in dict.fromkeys(meta.key.partition("/")[0] for meta in listed(folder_of(folder, FOLDER), "")):
-        opening = next((record for record in ends(of_job(folder, uid)).records if isinstance(record, Began)), None)
-        found[uid] = opening.at if opening else 0.0
+        found[uid] = next((record.at for record in ends(of_job(folder, uid)).records), 0.0)
     if not found:
         raise EnvironmentFailure(f"{folder.uri}/{FOLDER}: has no records: name the folder of a job")
     return max(found, key=found.__getitem__)

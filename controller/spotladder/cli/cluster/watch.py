@@ -29,7 +29,7 @@ from spotladder.display import job_text
 from spotladder.display.unattended import AGE, unattended
 from spotladder.display.view import View, view_on
 from spotladder.display.view_state import ViewSnapshot
-from spotladder.errors import InvalidSpec, Refused
+from spotladder.errors import EnvironmentFailure, InvalidSpec, Refused
 from spotladder.jobs.connected_cluster import ConnectedCluster
 from spotladder.jobs.waiting import OUTAGE_TIMEOUT, OutageTolerance
 from spotladder.records.model import Began, Committed, Noted, Resized, Specified
@@ -134,13 +134,15 @@ class _JobObserver:
         self._noted = ""
 
     async def run(self) -> None:
-        """Return when the job has ended. Raises Refused if it is deleted."""
+        """Return when the job has ended. Raises Refused if it is deleted, EnvironmentFailure if it cannot be listed."""
         caches: list[Cache[Any]] = [self._jobs, self._events, self._capacity]
         running = [asyncio.create_task(cache.run()) for cache in caches]
         try:
             await asyncio.gather(*(cache.wait_for_sync() for cache in caches))
             while True:
                 job = self._jobs.get(self._name, self._cluster.namespace)
+                if job is None and self._jobs.problem:
+                    raise EnvironmentFailure(f"tieredjob {self._name} cannot be followed: {self._jobs.problem}")
                 if job is None or self._uid not in ("", job.uid):
                     raise Refused(f"tieredjob {self._name} was deleted")
                 self._uid = job.uid

@@ -26,6 +26,7 @@ async function refresh() {
   running = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (answer.status === 404) { say("The job is gone: the page shows its last state."); return; }
     if (!answer.ok) throw new Error(String(answer.status));
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const id of ["live", "summary"]) replace(id, next);
@@ -79,8 +80,15 @@ function filter() {
 // Between a half and all of so many milliseconds, so that not all pages come back at once.
 function later(most) { return most * (1 + Math.random()) / 2; }
 
+let changes = null;
+let waiting = 0;
+
+// A page that nobody sees has no connection: a browser has only six to one server, for all of its pages.
 function connect() {
-  const changes = new EventSource("/changes");
+  clearTimeout(waiting);
+  changes?.close();
+  if (document.hidden) { stale = true; return; }
+  changes = new EventSource("/changes");
   changes.addEventListener("changed", refresh);
   changes.addEventListener("open", () => {
     say("live");
@@ -92,13 +100,14 @@ function connect() {
     say("The connection is lost. The page shows the last state.");
     stale = true;
     if (changes.readyState !== EventSource.CLOSED) return; // the browser connects again
-    setTimeout(connect, later(pause));
+    waiting = setTimeout(connect, later(pause));
     pause = Math.min(2 * pause, 30000);
   });
 }
 
 if (part) {
   connect();
+  document.addEventListener("visibilitychange", connect);
   for (const box of part.querySelectorAll(".output")) box.scrollTop = box.scrollHeight;
   follow(part.dataset.every);
   filter();
