@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.checkpoints import entry_log, garbage
+from spotladder.checkpoints import entries, entry_log, garbage
 from spotladder.checkpoints.entries import Commit, End, Owner, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.errors import InvalidSpec
+from spotladder.errors import InvalidSpec, TooLarge
 from tests.checkpoints.builders import a_log, committed, uploaded
 from tests.checkpoints.memory_store import MemoryStore
 
@@ -69,6 +70,20 @@ def test_a_log_of_large_entries_stays_readable(log: CommitLog, monkeypatch: pyte
         writer.commit(step, uploaded(writer, step, "w" * 2000))
         writer.collect(2)
         assert steps(log) == [*range(max(1, step - 1), step + 1)]
+
+
+def test_a_log_of_more_attempts_than_a_snapshot_can_list_stays_readable(
+    log: CommitLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "LARGEST_ENTRY", 10_000)
+    for module in (entry_log, garbage):
+        monkeypatch.setattr(module, "LARGEST_TAIL", 40_000)
+    for step in range(1, 30):
+        writer = log.start(step)
+        writer.commit(step, uploaded(writer, step, "w" * 2000))
+        with suppress(TooLarge):
+            writer.collect(2)
+        assert steps(log)[-2:] == [*range(max(1, step - 1), step + 1)]
 
 
 def test_keep_0_is_rejected(log: CommitLog) -> None:

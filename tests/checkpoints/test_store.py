@@ -290,6 +290,11 @@ FULL = (
             "cannot write s3://bkt/p/k: the server answers 503 Slow Down: check the network and AWS_ENDPOINT_URL",
         ),
         (
+            GenericError("PUT http://h/bkt/exp-403/k failed - Server returned non-2xx status code: 503 Slow Down"),
+            StoreUnavailable,
+            "the server answers 503 Slow Down",
+        ),
+        (
             GenericError(f"Server returned non-2xx status code: 507 Insufficient Storage: {FULL}"),
             StoreUnavailable,
             "the server answers 507 Insufficient Storage: XMinioStorageFull: Storage backend has reached its minimum",

@@ -106,14 +106,18 @@ def test_a_lost_response_is_no_broken_promise() -> None:
     check_store(LosesResponses())
 
 
-def test_credentials_that_may_not_write_are_reported_as_such() -> None:
-    class ReadOnly(MemoryStore):
+@pytest.mark.parametrize(
+    "error", [RightsRefused("access denied"), StoreUnavailable("cannot create s3://bucket/llama-501/k: 503 Slow Down")]
+)
+def test_an_error_of_the_store_is_no_broken_promise(error: StoreUnavailable) -> None:
+    class Fails(MemoryStore):
         def arrived(self, request: str, key: str) -> None:
             if request == "put":
-                raise RightsRefused("access denied")
+                raise error
 
-    with pytest.raises(RightsRefused, match="access denied"):
-        check_store(ReadOnly())
+    with pytest.raises(StoreUnavailable) as caught:
+        check_store(Fails())
+    assert caught.value is error
 
 
 def test_a_store_that_keeps_every_object_is_safe() -> None:

@@ -119,6 +119,7 @@ def test_what_this_run_has_completed_and_not_committed_is_kept(tmp_path: Path) -
         ([("last.pt", 30), ("epoch-3.pt", 30)], "epoch-3.pt"),
         ([("epoch-3.pt", 30), ("last.pt", 40)], "last.pt"),
         ([("model_0003.pth", 3), ("last_checkpoint", None)], "model_0003.pth"),
+        ([("rank-0/step-10.pt", None), ("rank-1/step-10.pt", None)], "rank-1/step-10.pt"),
     ],
 )
 def test_a_program_finds_each_file_from_which_it_may_resume(

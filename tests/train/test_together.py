@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train import commits, rendezvous, store_retry
+from spotladder.train.hub import Hub
 from spotladder.train.interruption import HandedOver, Interrupted, RankLost
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
@@ -354,6 +356,41 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
     named = {commit.path for commit in log.commits()}
     found = {meta.key.split("/rank-")[0] for meta in log.store.list("attempts/") if "/rank-" in meta.key}
     assert found == named, "files of an abandoned commit remain"
+
+
+@pytest.mark.parametrize(("exchange", "request_"), [("'commit", "take_file"), ("'resumed", "get_file")])
+def test_rank_0_has_patience_while_another_rank_stores_or_reads_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: str, request_: str
+) -> None:
+    waits, do, rank_0_waits = Hub._wait, getattr(DiskStore, request_), threading.Event()
+
+    def wait(hub: Hub, ready: Callable[[], bool], what: str, *timeout: float | None) -> None:
+        if not what.startswith(exchange):
+            return waits(hub, ready, what, *timeout)
+        rank_0_waits.set()
+        with monkeypatch.context() as short:
+            short.setattr(hub, "_timeout", 0)
+            return waits(hub, ready, what, *(each and 0 for each in timeout))
+
+    def late(store: DiskStore, key: str, path: Path | None) -> FileEntry:
+        if "/rank-0001/" in key:
+            rank_0_waits.wait(600)
+        return do(store, key, path)  # type: ignore[no-any-return]
+
+    with Ranks(tmp_path, 2) as ranks:
+        ranks.on_all(lambda job: train(job, 10, flush=True))
+    monkeypatch.setattr(Hub, "_wait", wait)
+    monkeypatch.setattr(DiskStore, request_, late)
+
+    def trained(job: Job) -> list[int]:
+        try:
+            return train(job, 20, flush=True)
+        except RankLost:
+            job._member.channel.close()
+            raise
+
+    with Ranks(tmp_path, 2, attempt=2) as ranks:
+        assert ranks.on_all(trained) == [[20]] * 2
 
 
 def test_all_ranks_read_their_files_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ _FIXED = {
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist|InvalidBucketName", re.I)
 _FORBIDDEN = re.compile(
     r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|ExpiredToken|InvalidToken"
-    r"|\b40[13]\b|Forbidden|Unauthorized",
+    r"|Forbidden|Unauthorized",
     re.I,
 )
 _NO_CREDENTIALS = re.compile(

@@ -37,7 +37,7 @@ def garbage(log: EntryLog, history: History, keep: int, *, final: bool = False) 
     """The commits that a collection would drop now. Changes nothing."""
     if keep < 1:
         raise InvalidSpec(f"keep {keep}: at least the newest commit must be kept", path="checkpoints.keep")
-    return history.garbage(keep, broken=_broken(log, history, keep), final=final)
+    return history.garbage(keep, broken=_broken(log, history, keep), final=final or _is_large(history))
 
 
 def collect(
@@ -49,7 +49,8 @@ def collect(
     *,
     final: bool = False,
 ) -> tuple[History, Collected]:
-    """Drop all but the newest `keep` commits and, unless `final` or the job has ended, the newest of each attempt.
+    """Drop all but the newest `keep` commits and, unless `final` or the job has ended, the newest of each attempt. A
+    log that is large keeps no more than `keep`: a snapshot may have no room for those of all attempts.
 
     `fence` raises Fenced if the caller may no longer delete. `deleted` has the dropped paths whose files the caller
     has deleted already; this call adds to it. Returns the history after the collection.

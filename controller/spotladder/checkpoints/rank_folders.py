@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_RANK = re.compile(r"rank-(\d+)/")
+_RANK = re.compile(r"rank-(\d{4,})/")
 
 
 def rank_folder(rank: int) -> str:

@@ -43,7 +43,7 @@ MAX_LISTED = 1000
 
 _DAY = 86400.0
 
-_NOT_IMPLEMENTED = re.compile(r"\b501\b|Not ?Implemented", re.I)
+_NOT_IMPLEMENTED = re.compile(r"Not ?Implemented", re.I)
 
 
 class Promise(StrEnum):

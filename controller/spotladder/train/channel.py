@@ -24,9 +24,9 @@ Decide = Callable[[list[Any]], Any]
 class Channel(Protocol):
     """One rank's end of the channel."""
 
-    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
+    def exchange(self, topic: str, mine: Any, decide: Decide, *, patient: bool = False) -> Any:
         """Send `mine` to rank 0 and return rank 0's decision. `decide` gets the values of all ranks and runs on rank 0
-        only.
+        only. `patient`: rank 0 waits as long as the others live, which read or store files before they give theirs.
 
         Every rank raises an error of `decide`. Every rank must use the same topics, each topic once.
         """
@@ -58,7 +58,7 @@ class Alone:
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
 
-    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002
+    def exchange(self, topic: str, mine: Any, decide: Decide, *, patient: bool = False) -> Any:  # noqa: ARG002
         return decide([mine])
 
     def announce(self, topic: str, value: Any) -> None:

@@ -338,7 +338,8 @@ class Commits:
                     retry=self._retry,
                     without=self._shared.others(owners),
                 )
-            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._waiting is not None}, decide)
+            mine = {**gift, "newer": self._waiting is not None}
+            outcome = self._exchange(f"commit {number}.{rounds}", mine, decide, patient=True)
             if outcome["committed"]:
                 self._retry.answered()
                 return str(outcome["committed"])
@@ -359,10 +360,10 @@ class Commits:
                 return ""
         raise AssertionError("unreachable")
 
-    def _exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
+    def _exchange(self, topic: str, mine: Any, decide: Decide, *, patient: bool = False) -> Any:
         """The channel's exchange. If another rank is lost and the state is replicated, rank 0 decides alone."""
         try:
-            return self._channel.exchange(topic, mine, decide)
+            return self._channel.exchange(topic, mine, decide, patient=patient)
         except RankLost as lost:
             checkpoint = self._in_progress.checkpoint
             if self._writer is None or not checkpoint.replicated:

@@ -163,7 +163,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         target = folder / Path(commit.path).name
         problem = _fetched(log, commit, target, world, retry)
         decide = partial(_first, log, commit, problem, retry)
-        bad = channel.exchange(f"resumed {call}.{tries}", _text(problem), decide)
+        bad = channel.exchange(f"resumed {call}.{tries}", _text(problem), decide, patient=True)
         if bad is None:
             _keep(log, commit.path)
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))

@@ -71,8 +71,9 @@ class Hub:
         self.address = Address(own_hosts(), self._listener.getsockname()[1], self._token)
         threading.Thread(target=self._accept, name="spotladder-hub", daemon=True).start()
 
-    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
-        self._wait(lambda: len(self._given.get(topic, {})) == self._size - 1, f"'{topic}'")
+    def exchange(self, topic: str, mine: Any, decide: Decide, *, patient: bool = False) -> Any:
+        timeout = None if patient else self._timeout
+        self._wait(lambda: len(self._given.get(topic, {})) == self._size - 1, f"'{topic}'", timeout)
         with self._changed:
             given = self._given.pop(topic, {})
         try:
@@ -94,7 +95,7 @@ class Hub:
             self._held.clear()
         self.complete()
         self._send_all({"say": "hold"})
-        self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
+        self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit", self._timeout)
         with self._changed:
             agreed = max([step, *self._held.values()]) + 1
         self._send_all({"say": "agreed", "step": agreed, "stop": stop, "leaving": leaving})
@@ -106,7 +107,7 @@ class Hub:
         Rank 0 must not continue alone. The next call of its program may wait for the other ranks while it holds the
         interpreter (TensorFlow's MultiWorkerMirroredStrategy does), and then no other rank could join.
         """
-        self._wait(lambda: len(self._peers) == self._size - 1, "joining")
+        self._wait(lambda: len(self._peers) == self._size - 1, "joining", self._timeout)
 
     def report(self, notice: dict[str, Any]) -> None:
         self._heard(notice)
@@ -242,9 +243,9 @@ class Hub:
         for peer in peers:
             peer.close({"say": "lost", "message": str(self._lost)})
 
-    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+    def _wait(self, ready: Callable[[], bool], what: str, timeout: float | None) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: ready() or self._lost is not None, self._timeout)
+            self._changed.wait_for(lambda: ready() or self._lost is not None, timeout)
             if ready():
                 return
             if self._lost is not None:

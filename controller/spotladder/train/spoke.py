@@ -47,7 +47,7 @@ class Spoke:
             raise
         threading.Thread(target=self._listen, name="spotladder-spoke", daemon=True).start()
 
-    def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002 – decided by rank 0
+    def exchange(self, topic: str, mine: Any, decide: Decide, *, patient: bool = False) -> Any:  # noqa: ARG002 – for rank 0
         try:
             self._link.send({"say": "give", "topic": topic, "value": mine})
         except OSError:
