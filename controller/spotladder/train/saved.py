@@ -47,6 +47,7 @@ _UNFINISHED = ".orbax-checkpoint-tmp"
 _DEEPSPEED = re.compile(r"(?:mp_rank_\d+_model|_optim)_states\.pt$")
 _LONGEST_NAME = 255
 _STEP_FOLDER = re.compile(r"(?:global)?[_-]?(?:step|iter|iteration|epoch|checkpoint|ckpt)[=_-]?\d{1,15}", re.IGNORECASE)
+_STAGE = re.compile(r"(?:fold|phase|stage)[=_-]?(\d{1,15})", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|world_size)[=_-]?\d+", re.IGNORECASE)
 _BESIDE = frozenset({"checkpoint", "last_checkpoint", "training_metadata.json"})
 """Files in which TensorFlow, Detectron2, MMEngine and Keras' BackupAndRestore find what they resume from."""
@@ -98,7 +99,8 @@ class Saved:
     framework, whatever has happened to the program. `left_out` are links to folders, which are not part of it.
     `pointer` is the file beside the folder in which the framework finds it, by `pointer_text`; a copy of the checkpoint
     has one. `loose`: its name, or those of its files, have no number. `reached` is the largest step inside its files,
-    -1 if unknown; a folder with the mark of a framework has the largest one."""
+    -1 if unknown; a folder with the mark of a framework has the largest one. `half`: the program has written more files
+    for each other step, and may not have written all of this one."""
 
     name: str
     roots: tuple[str, ...]
@@ -112,22 +114,45 @@ class Saved:
     pointer_text: str = ""
     loose: bool = False
     reached: int = -1
+    half: bool = False
 
     @property
     def changed_at(self) -> int:
         """When its newest file was changed, in nanoseconds since the epoch."""
         return max((file.changed_at for file in self.files), default=0)
 
+    @property
+    def position(self) -> tuple[list[int], int]:
+        """The numbers of the fold or stage in its name, in each of which the steps begin again, and its step."""
+        return [int(number) for number in _STAGE.findall(self.name)], self.step or 0
+
 
 def saved_in(folder: Path) -> list[Saved]:
     """All checkpoints below the folder, the newest last. Files that vanish meanwhile are no error."""
-    return sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
+    all_saved = sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
+    half = _half(all_saved)
+    return [replace(saved, half=True, proven=False) if saved in half else saved for saved in all_saved]
+
+
+def files_in(folder: Path) -> list[SavedFile]:
+    """All files of the program in the folder."""
+    return [file for file in _files(folder, "")[0] if not file.name.startswith(f"{OWN_FOLDER}/")]
+
+
+def _half(all_saved: list[Saved]) -> list[Saved]:
+    """The checkpoints of the newest step if all other steps have more files. The marks of frameworks are more exact."""
+    steps: dict[int | None, list[Saved]] = defaultdict(list)
+    for saved in all_saved:
+        if not saved.loose and saved.reached < _LARGEST_STEP:
+            steps[saved.step] = [*steps.pop(saved.step, []), saved]
+    *others, newest = [sum(len(saved.files) for saved in parts) for parts in steps.values()] or [0]
+    return list(steps.values())[-1] if newest < min(others, default=0) else []
 
 
 def furthest(all_saved: Iterable[Saved]) -> Saved:
     """The checkpoint from which a program continues. Times alone do not tell it: `best.pt` may be newer than
     `epoch-9.pt` and have only weights, and files that were put back have new times."""
-    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, saved.step or 0, saved.changed_at))
+    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, *saved.position, saved.changed_at))
 
 
 def committed_together(ready: list[Saved], settled: list[Saved]) -> list[Saved]:
