@@ -220,6 +220,16 @@ def test_a_second_loop_of_a_program_is_committed(tmp_path: Path) -> None:
     assert steps(tmp_path) == [1, 0, 1]
 
 
+def test_the_loop_before_is_not_committed_again_after_a_restart(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for name, step in (("teacher-epoch-9.pt", 9), ("student-epoch-0.pt", 0)):
+        save(first.folder, name, step=step)
+        first.commit()
+    second = Attempt(tmp_path, 2)
+    second.commit()
+    assert (second.place, steps(tmp_path)) == ("student-epoch-0.pt", [9, 0])
+
+
 def test_files_that_may_be_torn_are_moved_aside(tmp_path: Path) -> None:
     first = Attempt(tmp_path)
     save(first.folder, "step-5.pt")
