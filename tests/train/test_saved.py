@@ -86,6 +86,7 @@ def lightning(path: Path, step: int) -> None:
             {"rl_model_vecnormalize_800_steps.pkl": (800, True)},
         ),
         (["model_30.ubj"], {"model_30.ubj": (30, True)}),
+        (["model_3.pdparams", "model_3.pdopt"], {"model_3.pdopt": (3, True)}),
         (["model.txt.snapshot_iter_20"], {"model.txt.snapshot_iter_20": (20, True)}),
         (["catboost_info/experiment.cbsnapshot"], {"catboost_info/experiment.cbsnapshot": (None, True)}),
         (["checkpoint_100"], {"checkpoint_100": (100, True)}),

@@ -52,7 +52,7 @@ _RANK = re.compile(r"(?:rank|world_size)[=_-]?\d+", re.IGNORECASE)
 _BESIDE = frozenset({"checkpoint", "last_checkpoint", "training_metadata.json"})
 """Files in which TensorFlow, Detectron2, MMEngine and Keras' BackupAndRestore find what they resume from."""
 
-_STATE = re.compile(r"\.(?:ckpt|keras|h5|pth?|pth\.tar|ubj|cbm|cbsnapshot)$")
+_STATE = re.compile(r"\.(?:ckpt|keras|h5|pth?|pth\.tar|th|eqx|pd(?:params|opt|states)|ubj|cbm|cbsnapshot)$")
 _STATE_OR_DATA = re.compile(r"\.(?:bin|index|meta|data-\d+-of-\d+|joblib|msgpack|npz|pickle|pkl|safetensors|zip)$")
 _PARTS = re.compile(r"\.(?:index|meta|data-\d+-of-\d+)$")
 """TensorFlow reads all files of a checkpoint by their name without this."""
@@ -140,12 +140,15 @@ def files_in(folder: Path) -> list[SavedFile]:
 
 
 def _half(all_saved: list[Saved]) -> list[Saved]:
-    """The checkpoints of the newest step if all other steps have more files. The marks of frameworks are more exact."""
+    """The checkpoints of the newest step if all other steps have more files of states. The marks of frameworks are more
+    exact."""
     steps: dict[int | None, list[Saved]] = defaultdict(list)
     for saved in all_saved:
         if not saved.loose and saved.reached < _LARGEST_STEP:
             steps[saved.step] = [*steps.pop(saved.step, []), saved]
-    *others, newest = [sum(len(saved.files) for saved in parts) for parts in steps.values()] or [0]
+    *others, newest = [
+        sum(_is_state(file.name) for saved in parts for file in saved.files) for parts in steps.values()
+    ] or [0]
     return list(steps.values())[-1] if newest < min(others, default=0) else []
 
 
