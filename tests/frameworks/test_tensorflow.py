@@ -11,7 +11,10 @@ import pytest
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train import writing
+from spotladder.train.folder_watch import Watch
+from spotladder.train.putback import put_back
 from spotladder.train.tensorflow import State
+from tests.train.builders import ManualClock, member
 
 tf: Any = None
 """Imported for the first test, not while tests are collected: it takes each process of the test run 6 s of processor
@@ -143,3 +146,17 @@ def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "model.index").write_bytes(b"")
     with pytest.raises(CheckpointCorrupt):
         State(model=model_of()).restore(tmp_path)
+
+
+def test_a_manager_continues_from_what_was_put_back(tmp_path: Path) -> None:
+    first, out = member(tmp_path / "bucket"), tmp_path / "out"
+    watch = Watch(out, first, first.commits, put_back(first, out), ManualClock())
+    for value in (1.0, 2.0):
+        tf.train.CheckpointManager(tf.train.Checkpoint(value=tf.Variable(value)), str(out), 2, "epoch").save(int(value))
+    watch.look(ended=True)
+    first.commits.wait()
+    out.rename(tmp_path / "gone")
+    start, value = put_back(member(tmp_path / "bucket", attempt=2), out), tf.Variable(0.0)
+    assert start.path_in(out) == tf.train.latest_checkpoint(out)
+    tf.train.Checkpoint(value=value).restore(start.path_in(out))
+    assert value.numpy() == 2.0

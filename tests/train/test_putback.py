@@ -221,6 +221,16 @@ def test_a_second_loop_of_a_program_is_committed(tmp_path: Path) -> None:
     assert steps(tmp_path) == [1, 0, 1]
 
 
+def test_the_loop_before_is_not_committed_again_after_a_restart(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for name, step in (("teacher-epoch-9.pt", 9), ("student-epoch-0.pt", 0)):
+        save(first.folder, name, step=step)
+        first.commit()
+    second = Attempt(tmp_path, 2)
+    second.commit()
+    assert (second.place, steps(tmp_path)) == ("student-epoch-0.pt", [9, 0])
+
+
 def test_files_that_may_be_torn_are_moved_aside(tmp_path: Path) -> None:
     first = Attempt(tmp_path)
     save(first.folder, "step-5.pt")
@@ -331,6 +341,59 @@ def test_a_program_that_begins_again_does_not_replace_the_commit(
     second.commit()
     assert steps(tmp_path) == [50]
     assert caplog.text.count("Does the program continue from its checkpoint?") == 1
+
+
+def test_the_next_fold_or_stage_of_a_program_that_continues_is_committed(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    save(first.folder / "fold1", "epoch-9.pt")
+    first.commit()
+    second = Attempt(tmp_path, 2)
+    save(second.folder / "fold0", "epoch-0.pt")
+    second.commit()
+    assert steps(tmp_path) == [9], "it begins again"
+    save(second.folder / "fold2", "epoch-0.pt")
+    second.commit()
+    assert steps(tmp_path) == [9, 0]
+    second.folder.rename(tmp_path / "gone")
+    assert Attempt(tmp_path, 3).place == "fold2/epoch-0.pt"
+
+
+def test_the_files_of_a_step_that_are_written_one_after_another_are_one_commit(tmp_path: Path) -> None:
+    first = Attempt(tmp_path)
+    for step in (1, 2):
+        for part in ("model", "optimizer"):
+            save(first.folder, f"{part}-{step}.pt")
+    first.commit()
+    save(first.folder, "model-3.pt")
+    first.commit()
+    assert steps(tmp_path) == [2], "the optimizer is not written yet"
+    second = Attempt(tmp_path, 2)
+    assert second.place is not None
+    assert second.place.endswith("-2.pt")
+    save(second.folder, "model-3.pt")
+    second.commit()
+    second.clock.now += folder_watch.HALF_SETTLED_AFTER
+    second.commit()
+    assert steps(tmp_path) == [2, 3], "a program may write less"
+    save(second.folder, "optimizer-3.pt")
+    second.commit()
+    assert steps(tmp_path) == [2, 3, 3]
+
+
+def test_a_program_whose_checkpoints_are_not_recognized_is_told_early(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = Attempt(tmp_path)
+    attempt.folder.mkdir()
+    for _ in range(2):
+        attempt.commit()
+        assert "none of the files" not in caplog.text
+        (attempt.folder / "net.json").write_text("{}")
+    attempt.clock.now += folder_watch.UNRECOGNIZED_AFTER
+    for _ in range(2):
+        attempt.commit()
+    assert caplog.text.count("nothing is committed yet: none of the files in") == 1
+    assert "net.json" in caplog.text
 
 
 def test_another_file_of_the_same_step_belongs_to_the_commit(tmp_path: Path) -> None:

@@ -76,6 +76,32 @@ def lightning(path: Path, step: int) -> None:
         (["step_2/epoch_3.pt", "step_2/epoch_4.pt"], {"step_2/epoch_3.pt": (3, True), "step_2/epoch_4.pt": (4, True)}),
         (["ep1-ba20-rank0.pt", "ep1-ba20-rank1.pt"], {"ep1-ba20-rank1.pt": (20, True)}),
         (["last.weights.h5", "training_metadata.json"], {"last.weights.h5": (None, True)}),
+        (
+            ["ckpt-3.index", "ckpt-3.data-00000-of-00001", "checkpoint"],
+            {"ckpt-3": (3, True), "checkpoint": (None, True)},
+        ),
+        (["cp-0004.ckpt.index", "cp-0004.ckpt.data-00001-of-00002"], {"cp-0004.ckpt": (4, True)}),
+        (
+            ["rl_model_800_steps.zip", "rl_model_vecnormalize_800_steps.pkl"],
+            {"rl_model_vecnormalize_800_steps.pkl": (800, True)},
+        ),
+        (["model_30.ubj"], {"model_30.ubj": (30, True)}),
+        (["model_3.pdparams", "model_3.pdopt"], {"model_3.pdopt": (3, True)}),
+        (["model.txt.snapshot_iter_20"], {"model.txt.snapshot_iter_20": (20, True)}),
+        (["catboost_info/experiment.cbsnapshot"], {"catboost_info/experiment.cbsnapshot": (None, True)}),
+        (["checkpoint_100"], {"checkpoint_100": (100, True)}),
+        (["best_model.zip", "latest.pkl"], {"latest.pkl": (None, True)}),
+        (
+            ["data.zip", "words.pkl", "model.safetensors", "faiss.index", "checkpoint_3.log", "epoch-3.png", "batch_1"],
+            {},
+        ),
+        (
+            ["epoch_0/model-00001-of-00002.safetensors", "epoch_0/config.json"],
+            {"epoch_0/model-00001-of-00002.safetensors": (0, True)},
+        ),
+        (["checkpoint-50/model.safetensors", "checkpoint-50/optimizer.bin"], {"checkpoint-50": (50, True)}),
+        (["checkpoint-50/model.safetensors", "checkpoint-50/rng_state_1.pth"], {"checkpoint-50": (50, False)}),
+        (["checkpoint-50/training_args.bin", "checkpoint-50/optimizer.pt"], {"checkpoint-50": (50, False)}),
     ],
 )
 def test_the_marks_of_each_framework(
@@ -131,8 +157,8 @@ def test_megatron_names_the_newest_checkpoint_beside_it(tmp_path: Path) -> None:
         lay_out(tmp_path, f"out/iter_{step:07}/mp_rank_00/model_optim_rng.pt", f"out/iter_{step:07}/mp_rank_01/x.pt")
     (tmp_path / "out" / "latest_checkpointed_iteration.txt").write_text("10")
     assert set(found(tmp_path).values()) == {(5, True), (10, True), (15, False)}
-    assert [saved.roots[2:] for saved in saved_in(tmp_path) if saved.step == 10] == [
-        ("out/latest_checkpointed_iteration.txt",)
+    assert [saved.roots for saved in saved_in(tmp_path) if saved.step == 10] == [
+        ("out/iter_0000010", "out/latest_checkpointed_iteration.txt")
     ]
 
 

@@ -12,7 +12,7 @@ from spotladder.train.commits import Commits
 from spotladder.train.membership import Member
 from spotladder.train.pending import Checkpoint
 from spotladder.train.putback import Changed, PutBack, claim, copied
-from spotladder.train.saved import Saved, SavedFile, committed_together, has_state, joined, saved_in
+from spotladder.train.saved import Saved, SavedFile, committed_together, files_in, has_state, joined, saved_in
 
 _log = logging.getLogger("spotladder.train")
 
@@ -24,6 +24,12 @@ SHARE = 20
 
 SETTLED_AFTER = 1.0
 """Seconds without a change of its files after which a complete checkpoint is committed."""
+
+HALF_SETTLED_AFTER = 60.0
+"""The same of one that has fewer files than those of other steps."""
+
+UNRECOGNIZED_AFTER = 300.0
+"""Seconds after which a program is told that none of its files is a complete checkpoint."""
 
 CHECKPOINT = "{checkpoint}"
 """The text in an argument of the program that stands for the path of the checkpoint."""
@@ -44,6 +50,7 @@ class Watch:
     clock: Callable[[], float] = time.monotonic
     step: int = 0
     total: int = 0
+    _began: float = 0.0
     _next: float = float("-inf")
     _seen: dict[str, tuple[tuple[SavedFile, ...], float]] = field(default_factory=dict)
     _done: dict[str, tuple[SavedFile, ...]] = field(default_factory=dict)
@@ -51,6 +58,7 @@ class Watch:
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self._began = self.clock()
         if (found := self.start.found) is not None:
             self.step, self.total = found.step, found.total
             self.commits.stepped_over(found.skipped)
@@ -74,11 +82,25 @@ class Watch:
         if here:
             self._claim()
         complete = [saved for saved in here if saved.complete]
-        ready = [saved for saved in complete if self._is_new(saved, at_rest=ended and (saved.proven or not killed))]
+        new = [saved for saved in complete if self._is_new(saved)]
+        ready = [saved for saved in new if self._is_at_rest(saved) or (ended and (saved.proven or not killed))]
+        changing = {saved.step for saved in new if not saved.loose and saved not in ready}
+        ready = [saved for saved in ready if saved.loose or saved.step not in changing]
         self._next = self.clock() + max(LOOK_INTERVAL, SHARE * (self.clock() - began))
+        if not complete and began - self._began >= UNRECOGNIZED_AFTER:
+            self._tell_unrecognized()
         if ready and (is_idle or self.commits.away):
             settled = [saved for saved in complete if saved in ready or self._done.get(saved.name) == saved.files]
             self._submit(committed_together(ready, settled))
+
+    def _tell_unrecognized(self) -> None:
+        self._began = float("inf")
+        if files := sorted(files_in(self.folder), key=lambda file: file.changed_at):
+            names = ", ".join(file.name for file in files[-3:])
+            self._warn(
+                f"nothing is committed yet: none of the files in {self.folder}, such as {names}, is a complete "
+                'checkpoint. If one should be, see "Your script saves its own checkpoints" in the documentation'
+            )
 
     def wait(self, timeout: float = 0.0) -> bool:
         """Whether all that was submitted is committed, after at most `timeout` seconds. Raises a commit's error."""
@@ -95,14 +117,15 @@ class Watch:
         except OSError as error:
             self._warn(f"{self.folder} cannot be written: {error}")
 
-    def _is_new(self, saved: Saved, *, at_rest: bool) -> bool:
-        if self._done.get(saved.name) == saved.files or saved.changed_at < self._newest:
-            return False
+    def _is_new(self, saved: Saved) -> bool:
+        return self._done.get(saved.name) != saved.files and saved.changed_at >= self._newest
+
+    def _is_at_rest(self, saved: Saved) -> bool:
         files, since = self._seen.get(saved.name, ((), 0.0))
         if files != saved.files:
             since = self.clock()
             self._seen[saved.name] = (saved.files, since)
-        return at_rest or self.clock() - since >= SETTLED_AFTER
+        return self.clock() - since >= (HALF_SETTLED_AFTER if saved.half else SETTLED_AFTER)
 
     def _submit(self, parts: list[Saved]) -> None:
         saved = joined(parts)
@@ -131,7 +154,8 @@ class Watch:
 
     def _problem(self, saved: Saved, step: int) -> str:
         """Why this checkpoint cannot be committed; "" if it can."""
-        if step < self.step and not self._newest:
+        before = [] if self.start.saved is None else self.start.saved.position[0]
+        if (saved.position[0], step) < (before, self.step) and not self._newest:
             return (
                 f"{saved.name} is not committed: it is of step {step}, and step {self.step} is committed. Does the "
                 f"program continue from its checkpoint? Pass its path with {CHECKPOINT} in an argument"

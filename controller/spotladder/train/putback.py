@@ -70,13 +70,13 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """The newest commit, and the checkpoint from which the program continues: that of the commit, or one that this run
-    has completed in the folder later and has not committed (`uncommitted`). `found` is None if the log has no commit,
-    and `saved` is None if the program begins from its start."""
+    """The newest commit, and the checkpoint from which the program continues: that of the commit, or one of the
+    `newer`, which this run has written into the folder later and has not committed. `found` is None if the log has no
+    commit, and `saved` is None if the program begins from its start."""
 
     found: Found | None
     saved: Saved | None
-    uncommitted: bool = False
+    newer: tuple[Saved, ...] = ()
 
     def path_in(self, folder: Path) -> str | None:
         """The path of the checkpoint from which the program continues."""
@@ -84,9 +84,7 @@ class PutBack:
 
     def is_committed(self, saved: Saved) -> bool:
         """Whether this checkpoint, which is in the folder when the program starts, needs no commit."""
-        if saved.step is None:
-            return not self.uncommitted
-        return self.found is not None and saved.step <= self.found.step
+        return all(saved.files != newer.files for newer in self.newer)
 
 
 def put_back(member: Member, folder: Path) -> PutBack:
@@ -143,7 +141,7 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
         here = []
     if here or found is not None:
         claim(member, folder)
-    newer = [saved for saved in here if found is None or _is_newer(saved, found)]
+    newer = [saved for saved in here if found is None or _is_newer(saved, found, here)]
     torn = [saved for saved in here if not saved.complete or (saved in newer and not saved.proven)]
     if torn:
         shutil.rmtree(own / "torn", ignore_errors=True)
@@ -160,10 +158,10 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     ]
     best = furthest(kept) if kept else None
     if found is None or (best and not best.loose and (best in newer or not torn)):
-        return PutBack(found, best, uncommitted=best in newer)
+        return PutBack(found, best, tuple(newer))
     incoming = saved_in(found.path)
     if best and all(saved.loose for saved in incoming):
-        return PutBack(found, best, uncommitted=best in newer)
+        return PutBack(found, best, tuple(newer))
     if not incoming:
         raise InvalidSpec(
             f"the newest commit, of step {found.step}, has no checkpoint of a program's own folder: remove the field, "
@@ -175,8 +173,12 @@ def _arrange(member: Member, folder: Path, found: Found | None) -> PutBack:
     return PutBack(found, furthest(incoming))
 
 
-def _is_newer(saved: Saved, found: Found) -> bool:
-    return saved.changed_at > found.commit.at * 1e9 if saved.step is None else saved.step > found.step
+def _is_newer(saved: Saved, found: Found, here: list[Saved]) -> bool:
+    """Whether it was written after the commit, whose steps may have begun again: its files may still be `here`."""
+    if saved.step is None:
+        return saved.changed_at > found.commit.at * 1e9
+    committed_at = max((other.changed_at for other in here if other.step == found.step), default=0)
+    return saved.step > found.step and saved.changed_at >= committed_at
 
 
 def _move(all_saved: list[Saved], source: Path, target: Path) -> None:

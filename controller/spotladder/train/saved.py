@@ -2,13 +2,16 @@
 
 | framework | a checkpoint | complete when |
 | --- | --- | --- |
-| Hugging Face | the folder `checkpoint-N` | it has `trainer_state.json` |
+| Hugging Face's Trainer | the folder `checkpoint-N` | it has `trainer_state.json` |
 | PyTorch DCP | a folder | it has `.metadata`, which is written last |
 | Accelerate | a folder | it has `random_states_0.pkl` |
 | Orbax | a folder | it has `_CHECKPOINT_METADATA` or `commit_success.txt`, and its final name |
 | DeepSpeed | a folder with `mp_rank_…_model_states.pt` | the file `latest` beside it names it or a later one |
-| others | a folder such as `step-7` with files of the next row | all of these are complete |
-| Lightning, Keras, torch.save | `.ckpt`, `.keras`, `.h5`, `.pt`, `.pth`, `.pth.tar` | a zip file has its end |
+| others | a folder such as `step-7` with files of states | all of these are complete |
+| others | a file of a state | a zip file has its end |
+
+A file is that of a state by its format, such as `.pt` and `.h5`. Data may have the others, such as `.zip` and `.pkl`:
+their names tell it, as that of `model_800_steps.zip` and `latest.pkl` do, or that of their folder.
 
 Files of one folder and one step are one checkpoint. Files without a number in their names, such as `last.pt`, `best.pt`
 and those in which a framework finds the name of the newest checkpoint, are one as well, which is committed together
@@ -35,7 +38,6 @@ from typing import Any
 OWN_FOLDER = ".spotladder"
 """The folder inside the program's folder for files that are being copied, and for checkpoints of other runs."""
 
-SUFFIXES = (".weights.h5", ".ckpt", ".keras", ".h5", ".pt", ".pth", ".pth.tar")
 LARGEST_STATE = 64 << 20
 """Bytes of the largest `trainer_state.json` that is read, and of the beginning of a pickle that is searched."""
 
@@ -45,9 +47,22 @@ _UNFINISHED = ".orbax-checkpoint-tmp"
 _DEEPSPEED = re.compile(r"(?:mp_rank_\d+_model|_optim)_states\.pt$")
 _LONGEST_NAME = 255
 _STEP_FOLDER = re.compile(r"(?:global)?[_-]?(?:step|iter|iteration|epoch|checkpoint|ckpt)[=_-]?\d{1,15}", re.IGNORECASE)
+_STAGE = re.compile(r"(?:fold|phase|stage)[=_-]?(\d{1,15})", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|world_size)[=_-]?\d+", re.IGNORECASE)
-_BESIDE = frozenset({"last_checkpoint", "training_metadata.json"})
-"""Files in which Detectron2, MMEngine and Keras' BackupAndRestore find what they resume from."""
+_BESIDE = frozenset({"checkpoint", "last_checkpoint", "training_metadata.json"})
+"""Files in which TensorFlow, Detectron2, MMEngine and Keras' BackupAndRestore find what they resume from."""
+
+_STATE = re.compile(r"\.(?:ckpt|keras|h5|pth?|pth\.tar|th|eqx|pd(?:params|opt|states)|ubj|cbm|cbsnapshot)$")
+_STATE_OR_DATA = re.compile(r"\.(?:bin|index|meta|data-\d+-of-\d+|joblib|msgpack|npz|pickle|pkl|safetensors|zip)$")
+_PARTS = re.compile(r"\.(?:index|meta|data-\d+-of-\d+)$")
+"""TensorFlow reads all files of a checkpoint by their name without this."""
+
+_TELLING = re.compile(
+    r"(?<![a-z])(?:best|checkpoint|ckpt|epoch|iter|iteration|last|latest|step)s?(?![a-z])", re.IGNORECASE
+)
+_STEP_AT_END = re.compile(rf"(?:^|.*[._-]){_STEP_FOLDER.pattern}", re.IGNORECASE)
+_OF_TRAINER = re.compile(r"training_args\.bin|rng_state.*\.pth")
+"""What the Trainer of Hugging Face writes before `trainer_state.json`, besides the model and the optimizer."""
 
 _LATEST = "latest"
 """DeepSpeed writes it when all ranks have saved, and reads it to find the newest checkpoint."""
@@ -79,12 +94,13 @@ class SavedFile:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint of the program. `name` is its folder, or its newest file. `roots` are that folder, or all of its
-    files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the framework,
-    whatever has happened to the program. `left_out` are links to folders, which are not part of it. `pointer` is the
-    file beside the folder in which the framework finds it, by `pointer_text`; a copy of the checkpoint has one.
-    `loose`: its name, or those of its files, have no number. `reached` is the largest step inside its files, -1 if
-    unknown; a folder with the mark of a framework has the largest one."""
+    """A checkpoint of the program. `name` is its folder, or that of its newest file. `roots` are that folder, or all of
+    its files. `step` is None if nothing tells it; `total` is 0 if unknown. `proven`: complete by a mark of the
+    framework, whatever has happened to the program. `left_out` are links to folders, which are not part of it.
+    `pointer` is the file beside the folder in which the framework finds it, by `pointer_text`; a copy of the checkpoint
+    has one. `loose`: its name, or those of its files, have no number. `reached` is the largest step inside its files,
+    -1 if unknown; a folder with the mark of a framework has the largest one. `half`: the program has written more files
+    for each other step, and may not have written all of this one."""
 
     name: str
     roots: tuple[str, ...]
@@ -98,22 +114,48 @@ class Saved:
     pointer_text: str = ""
     loose: bool = False
     reached: int = -1
+    half: bool = False
 
     @property
     def changed_at(self) -> int:
         """When its newest file was changed, in nanoseconds since the epoch."""
         return max((file.changed_at for file in self.files), default=0)
 
+    @property
+    def position(self) -> tuple[list[int], int]:
+        """The numbers of the fold or stage in its name, in each of which the steps begin again, and its step."""
+        return [int(number) for number in _STAGE.findall(self.name)], self.step or 0
+
 
 def saved_in(folder: Path) -> list[Saved]:
     """All checkpoints below the folder, the newest last. Files that vanish meanwhile are no error."""
-    return sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
+    all_saved = sorted(_below(folder, ""), key=lambda saved: (saved.changed_at, saved.step or 0, saved.name))
+    half = _half(all_saved)
+    return [replace(saved, half=True, proven=False) if saved in half else saved for saved in all_saved]
+
+
+def files_in(folder: Path) -> list[SavedFile]:
+    """All files of the program in the folder."""
+    return [file for file in _files(folder, "")[0] if not file.name.startswith(f"{OWN_FOLDER}/")]
+
+
+def _half(all_saved: list[Saved]) -> list[Saved]:
+    """The checkpoints of the newest step if all other steps have more files of states. The marks of frameworks are more
+    exact."""
+    steps: dict[int | None, list[Saved]] = defaultdict(list)
+    for saved in all_saved:
+        if not saved.loose and saved.reached < _LARGEST_STEP:
+            steps[saved.step] = [*steps.pop(saved.step, []), saved]
+    *others, newest = [
+        sum(_is_state(file.name) for saved in parts for file in saved.files) for parts in steps.values()
+    ] or [0]
+    return list(steps.values())[-1] if newest < min(others, default=0) else []
 
 
 def furthest(all_saved: Iterable[Saved]) -> Saved:
     """The checkpoint from which a program continues. Times alone do not tell it: `best.pt` may be newer than
     `epoch-9.pt` and have only weights, and files that were put back have new times."""
-    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, saved.step or 0, saved.changed_at))
+    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, *saved.position, saved.changed_at))
 
 
 def committed_together(ready: list[Saved], settled: list[Saved]) -> list[Saved]:
@@ -146,6 +188,19 @@ def has_state(saved: Saved) -> bool:
     return not all(map(_is_beside, saved.files))
 
 
+def _is_state(name: str) -> bool:
+    """Whether this file in a folder of a checkpoint is that of a state."""
+    return bool(_STATE.search(name) or _STATE_OR_DATA.search(name))
+
+
+def _is_checkpoint(name: str) -> bool:
+    """Whether this file is a checkpoint, or a part of one, whatever its folder is."""
+    if name.startswith("."):
+        return False
+    telling = _STATE_OR_DATA.search(name) and _TELLING.search(name)
+    return bool(name in _BESIDE or _STATE.search(name) or telling or _STEP_AT_END.fullmatch(name))
+
+
 def _is_beside(file: SavedFile) -> bool:
     return file.name.rpartition("/")[2] in _BESIDE
 
@@ -167,8 +222,7 @@ def _labelled(name: str) -> int | None:
 
 
 def _number(name: str, patterns: Iterable[re.Pattern[str]]) -> int | None:
-    stem = name.rpartition("/")[2]
-    stem = _RANK.sub("", stem.removesuffix(next((suffix for suffix in SUFFIXES if stem.endswith(suffix)), "")))
+    stem = _RANK.sub("", _STATE.sub("", _STATE_OR_DATA.sub("", name.rpartition("/")[2])))
     for pattern in patterns:
         if found := pattern.findall(stem):
             return int(found[-1])
@@ -185,9 +239,9 @@ def _below(folder: Path, at: str) -> Iterator[Saved]:
             saved = _folder(folder, name)
             if saved is not None:
                 yield saved
-            elif not _HUGGING_FACE.fullmatch(entry.name):
+            else:
                 yield from _below(folder, name)
-        elif entry.name in _BESIDE or (entry.name.endswith(SUFFIXES) and not entry.name.startswith(".")):
+        elif _is_checkpoint(entry.name):
             file = file_at(folder, name)
             if file is not None:
                 groups[_step(folder, file)].append(file)
@@ -204,51 +258,50 @@ def _group(folder: Path, number: int | None, files: list[SavedFile]) -> Saved:
     names, furthest_inside = tuple(whole), reached[files[-1]]
     known = furthest_inside < 0 or any(_labelled(name) is not None for name in names)
     step = number if known else furthest_inside
-    return Saved(
-        names[-1], names, tuple(files), step, 0, complete, proven, loose=number is None, reached=furthest_inside
-    )
+    name = _PARTS.sub("", names[-1])
+    return Saved(name, names, tuple(files), step, 0, complete, proven, loose=number is None, reached=furthest_inside)
 
 
 def _folder(folder: Path, at: str) -> Saved | None:
     """The checkpoint that this folder is; None if it is another folder."""
     name, inside = at.rpartition("/")[2], {entry.name for entry in _entries(folder / at)}
-    trainer = _HUGGING_FACE.fullmatch(name)
     deepspeed = any(map(_DEEPSPEED.search, inside))
-    complete = not _MARKS.isdisjoint(inside)
-    step, total = number_of(name), 0
-    is_marked = complete or trainer is not None or deepspeed
-    if not is_marked and not _STEP_FOLDER.fullmatch(name):
+    marked = deepspeed or not _MARKS.isdisjoint(inside)
+    if not marked and not _STEP_FOLDER.fullmatch(name):
         return None
     files, left_out = _files(folder, at)
-    parts = [file for file in files if file.name.endswith(SUFFIXES)]
-    if not is_marked:
-        if not parts or any(_labelled(part.name) is not None for part in parts):
-            return None
-        group = _group(folder, step, parts)
-        return _with_pointer(
-            folder, at, replace(group, step=step, name=group.name if len(parts) == 1 else at), _TRACKER
-        )
-    if trainer is not None and "trainer_state.json" in inside:
-        state = next((file for file in files if file.name == f"{at}/trainer_state.json"), None)
-        progress = state and _trainer_state(folder, state)
+    parts = [file for file in files if _is_state(file.name)]
+    if marked or _is_of_trainer(name, inside):
+        saved = _marked(folder, at, files, parts, complete=marked)
+    elif not parts or any(_labelled(part.name) is not None for part in parts):
+        return None
+    else:
+        group = _group(folder, number_of(at), parts)
+        saved = replace(group, step=number_of(at), name=group.name if len(parts) == 1 else at)
+    saved = replace(saved, roots=(at,), files=tuple(files), left_out=tuple(left_out))
+    return _with_pointer(folder, at, saved, _LATEST if deepspeed else _TRACKER)
+
+
+def _is_of_trainer(name: str, inside: set[str]) -> bool:
+    """Whether the Trainer of Hugging Face has written this folder, or may be writing it, beginning with the model."""
+    if not _HUGGING_FACE.fullmatch(name):
+        return False
+    more = any(_is_state(each) and "model" not in each for each in inside)
+    return "trainer_state.json" in inside or not more or any(map(_OF_TRAINER.fullmatch, inside))
+
+
+def _marked(folder: Path, at: str, files: list[SavedFile], parts: list[SavedFile], *, complete: bool) -> Saved:
+    """The checkpoint in a folder of a framework that marks what is `complete`."""
+    step, total = number_of(at), 0
+    if state := next((file for file in files if file.name == f"{at}/trainer_state.json"), None):
+        progress = _trainer_state(folder, state)
         complete = progress is not None
         step, total = progress or (step, 0)
-    complete = (complete or deepspeed) and not any(_is_whole(folder, part) is False for part in parts)
+    complete = complete and not any(_is_whole(folder, part) is False for part in parts)
     last = max(files, key=lambda file: file.changed_at, default=None)
     overwritten = step is None and last is not None and last.name.rpartition("/")[2] not in _MARKS
-    saved = Saved(
-        name=at,
-        roots=(at,),
-        files=tuple(files),
-        step=step,
-        total=total,
-        complete=complete,
-        proven=complete and not overwritten,  # The mark may be that of the checkpoint before it.
-        left_out=tuple(left_out),
-        loose=step is None,
-        reached=_LARGEST_STEP,
-    )
-    return _with_pointer(folder, at, saved, _LATEST if deepspeed else _TRACKER)
+    proven = complete and not overwritten  # The mark may be that of the checkpoint before it.
+    return Saved(at, (), (), step, total, complete, proven, loose=step is None, reached=_LARGEST_STEP)
 
 
 def _with_pointer(folder: Path, at: str, saved: Saved, name: str) -> Saved:
