@@ -145,6 +145,8 @@ WAYS: tuple[Way, ...] = (
     Way("a priority as a number", "set by priority classes only", {(*_POD, "priority"): 2_000_000_000}),
     Way("a priority class of Kueue", "priorityClasses",
         {(*_RAY[:-1], "metadata"): {"labels": {"kueue.x-k8s.io/priority-class": "high"}}}, True),
+    Way("a priority class of Kueue, of a pod", "priorityClasses",
+        {(*_HEAD, "template", "metadata"): {"labels": {"kueue.x-k8s.io/priority-class": "high"}}}),
     Way("a service account that is not listed", "serviceAccounts", {(*_POD, "serviceAccountName"): "deployer"}, True),
     Way("a service account by its older field", "serviceAccounts", {(*_WORKER, "serviceAccount"): "deployer"}),
     Way("Ray's autoscaler, which may change RayClusters", "rayAutoscaling",

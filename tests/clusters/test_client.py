@@ -323,6 +323,22 @@ async def test_a_watch_reads_lines_of_any_length_across_chunks() -> None:
     assert found == [("ADDED", 300_000), ("BOOKMARK", 1)]
 
 
+async def test_an_object_that_is_nested_too_deeply_does_not_keep_the_others_from_being_read() -> None:
+    # The API server stores 10,000 levels in a field that it does not know, and lists the objects of all tenants.
+    deep = '{"kept": "[", "a": ' + '{"\\"]": [' * 4_000 + "1" + "]}" * 4_000 + ', "z": []}'
+    listed = f'{{"metadata": {{}}, "items": [{{"n": 0}}, {{"n": 1, "spec": {deep}}}, {{"n": 2}}]}}'
+    event = f'{{"type": "ADDED", "object": {{"n": 1, "spec": {deep}}}}}\n'
+
+    def answer(request: web.Request) -> web.Response:
+        return web.Response(text=event if "watch" in request.query else listed)
+
+    async with api(answer) as client:
+        assert await _numbers(client) == [0, 1, 2]
+        (found,) = [one.object async for one in client.watch(PODS, version="1")]
+    spec = found["spec"]
+    assert (found["n"], spec["kept"], spec["a"].keys(), spec["z"]) == (1, "[", {'"]'}, [])
+
+
 async def test_a_watch_with_an_old_version_raises_expired_from_status_or_event() -> None:
     line = '{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}\n'
     for answer in (lambda _: refused(410), lambda _: web.Response(text=line)):

@@ -9,6 +9,7 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,24 @@ async def test_a_service_of_apprise_gets_title_and_text() -> None:
         await target_of(f"json://{receiver.address}/jobs").send(Message((notice(),)))
     body = json.loads(receiver.bodies[0])
     assert (body["title"], body["message"]) == ("Failed: team-a/digits (west)", "team-a/digits has failed")
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("@everyone", "@\u200beveryone"),
+        ("<!channel> <http://evil|here>", "<\u200b!channel> <\u200bhttp://evil|here>"),
+        ("[here](http://evil)", "[here]\u200b(http://evil)"),
+    ],
+)
+async def test_what_a_program_prints_calls_nobody_and_is_no_markup(printed: str, shown: str) -> None:
+    message = Message((replace(notice(), text=f"failed: {printed}"),))
+    async with receiving() as receiver:
+        await target_of(f"json://{receiver.address}/jobs").send(message)
+        await target_of(f"json://{receiver.address}/mail?format=html").send(message)
+    plain, mail = (json.loads(body)["message"] for body in receiver.bodies)
+    assert plain == f"failed: {shown}"
+    assert "<" not in mail.replace("<br", "")
 
 
 async def test_a_storm_is_one_message() -> None:

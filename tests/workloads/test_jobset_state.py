@@ -260,8 +260,21 @@ def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> No
     assert (job.state.tier, job.state.stage) == ("spot-a", Stage.STARTING)
 
 
-def test_a_set_with_more_pods_than_an_attempt_may_have_takes_no_memory() -> None:
-    assert seen(jobset(pods=MAX_PODS + 1)).pods == ()
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [(1, MAX_PODS + 1)],
+        [(2_000_000_000, 0)],
+        [(2_000_000_000, 1), (-2_000_000_000, 1)],
+    ],
+)
+def test_a_set_with_more_pods_than_an_attempt_may_have_takes_no_memory(counts: list[tuple[int, int]]) -> None:
+    jobs = [
+        {"name": f"workers-{index}", "replicas": jobs, "template": {"spec": {"parallelism": pods}}}
+        for index, (jobs, pods) in enumerate(counts)
+    ]
+    made = JobSetRecord.of({"metadata": metadata("digits-a001"), "spec": {"replicatedJobs": jobs}})
+    assert (made.places, made.ends_with) == ((), ()), "each of their places would be a record"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
-from spotladder.workloads.references import references
+from spotladder.workloads.references import MAX_REFERENCES, references
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 
 
@@ -54,3 +54,9 @@ def test_every_referenced_object_is_listed(
 
 def test_the_credentials_secret_is_listed_once() -> None:
     assert named(ray_template(), checkpoints={"uri": "s3://b/p", "credentials": {"secretName": "s3"}}) == ["Secret s3"]
+
+
+def test_no_job_asks_the_api_server_for_thousands_of_objects() -> None:
+    template = ray_template()
+    worker_spec(template)["imagePullSecrets"] = [{"name": f"secret-{number}"} for number in range(10_000)]
+    assert len(named(template)) == MAX_REFERENCES

@@ -197,9 +197,10 @@ def _count_problems(group: dict[str, Any], at: Path) -> list[Finding]:
 
 def _taken_names(groups: list[dict[str, Any]], at: Path) -> Iterator[Finding]:
     """KubeRay counts the pods of a group by its name."""
-    names = [group_name(group, index) for index, group in enumerate(groups)]
-    for index, name in enumerate(names):
-        if (first := names.index(name)) < index:
+    taken: dict[str, int] = {}
+    for index, group in enumerate(groups):
+        name = group_name(group, index)
+        if (first := taken.setdefault(name, index)) < index:
             message = f'"{printable(name)}" is already the name of workerGroupSpecs[{first}]: rename one of them'
             yield Finding((*at, index, "groupName"), message)
 

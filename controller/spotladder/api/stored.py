@@ -32,6 +32,11 @@ FORCE_DELETE = "spotladder.io/force-delete"
 """Annotation "true": remove the finalizer of the TieredJob although some of its objects may remain."""
 
 
+MAX_SPEC = 262_144
+"""Maximum bytes of the spec of a TieredJob as JSON, twice as many as the longest argument of a program: the controller
+of all tenants reads it, and renders it for each tier, in a second."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """A TieredJob. Records are compared by `generation`, so status writes trigger no reconcile. `folder` is the address
@@ -98,6 +103,9 @@ class JobRecord:
 
     def parsed(self) -> TieredJob:
         """The TieredJob. Raises InvalidSpec with every problem."""
+        if (size := len(self.spec)) > MAX_SPEC:
+            remedy = "put files and long scripts into the image or a ConfigMap"
+            raise InvalidSpec(f"has {size:,} bytes, and at most {MAX_SPEC:,} are read: {remedy}", path="spec")
         data = {
             "apiVersion": API_VERSION,
             "kind": TIEREDJOBS.kind,

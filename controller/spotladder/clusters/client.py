@@ -18,7 +18,7 @@ import aiohttp
 from pydantic_core import from_json
 
 from spotladder.clusters.errors import ClusterUnreachable, api_error
-from spotladder.clusters.responses import capped, lines, typed
+from spotladder.clusters.responses import capped, lines, parsed, typed
 from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError, TooLarge
@@ -155,7 +155,7 @@ class Client(Transport):
             headers=headers,
         ) as answer:
             async for line in lines(answer, where):
-                event = from_json(line)
+                event = await parsed(line)
                 found = event.get("object") if isinstance(event, dict) else None
                 if not isinstance(found, dict):  # Events between bookmarks have changes.
                     got = line[:200].decode(errors="replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -19,6 +20,36 @@ LARGEST_RESPONSE = 16 << 20
 
 LONGEST_REFUSAL = 65_536
 """Bytes that are read of an error response, which may come from a pod."""
+
+
+MAX_DEPTH = 200
+"""Levels of nested values that the parser of JSON reads."""
+
+_TO_BRACKET = re.compile(rb'[^][{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^][{}"]*+)*+([][{}])', re.DOTALL)
+"""The text to the next bracket outside of strings."""
+
+
+async def parsed(content: bytes) -> Any:
+    """The JSON, with null for values below `MAX_DEPTH`: one object of a tenant must not keep a list of all tenants from
+    being read. No kind of Kubernetes has so many levels, but the API server stores 10,000 in a field that it does not
+    know, such as one of a TieredJob's template. Raises ValueError."""
+    try:
+        return from_json(content)
+    except ValueError:  # In a thread: a page of such objects takes seconds.
+        return from_json(await asyncio.to_thread(_shallow, content))
+
+
+def _shallow(content: bytes) -> bytes:
+    kept, depth, since = list[bytes](), 0, 0
+    for found in _TO_BRACKET.finditer(content):
+        opens = found[1] in b"[{"
+        if opens and depth == MAX_DEPTH:
+            kept.append(content[since : found.start(1)])
+        depth += 1 if opens else -1
+        if not opens and depth == MAX_DEPTH:
+            kept.append(b"null")
+            since = found.end()
+    return b"".join((*kept, content[since:]))
 
 
 async def capped(answer: aiohttp.ClientResponse, most: int, where: str) -> bytes:

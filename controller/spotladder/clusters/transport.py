@@ -19,12 +19,12 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import aiohttp
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled
-from spotladder.clusters.responses import LARGEST_RESPONSE, capped, refused, typed, watched_socket
+from spotladder.clusters.responses import LARGEST_RESPONSE, capped, parsed, refused, typed, watched_socket
 from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
@@ -130,7 +130,7 @@ class Transport:
             )
             try:  # The credentials, whose renewal may take long, come before the request and its own timeout.
                 async with typed(where), asyncio.timeout(allowed), response as answer:
-                    found: Object = from_json(await capped(answer, most or LARGEST_RESPONSE, where))
+                    found: Object = await parsed(await capped(answer, most or LARGEST_RESPONSE, where))
                     return found
             except Throttled as refusal:
                 if attempt == TRIES or refusal.retry_after > LONGEST_WAIT:

@@ -47,7 +47,7 @@ class Message:
     @property
     def body(self) -> str:
         """The sentences, one in a line."""
-        lines = [_shortened(notice.text) for notice in self.notices[:LISTED]]
+        lines = [_inert(_shortened(notice.text)) for notice in self.notices[:LISTED]]
         left = len(self.notices) - LISTED
         return "\n".join([*lines, f"and {left} more"] if left > 0 else lines)
 
@@ -80,3 +80,9 @@ def _cloud_event(notice: Notice) -> dict[str, object]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _inert(text: str) -> str:
+    """The text without mentions, links and markup of chats, which a program may have printed: a space of no width
+    separates their characters."""
+    return text.replace("@", "@\u200b").replace("<", "<\u200b").replace("](", "]\u200b(")

@@ -67,7 +67,9 @@ class _Service:
     async def send(self, message: Message) -> None:
         try:
             async with asyncio.timeout(TIMEOUT):
-                done = await asyncio.to_thread(self._service.notify, body=message.body, title=message.title)
+                done = await asyncio.to_thread(
+                    self._service.notify, body=message.body, title=message.title, body_format=apprise.NotifyFormat.TEXT
+                )
         except TimeoutError:
             raise Undelivered(f"no answer in {TIMEOUT:g} s") from None
         except Exception as error:  # noqa: BLE001 – a service may have defects: they must not end the messages

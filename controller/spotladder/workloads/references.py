@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from spotladder.resources import (
@@ -33,6 +34,11 @@ _ENVIRONMENTS = (("secretRef", SECRETS), ("configMapRef", CONFIG_MAPS))
 _PROJECTED = (("secret", SECRETS), ("configMap", CONFIG_MAPS))
 
 
+MAX_REFERENCES = 100
+"""Maximum number of objects of a job that are looked up, at the same time and again while one is missing. The kubelet
+reports the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """An object that must exist in the attempt's namespace, or cluster."""
@@ -47,10 +53,11 @@ class Reference:
 
 
 def references(objects: Iterable[Mapping[str, Any]], queue: str = "") -> tuple[Reference, ...]:
-    """The required objects that the pods of these rendered objects refer to, each once; and `queue`."""
+    """The required objects that the pods of these rendered objects refer to, each once; and `queue`. At most
+    `MAX_REFERENCES`."""
     named = (reference for body in objects for pod in pod_templates(body) for reference in _named_by(pod.spec))
     queues = (Reference(LOCAL_QUEUES, queue),) if queue else ()
-    return tuple(dict.fromkeys((*queues, *named)))
+    return tuple(islice(dict.fromkeys((*queues, *named)), MAX_REFERENCES))
 
 
 def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:

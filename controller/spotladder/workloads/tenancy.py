@@ -89,9 +89,10 @@ class _Decider:
         workload = job.spec.workload
         template = template_of(job, workload.kind)
         at: Path = ("spec", "workload", workload.kind, "template")
-        if priority := template.metadata.labels.get(PRIORITY_OF_KUEUE):
-            here = (*at, "metadata", "labels", PRIORITY_OF_KUEUE)
-            yield from self._listed("priorityClasses", priority, here)
+        # Kueue also admits the pods and Jobs of an object that is in no queue.
+        whole = {"metadata": {"labels": template.metadata.labels}, "spec": template.spec}
+        for here, priority in _values_of(PRIORITY_OF_KUEUE, whole, at):
+            yield from self._listed("priorityClasses", str(priority), here)
         for pod in pod_templates(template.spec, (*at, "spec")):
             yield from self._of_pod(pod)
         cluster = mapping(template.spec.get("rayClusterSpec"))
@@ -159,3 +160,12 @@ class _Decider:
 
     def _refusal(self, at: Path, found: str, why: str, setting: str) -> Refusal:
         return Refusal(at, found, why, f"remove it, or ask {self._whom} to {setting} of the chart's tenancy")
+
+
+def _values_of(key: str, thing: Any, at: Path) -> Iterator[tuple[Path, Any]]:
+    """The values with this key, wherever they are, and their paths."""
+    entries = thing.items() if isinstance(thing, Mapping) else enumerate(thing) if isinstance(thing, list) else ()
+    for name, value in entries:
+        if name == key and value:
+            yield (*at, name), value
+        yield from _values_of(key, value, (*at, name))

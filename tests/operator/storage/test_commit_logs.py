@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -196,6 +197,21 @@ async def test_a_bucket_that_does_not_answer_delays_only_its_own_jobs() -> None:
         assert sum(fake.reads for fake in hanging) == PER_BUCKET
         gate.set()
         await until(lambda: all(fake.reads for fake in hanging))
+
+
+async def test_the_buckets_of_jobs_that_are_gone_take_no_memory() -> None:
+    async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: ScriptedLog()) as logs:
+        for number in range(3):
+            job = ("ns", f"job-{number}")
+            logs.follow(job, address(job[1], f"s3://bucket-{number}"), 30.0)
+            await until(lambda job=job: logs._followed[job].reading.known)
+            task = logs._followed[job].task
+            assert task is not None
+            logs.unfollow(job)
+            await asyncio.wait({task})
+            del task
+        gc.collect()
+        assert not len(logs._buckets)
 
 
 async def test_a_read_that_waits_for_its_turn_is_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -127,7 +128,7 @@ class Logs:
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[str, asyncio.Task[EndOfLog]] = {}  # by the uid of the job
-        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._buckets = WeakValueDictionary[tuple[str, str], _Bucket]()  # Users name any bucket.
         self._threads = {lane: asyncio.Semaphore(lane.total) for lane in LANES}
         self._shares: dict[tuple[_Lane, str], asyncio.Semaphore] = {}
 
@@ -146,7 +147,7 @@ class Logs:
         followed = self._followed.get(key)
         if followed is None or followed.address != address:
             self.unfollow(key)
-            followed = self._followed[key] = _Followed(address)
+            followed = self._followed[key] = _Followed(address, self._bucket(address))
             followed.task = asyncio.create_task(self._read_on(key, followed))
         if standby != followed.standby:
             followed.standby = standby
@@ -180,7 +181,7 @@ class Logs:
         followed = self._followed.get(key)
         if followed is None:
             return 0.0
-        served = self._bucket(followed.address).served
+        served = followed.bucket.served
         if followed.event != event:
             followed.event, followed.requested_at, followed.served = event, self._clock.ticks(), -1
             followed.requests += 1
@@ -347,7 +348,7 @@ def _hidden(address: LogAddress) -> str:
     return f"{address.uri}: the endpoint of the Secret cannot be reached or is not allowed"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class _Bucket:
     """The gate of each lane admits `PER_BUCKET` calls at a time; `served` is the number of reads that have ended."""
 
@@ -365,6 +366,7 @@ class _Followed:
     `doubted`: the job's nodes seem to be silent."""
 
     address: LogAddress
+    bucket: _Bucket
     every: Seconds = 30.0
     standby: int = 0
     doubted: bool = False

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from spotladder.api.groups import MAX_PODS
-from spotladder.api.jobset_workload import pods_of
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
@@ -46,8 +45,8 @@ class JobSetRecord(WorkloadRecord):
     def of(cls, jobset: Object) -> Self:
         spec, status = part(jobset, "spec"), part(jobset, "status")
         jobs, success = spec.get("replicatedJobs") or (), part(spec, "successPolicy")
-        if sum(map(pods_of, jobs)) > MAX_PODS:
-            jobs = ()  # Another client has made it with the labels of an attempt.
+        if sum(max(1, job.get("replicas", 1)) * max(1, _pods(job)) for job in jobs) > MAX_PODS:
+            jobs = ()  # Another client, whose counts may be negative, has made it with the labels of an attempt.
         in_order = part(spec, "startupPolicy").get("startupPolicyOrder") == "InOrder"
         conditions = conditions_of(status)
         ended = next(
