@@ -16,8 +16,9 @@ import numpy
 import pytest
 
 from spotladder.checkpoints import entries, garbage
+from spotladder.checkpoints.disk import DiskStore
 from spotladder.checkpoints.progress import progress
-from spotladder.checkpoints.store import RightsRefused
+from spotladder.checkpoints.store import RightsRefused, StoreRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train.interruption import Interrupted
 from spotladder.train.rank_files import upload_files
@@ -185,6 +186,18 @@ def test_a_log_that_is_too_large_for_a_snapshot_does_not_stop_the_training(
     assert train(job(tmp_path), 40) == [10, 20, 30, 40]
     assert committed(tmp_path) == [(1, 20), (1, 30), (1, 40)]
     assert "old checkpoints were not deleted: log entry" in caplog.text
+
+
+def test_a_disk_that_is_too_small_for_the_commit_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(job(tmp_path), 10, flush=True)
+    errors = [StoreRefused("No space left on device on this machine"), AssertionError("waits for space")]
+
+    def refuse(*_: object) -> None:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(DiskStore, "get_file", refuse)
+    with pytest.raises(StoreRefused, match="No space left"), job(tmp_path, attempt=2).resume():
+        pass
 
 
 def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None:

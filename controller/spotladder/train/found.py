@@ -56,7 +56,7 @@ class Found:
         """
         if not self._folder.exists() and self._folder.parent.exists():  # after the `with` block, neither exists
             incoming = self._folder.with_name(f"{self._folder.name}.incoming")
-            self._retry.until_answered(lambda: self._log.fetch(self.commit, incoming, [self._source]))
+            self._retry.until_answered(lambda: self._log.fetch(self.commit, incoming, [self._source]), starting=True)
             incoming.rename(self._folder)
         own = self._folder / rank_folder(self._source)
         return own if own.is_dir() else self._folder
@@ -124,7 +124,7 @@ class Found:
         rest = [writer for writer in mine if writer not in had]
         parts = None if place else self._folder.with_name(f"{folder.name}.rest")
         if rest:
-            self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest))
+            self._retry.until_answered(lambda: self._log.fetch(self.commit, parts, rest), starting=True)
         folder.mkdir(parents=True)
         for name, file in self._side_by_side().items():
             writer = rank_of(file.name) or 0
@@ -231,7 +231,7 @@ def _fetched(log: CommitLog, commit: Commit, target: Path, world: ProcessRank, r
             log.fetch(commit, None if log.in_place else target, ranks=[world.rank])
 
     try:
-        retry.until_answered(fetch)
+        retry.until_answered(fetch, starting=True)
         if world.rank == 0 and any(rank >= world.size for rank in _ranks(commit)):
             retry.until_answered(lambda: _check_listed(log, commit))
     except CheckpointCorrupt as error:
