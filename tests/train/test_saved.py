@@ -97,9 +97,11 @@ def lightning(path: Path, step: int) -> None:
         ),
         (
             ["epoch_0/model-00001-of-00002.safetensors", "epoch_0/config.json"],
-            {"epoch_0/model-00001-of-00002.safetensors": (0, True)},
+            {"epoch_0": (0, False)},
         ),
-        (["checkpoint-50/model.safetensors", "checkpoint-50/optimizer.bin"], {"checkpoint-50": (50, True)}),
+        (["checkpoint-50/model.safetensors", "checkpoint-50/optimizer.pt"], {"checkpoint-50": (50, True)}),
+        (["checkpoint-50/model.safetensors", "checkpoint-50/optimizer.bin"], {"checkpoint-50": (50, False)}),
+        (["epoch_5/model.safetensors", "epoch_5/optimizer.bin"], {"epoch_5": (5, False)}),
         (["checkpoint-50/model.safetensors", "checkpoint-50/rng_state_1.pth"], {"checkpoint-50": (50, False)}),
         (["checkpoint-50/training_args.bin", "checkpoint-50/optimizer.pt"], {"checkpoint-50": (50, False)}),
     ],

@@ -61,6 +61,7 @@ _TELLING = re.compile(
     r"(?<![a-z])(?:best|checkpoint|ckpt|epoch|iter|iteration|last|latest|step)s?(?![a-z])", re.IGNORECASE
 )
 _STEP_AT_END = re.compile(rf"(?:^|.*[._-]){_STEP_FOLDER.pattern}", re.IGNORECASE)
+_OF_ACCELERATE = re.compile(r"(?:optimizer|sampler|scheduler)(?:_\d+)?\.bin")
 _OF_TRAINER = re.compile(r"training_args\.bin|rng_state.*\.pth")
 """What the Trainer of Hugging Face writes before `trainer_state.json`, besides the model and the optimizer."""
 
@@ -271,7 +272,7 @@ def _folder(folder: Path, at: str) -> Saved | None:
         return None
     files, left_out = _files(folder, at)
     parts = [file for file in files if _is_state(file.name)]
-    if marked or _is_of_trainer(name, inside):
+    if marked or _awaits_mark(name, inside, parts):
         saved = _marked(folder, at, files, parts, complete=marked)
     elif not parts or any(_labelled(part.name) is not None for part in parts):
         return None
@@ -282,12 +283,15 @@ def _folder(folder: Path, at: str) -> Saved | None:
     return _with_pointer(folder, at, saved, _LATEST if deepspeed else _TRACKER)
 
 
-def _is_of_trainer(name: str, inside: set[str]) -> bool:
-    """Whether the Trainer of Hugging Face has written this folder, or may be writing it, beginning with the model."""
-    if not _HUGGING_FACE.fullmatch(name):
-        return False
-    more = any(_is_state(each) and "model" not in each for each in inside)
-    return "trainer_state.json" in inside or not more or any(map(_OF_TRAINER.fullmatch, inside))
+def _awaits_mark(name: str, inside: set[str], parts: list[SavedFile]) -> bool:
+    """Whether Accelerate or the Trainer of Hugging Face may still be writing this folder: they begin with the model."""
+    if any(map(_OF_ACCELERATE.fullmatch, inside)):
+        return True
+    if _HUGGING_FACE.fullmatch(name):
+        more = any(_is_state(each) and "model" not in each for each in inside)
+        return "trainer_state.json" in inside or not more or any(map(_OF_TRAINER.fullmatch, inside))
+    names = [part.name.rpartition("/")[2] for part in parts]
+    return bool(names) and all("model" in each and not _STATE.search(each) for each in names)
 
 
 def _marked(folder: Path, at: str, files: list[SavedFile], parts: list[SavedFile], *, complete: bool) -> Saved:
