@@ -140,7 +140,7 @@ def test_a_change_is_described_in_one_line(old: dict[str, Any], new: dict[str, A
 @pytest.mark.parametrize(
     ("uri", "expected"),
     [
-        (None, "file:///state/rollout"),
+        (None, "file:///state/rollout?metadata=skip"),
         ("s3://acme/fleet", "s3://acme/fleet/rollout?region=us-east-1"),
         ("gs://acme/fleet", "gs://acme/fleet/rollout"),
     ],

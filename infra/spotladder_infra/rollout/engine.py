@@ -158,7 +158,8 @@ def backend(fleet: Fleet, folder: Path) -> str:
     """The URL of Pulumi's state: next to Terraform's state, or a local folder."""
     state = fleet.spec.state
     if state is None:
-        return f"file://{folder}"
+        # Pulumi replaces its files at once, but not those beside them with their types, which it then cannot read.
+        return f"file://{folder}?metadata=skip"
     if state.uri.startswith("s3://"):
         return f"{state.uri}/rollout?region={state.region}"
     return f"{state.uri}/rollout"
