@@ -154,11 +154,10 @@ def _half(all_saved: list[Saved]) -> list[Saved]:
 
 
 def furthest(all_saved: Iterable[Saved]) -> Saved:
-    """The checkpoint from which a program continues. Times alone do not tell it: `best.pt` may be newer than
-    `epoch-9.pt` and have only weights, and files that were put back have new times."""
-    return max(
-        all_saved, key=lambda saved: (saved.reached, not saved.loose, *saved.position, saved.changed_at, saved.name)
-    )
+    """The checkpoint from which a program continues. Times do not tell it: `best.pt` may be newer than `epoch-9.pt` and
+    have only weights, and files that were put back have new times. Of equal ones it is the last by name, as `last.pt`
+    beside `best.pt`."""
+    return max(all_saved, key=lambda saved: (saved.reached, not saved.loose, *saved.position, saved.name))
 
 
 def committed_together(ready: list[Saved], settled: list[Saved]) -> list[Saved]:
