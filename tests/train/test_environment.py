@@ -71,7 +71,7 @@ def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(
 def test_notebooks_share_no_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sys.argv", ["/venv/lib/ipykernel_launcher.py"])
     seen = set()
-    for notebook in ("/work/a/one.ipynb", "/work/a/two.ipynb", "/work/b/one.ipynb", ""):
+    for notebook in ("/notebooks/a/one.ipynb", "/notebooks/a/two.ipynb", "/notebooks/b/one.ipynb", ""):
         monkeypatch.setenv("JPY_SESSION_NAME", notebook)
         monkeypatch.chdir(tmp_path)
         seen.add((Environment({}).uri, Environment({}).job))

@@ -29,7 +29,8 @@ HALF_SETTLED_AFTER = 60.0
 """The same of one that has fewer files than those of other steps."""
 
 UNRECOGNIZED_AFTER = 300.0
-"""Seconds after which a program is told that none of its files is a complete checkpoint."""
+"""Seconds without a complete checkpoint after which the log warns, once, that no file of the program is recognized as
+one."""
 
 CHECKPOINT = "{checkpoint}"
 """The text in an argument of the program that stands for the path of the checkpoint."""

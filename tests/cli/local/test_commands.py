@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,16 +205,18 @@ def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(
 def test_logs_follows_a_run_over_its_attempts_to_its_end(
     runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "POLL_INTERVAL", 0.01)
-    owned, answers = threading.Event(), []
+    """The runner goes on when the command has polled."""
+    owned, polled = threading.Event(), (threading.Event(), threading.Event())
+    answers: list[Any] = []
+    monkeypatch.setattr(logs, "time", SimpleNamespace(sleep=lambda _seconds: polled[len(answers)].set()))
 
     def work() -> None:
         with runs.folder.owned():
             owned.set()
-            time.sleep(0.1)
+            polled[0].wait()
             runs.write(2, "th\n")
             runs.write(3, "fifth\n")
-            time.sleep(0.1)
+            polled[1].wait()
             runs.write(3, "last")
 
     runner = threading.Thread(target=work)

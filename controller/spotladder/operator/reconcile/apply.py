@@ -232,10 +232,11 @@ class Applier:
 
 
 async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
-    """Create the object, or apply it if it exists. A guard that exists is the controller's own, whoever has edited it.
+    """Create the object, or apply it if it already exists.
 
-    A main object already exists only after a call whose response was lost: to create it takes less CPU time of the API
-    server than to apply it.
+    A main object exists only after a call whose response was lost. The controller creates it first, because a create
+    request takes less CPU time of the API server than an apply request. The controller takes back the fields of an
+    existing guard that a user has edited.
     """
     if kind in main_kinds():
         with suppress(Conflict):
